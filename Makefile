@@ -1,0 +1,41 @@
+# Only Python 3.10 to 3.13 and make are presupposed; everything else is fetched, once.
+PYTHON ?= python3
+BIN := .venv/bin
+UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+
+setup: ## Create .venv with the locked packages, a Java where none is, and the jars
+	@$(PYTHON) tools/setup.py
+
+demo: setup ## A broker, two pipelines, a killed driver, and the proof that nothing was lost
+	@$(BIN)/rivermouth demo
+
+test: setup ## All tests: units, Spark, a real broker, real kills
+	@$(BIN)/python -m pytest
+
+check: setup ## Lint, format, types and the rules of the house
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
+
+bench: setup ## Compare the append path with Delta's own streaming sink
+	@$(BIN)/python bench/append.py
+
+lock: setup ## Resolve all packages and jars anew and write the locks
+	@$(BIN)/python -m pip install --quiet uv
+	@$(UV_LOCK) --group build --output-file requirements/build.lock
+	@$(UV_LOCK) --group java --output-file requirements/java.lock
+	@$(UV_LOCK) --extra local --group dev --group build pyproject.toml \
+		--output-file requirements/dev.lock
+	@$(BIN)/python tools/lock_jars.py
+
+clean: ## Remove .venv and what the tools left; the user's cache of jars stays
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

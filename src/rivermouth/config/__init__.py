@@ -1,0 +1,36 @@
+"""Configuration: from a YAML file to frozen values, or to every problem of it at once.
+
+    text -> reader (located tree, variables) -> shape (the file's words to ours)
+         -> models (one setting at a time) and rules (settings together) -> Config
+
+This room is pure: it reads the one file it is given and nothing else.
+"""
+
+from rivermouth.config.columns import Column
+from rivermouth.config.loader import load
+from rivermouth.config.models import Config, Kafka, Pipeline, Source, Target
+from rivermouth.config.names import OFFSETS_TABLE, TableName
+from rivermouth.config.problems import codes
+from rivermouth.config.schema import json_schema
+from rivermouth.config.secret import Secret
+from rivermouth.config.start import Start
+from rivermouth.config.values import Format, KeyFormat, Mode
+
+__all__ = [
+    "OFFSETS_TABLE",
+    "Column",
+    "Config",
+    "Format",
+    "Kafka",
+    "KeyFormat",
+    "Mode",
+    "Pipeline",
+    "Secret",
+    "Source",
+    "Start",
+    "TableName",
+    "Target",
+    "codes",
+    "json_schema",
+    "load",
+]

@@ -1,0 +1,145 @@
+"""The door: from a file to a ``Config``, or to every problem of the file at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from rivermouth.config import models, problems, rules
+from rivermouth.config.located import Node, plain, problem
+from rivermouth.config.problems import Fault, Kind, Problem, Refused
+from rivermouth.config.reader import read
+from rivermouth.config.shape import shape
+from rivermouth.config.start import Start
+from rivermouth.config.values import Mode
+from rivermouth.errors import ConfigError
+
+Found = tuple[problems.Path, Fault]
+
+_EXPECTED = {
+    "string_type": ("text", "put it in quotes"),
+    "int_type": ("a whole number", "write it without quotes"),
+    "tuple_type": ("a list", "write [a, b]"),
+    "mapping_type": ("a mapping", ""),
+    "dict_type": ("a mapping", ""),
+    "model_type": ("a mapping", ""),
+}
+
+
+def load(path: Path, environ: Mapping[str, str] = os.environ) -> models.Config:
+    """Read a configuration file.
+
+    Raises ``ConfigError`` with every problem of the file, in the order of the file. No
+    problem shows a secret or the value of a variable of the environment.
+    """
+    text = _text(path)
+    written, found = read(text, environ)
+    config = None
+    if written is not None:
+        shaped, faults = shape(written)
+        found += _placed(written, faults)
+        absolute = path.absolute()
+        try:
+            data = plain(shaped)
+            if isinstance(data, dict):
+                data["path"] = absolute
+            context = {"folder": absolute.parent}
+            config = models.Config.model_validate(data, context=context)
+        except ValidationError as error:
+            found += _placed(shaped, [*_faults(error), *_between(plain(shaped))])
+    if found or config is None:
+        raise ConfigError(tuple(item.render(str(path)) for item in sorted(set(found))))
+    return config
+
+
+def _text(path: Path) -> str:
+    fault = ""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        fault = "there is no such file — check the path"
+    except IsADirectoryError:
+        fault = "this is a folder — name the file in it"
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        item = Problem(*place, Kind.FILE.code, "the file is not UTF-8 — save it as UTF-8")
+        raise ConfigError((item.render(str(path)),)) from None
+    except (OSError, ValueError) as error:
+        fault = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise ConfigError((Problem(0, 0, Kind.FILE.code, fault).render(str(path)),))
+
+
+def _placed(root: Node, found: Iterable[Found]) -> list[Problem]:
+    placed = (problem(root, path, fault) for path, fault in found)
+    return [item for item in placed if item is not None]
+
+
+def _faults(error: ValidationError) -> Iterator[Found]:
+    """Ours as they are; pydantic's own in our words, without the values it would show."""
+    for detail in error.errors(include_url=False, include_input=False):
+        path, kind = tuple(step for step in detail["loc"] if step != "[key]"), detail["type"]
+        cause = detail.get("ctx", {}).get("error")
+        if isinstance(cause, Refused):
+            yield from ((path, fault) for fault in cause.faults)
+        elif kind == "missing":
+            name = "schema" if path[-1] == "columns" else path[-1]
+            fault = Fault(Kind.MISSING_KEY, f"{{path}} lacks the key {name}", at_key=True)
+            yield path[:-1], fault
+        elif kind in _EXPECTED:
+            what, fix = _EXPECTED[kind]
+            yield path, Fault(Kind.WRONG_TYPE, f"{{path}} must be {what}, not {{value}}", fix=fix)
+        else:
+            yield path, Fault(Kind.BAD_VALUE, f"{{path}} is refused: {kind}")
+
+
+def _between(data: object) -> Iterator[Found]:
+    """What the rules say about the settings that are sound, when others are not."""
+    parts = {}
+    for name, pipeline in _mapping(_mapping(data).get("pipelines")).items():
+        parts[name] = _parts(_mapping(pipeline))
+        for fault in rules.pipeline_faults(parts[name]):
+            yield ("pipelines", name), fault
+    for fault in rules.shared_table_faults(parts):
+        yield (), fault
+
+
+def _parts(pipeline: Mapping[str, object]) -> rules.Parts:
+    source, target = _mapping(pipeline.get("source")), _mapping(pipeline.get("target"))
+    return rules.Parts(
+        columns=_sound(_COLUMNS, pipeline.get("columns")),
+        topics=_sound(_TOPICS, source.get("topics")),
+        start=_sound(_START, source.get("start", Start())),
+        key=_sound(_KEY, source.get("key")),
+        table=_sound(_TABLE, target.get("table")),
+        mode=_sound(_MODE, target.get("mode", Mode.APPEND)),
+        keys=_sound(_NAMES, target.get("keys", ())),
+        order_by=_sound(_NAMES, target.get("order_by", ())),
+        properties=_sound(_PROPERTIES, target.get("properties", {})),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_COLUMNS: TypeAdapter[models.Columns] = TypeAdapter(models.Columns)
+_TOPICS: TypeAdapter[models.Topics] = TypeAdapter(models.Topics)
+_START: TypeAdapter[models.StartAt] = TypeAdapter(models.StartAt)
+_KEY: TypeAdapter[models.KeyChoice] = TypeAdapter(models.KeyChoice)
+_TABLE: TypeAdapter[models.Table] = TypeAdapter(models.Table)
+_MODE: TypeAdapter[models.ModeChoice] = TypeAdapter(models.ModeChoice)
+_NAMES: TypeAdapter[models.Names] = TypeAdapter(models.Names)
+_PROPERTIES: TypeAdapter[models.Properties] = TypeAdapter(models.Properties)
+Value = TypeVar("Value")
+
+
+def _sound(adapter: TypeAdapter[Value], value: object) -> Value | None:
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError:
+        return None

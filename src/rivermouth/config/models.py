@@ -1,0 +1,227 @@
+"""The configuration as values: frozen, strict, complete.
+
+The models hold what the file means. ``shape`` turns the file's own words (aliases,
+``schema:`` text, options given in place) into these fields; ``loader`` reports problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+
+from rivermouth.config.columns import Column
+from rivermouth.config.ddl import read_columns
+from rivermouth.config.names import TableName, read_pipeline_name, read_table
+from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.rules import Parts, pipeline_faults, shared_table_faults
+from rivermouth.config.secret import Secret, sensitive
+from rivermouth.config.start import Start, read_start, whole
+from rivermouth.config.values import (
+    KAFKA_NOT_YOURS,
+    Format,
+    KeyFormat,
+    Mode,
+    check_count,
+    check_names,
+    check_property_names,
+    check_servers,
+    check_topics,
+    not_yours,
+    read_choice,
+    read_duration,
+    read_version,
+    read_warehouse,
+)
+
+JsonValue = str | list[str] | None
+
+
+def _kafka_options(value: object) -> Mapping[str, str | Secret]:
+    if not isinstance(value, Mapping):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a mapping, not {value}"))
+    faults = [*not_yours(value, KAFKA_NOT_YOURS)]
+    options: dict[str, str | Secret] = {}
+    for name, text in value.items():
+        if not isinstance(text, (str, Secret)):
+            faults.append(Fault(Kind.WRONG_TYPE, "{path} must be text, not {value}", path=(name,)))
+        elif name.startswith("kafka."):
+            message, fix = "{path} has the prefix kafka. twice", "drop it from the option"
+            faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True))
+        hide = isinstance(text, str) and sensitive(name)
+        options[name] = Secret(str(text)) if hide else text
+    servers = value.get("bootstrap.servers")
+    if isinstance(servers, str):
+        faults += check_servers(servers)
+    elif "bootstrap.servers" not in value:
+        fix = "add bootstrap.servers: host:port"
+        message = "{path} lacks bootstrap.servers"
+        faults.append(Fault(Kind.MISSING_KEY, message, fix=fix, at_key=True))
+    if faults:
+        raise Refused(*faults)
+    return options
+
+
+def _source_options(value: Mapping[str, str]) -> Mapping[str, str]:
+    faults = [*not_yours(value, KAFKA_NOT_YOURS, "kafka.")]
+    for name in value:
+        if name == "kafka.bootstrap.servers" or sensitive(name):
+            message = "{path} belongs in the section kafka: at the top of the file"
+            fix = "one file reads one cluster, and its secrets stand in one place"
+            faults.append(Fault(Kind.NOT_YOURS, message, path=(name,), fix=fix, at_key=True))
+        elif not name.startswith("kafka."):
+            message = "{path} does not start with kafka."
+            faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), at_key=True))
+    if faults:
+        raise Refused(*faults)
+    return value
+
+
+def _warehouse(value: object, info: ValidationInfo) -> Path:
+    folder = info.context["folder"] if info.context else None
+    return read_warehouse(value, folder)
+
+
+Duration = Annotated[timedelta, BeforeValidator(read_duration)]
+Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
+Topics = Annotated[tuple[str, ...], AfterValidator(check_topics)]
+Table = Annotated[TableName, BeforeValidator(read_table)]
+Columns = Annotated[tuple[Column, ...], BeforeValidator(read_columns)]
+StartAt = Annotated[Start, BeforeValidator(read_start)]
+ModeChoice = Annotated[Mode, BeforeValidator(lambda value: read_choice(Mode, value))]
+FormatChoice = Annotated[Format, BeforeValidator(lambda value: read_choice(Format, value))]
+KeyChoice = Annotated[KeyFormat, BeforeValidator(lambda value: read_choice(KeyFormat, value))]
+Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count)]
+Properties = Annotated[Mapping[str, str], AfterValidator(check_property_names)]
+SourceOptions = Annotated[Mapping[str, str], AfterValidator(_source_options)]
+KafkaOptions = Annotated[Mapping[str, str | Secret], BeforeValidator(_kafka_options)]
+Version = Annotated[Literal[1], BeforeValidator(read_version), BeforeValidator(whole)]
+Warehouse = Annotated[Path, BeforeValidator(_warehouse)]
+PipelineName = Annotated[str, AfterValidator(read_pipeline_name)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class Kafka(_Model):
+    """How to reach the cluster."""
+
+    options: KafkaOptions
+    """Client options, word for word; values under sensitive names are ``Secret``."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return str(self.options["bootstrap.servers"])
+
+
+class Source(_Model):
+    """What a pipeline reads."""
+
+    topics: Topics
+    format: FormatChoice
+    start: StartAt = Start()
+    key: KeyChoice | None = None
+    max_offsets_per_trigger: Count = 500_000
+    options: SourceOptions = Field(default_factory=dict)
+    """Options of this source alone; each name starts with ``kafka.``."""
+
+
+class Target(_Model):
+    """What a pipeline writes."""
+
+    table: Table
+    mode: ModeChoice = Mode.APPEND
+    keys: Names = ()
+    order_by: Names = ()
+    properties: Properties = Field(default_factory=dict)
+
+
+class Pipeline(_Model):
+    """One way from topics to a table."""
+
+    name: PipelineName
+    source: Source
+    columns: Columns
+    target: Target
+    trigger: Duration = timedelta(seconds=10)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Pipeline:
+        return _without(self, pipeline_faults(parts_of(self)))
+
+    @property
+    def identity(self) -> dict[str, JsonValue]:
+        """The settings that may not change under a table that has rows; JSON values.
+
+        Topics are left out: a pipeline may come to read more of them.
+        """
+        return {
+            "table": str(self.target.table),
+            "mode": self.target.mode.value,
+            "keys": list(self.target.keys),
+            "order_by": list(self.target.order_by),
+            "key": self.source.key.value if self.source.key else None,
+        }
+
+
+def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:
+    if not value:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="describe at least one"))
+    return value
+
+
+Pipelines = Annotated[Mapping[PipelineName, Pipeline], AfterValidator(_pipelines)]
+
+
+class Config(_Model):
+    """A whole configuration file."""
+
+    version: Version
+    kafka: Kafka
+    warehouse: Warehouse
+    trigger: Duration = timedelta(seconds=10)
+    pipelines: Pipelines
+    path: Path
+
+    @model_validator(mode="after")
+    def _pipelines_go_together(self) -> Config:
+        parts = {name: parts_of(pipeline) for name, pipeline in self.pipelines.items()}
+        return _without(self, shared_table_faults(parts))
+
+
+Model = TypeVar("Model", bound=_Model)
+
+
+def _without(model: Model, faults: Iterable[Fault]) -> Model:
+    found = tuple(faults)
+    if found:
+        raise Refused(*found)
+    return model
+
+
+def parts_of(pipeline: Pipeline) -> Parts:
+    """The settings of a pipeline that rules look at."""
+    source, target = pipeline.source, pipeline.target
+    return Parts(
+        columns=pipeline.columns,
+        topics=source.topics,
+        start=source.start,
+        key=source.key,
+        table=target.table,
+        mode=target.mode,
+        keys=target.keys,
+        order_by=target.order_by,
+        properties=target.properties,
+    )

@@ -1,0 +1,70 @@
+"""Names of tables and pipelines: parsed strictly, so that none can carry a path or SQL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.config.problems import Fault, Kind, Refused
+
+IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
+PIPELINE = r"[a-z][a-z0-9_]{0,62}"
+QUARANTINE = "_quarantine"
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """``schema.name``; both are identifiers. Raises ``Refused`` for anything else."""
+
+    schema: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for part in (self.schema, self.name):
+            if not re.fullmatch(IDENTIFIER, part, re.ASCII):
+                message = "{path} must be schema.table, not {value}"
+                fix = "each part is letters, digits and _, no digit first, at most 128"
+                raise Refused(Fault(Kind.BAD_VALUE, message, fix=fix))
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Read ``silver.orders``; raises ``Refused``."""
+        schema, _, name = text.partition(".")
+        return cls(schema, name)
+
+    @property
+    def quarantine(self) -> TableName:
+        """The table of the records of this one that could not be taken."""
+        return TableName(self.schema, self.name + QUARANTINE)
+
+    def path(self, warehouse: Path) -> Path:
+        """The folder of the table in a local warehouse."""
+        return warehouse / self.schema / self.name
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+OFFSETS_TABLE = TableName("rivermouth", "offsets")
+
+
+def read_table(value: object) -> TableName:
+    """A target from its text; raises ``Refused``."""
+    if isinstance(value, TableName):
+        return value
+    if not isinstance(value, str):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be text like silver.orders, not {value}"))
+    table = TableName.parse(value)
+    if len(table.name) > 128 - len(QUARANTINE):
+        message = "{path} is too long: the name of the table may have 117 characters"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=f"{QUARANTINE} is appended to it"))
+    return table
+
+
+def read_pipeline_name(value: str) -> str:
+    """The name of a pipeline, which is part of its ledger's identity; raises ``Refused``."""
+    if not re.fullmatch(PIPELINE, value, re.ASCII):
+        fix = "use a-z, 0-9 and _, a letter first, at most 63 characters"
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is not a pipeline name", fix=fix, at_key=True))
+    return value

@@ -1,0 +1,174 @@
+"""From YAML text to a located tree, with every problem on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as YamlNode
+
+from rivermouth.config.located import Entry, Items, Leaf, Node, Place, Section, spot
+from rivermouth.config.problems import Fault, Kind, Path, Problem, Refused, quoted, sentence
+from rivermouth.config.secret import sensitive
+from rivermouth.config.substitute import EnvText, substitute
+
+_TAG = "tag:yaml.org,2002:"
+_BOOLEANS = {"true": True, "false": False}
+_MOST_NODES = 100_000
+_DEEPEST = 60
+
+
+def read(text: str, environ: Mapping[str, str]) -> tuple[Node | None, list[Problem]]:
+    """The tree, or ``None`` where there is none, and the problems found so far."""
+    yaml = YAML(typ="rt")
+    yaml.composer.warn_double_anchors = False  # YAML allows it: the last one counts
+    try:
+        root = yaml.compose(text)
+    except MarkedYAMLError as error:
+        return None, [_syntax(error, text)]
+    except Exception as error:  # on odd text the library also lets KeyError and others through
+        return None, [_unreadable(error, text)]
+    if root is None:
+        fix = "start from the example in docs/configuration.md"
+        return None, [Problem(1, 1, Kind.FILE.code, f"the file is empty — {fix}")]
+    reader = _Reader(text, environ)
+    try:
+        return reader.node(root, ()), reader.problems
+    except _TooLarge as error:
+        return None, [*reader.problems, error.problem]
+
+
+class _TooLarge(Exception):
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.text)
+
+
+class _Reader:
+    def __init__(self, text: str, environ: Mapping[str, str]) -> None:
+        self.problems: list[Problem] = []
+        self._text = text
+        self._environ = environ
+        self._nodes = 0
+
+    def node(self, node: YamlNode, path: Path) -> Node:
+        """Aliases are followed anew each time, so that a bomb of them meets a limit."""
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or len(path) > _DEEPEST:
+            message = "the file is nested too deeply or repeats aliases without end"
+            raise _TooLarge(Problem(*_place(node), Kind.SYNTAX.code, message))
+        tag = str(node.tag)
+        if isinstance(node, ScalarNode) and tag.startswith(_TAG):
+            return self._leaf(node, tag.removeprefix(_TAG), path)
+        if isinstance(node, SequenceNode) and tag == f"{_TAG}seq":
+            items = (self.node(item, (*path, index)) for index, item in enumerate(node.value))
+            return Items(_place(node), tuple(items))
+        if isinstance(node, MappingNode) and tag == f"{_TAG}map":
+            return self._section(node, path)
+        fault = Fault(Kind.SYNTAX, "{path} has a YAML tag", fix="remove the !tag")
+        return self._broken(node, path, fault)
+
+    def _leaf(self, node: ScalarNode, tag: str, path: Path) -> Leaf:
+        text, place = str(node.value), _place(node)
+        raw = self._text[node.start_mark.index : node.end_mark.index]
+        secret = any(isinstance(step, str) and sensitive(step) for step in path)
+        try:
+            replaced = substitute(text, self._environ, secret=secret)
+        except Refused as refused:
+            return self._broken(node, path, *refused.faults)
+        if isinstance(replaced, EnvText):
+            return Leaf(place, replaced, replaced, text, from_env=True, secret=secret)
+        value: object = replaced
+        if tag == "null":
+            value = None
+        elif tag == "bool":
+            value = _BOOLEANS.get(text.lower(), text)
+        elif tag == "int" and re.fullmatch(r"[-+]?[0-9]{1,30}", text, re.ASCII):
+            value = int(text)
+        elif tag == "float":
+            value = _float(text)
+        elif tag not in ("str", "int", "timestamp"):
+            fault = Fault(Kind.SYNTAX, "{path} has a YAML tag", fix="remove the !!tag")
+            return self._broken(node, path, fault)
+        return Leaf(place, value, replaced, raw, secret=secret)
+
+    def _section(self, node: MappingNode, path: Path) -> Section:
+        own: dict[str, Entry] = {}
+        merged: list[Section] = []
+        for key, value in node.value:
+            place = _place(key)
+            if not isinstance(key, ScalarNode):
+                self._report(place, path, Fault(Kind.SYNTAX, "{path} has a key that is not text"))
+            elif str(key.tag) == f"{_TAG}merge":
+                merged += self._merge(value, path)
+            elif key.value in own:
+                line, column = own[key.value].place
+                message = f"key {quoted(key.value)} is given twice in {{path}}"
+                fix = f"the first is at {line}:{column}"
+                self._report(place, path, Fault(Kind.DUPLICATE_KEY, message, fix=fix))
+            else:
+                word = str(key.value)
+                own[word] = Entry(place, word, self.node(value, (*path, word)))
+        for section in merged:
+            own = {**section.entries, **own}
+        return Section(_place(node), own)
+
+    def _merge(self, value: YamlNode, path: Path) -> list[Section]:
+        """What ``<<`` brings, the strongest first: keys of the mapping itself win over all."""
+        parts = value.value if isinstance(value, SequenceNode) else [value]
+        sections = []
+        for part in parts:
+            section = self.node(part, (*path, "<<"))
+            if isinstance(section, Section):
+                sections.append(section)
+            else:
+                fault = Fault(Kind.SYNTAX, "{path} merges something that is not a mapping")
+                self._report(_place(part), path, fault)
+        return sections
+
+    def _broken(self, node: YamlNode, path: Path, *faults: Fault) -> Leaf:
+        for fault in faults:
+            self._report(_place(node), path, fault)
+        return Leaf(_place(node), "", "", "", broken=True)
+
+    def _report(self, place: Place, path: Path, fault: Fault) -> None:
+        words = spot(Section(place, {}), path).path
+        text = sentence(fault, words, "", quoted(fault.found), "")
+        self.problems.append(Problem(*place, fault.kind.code, text))
+
+
+def _place(node: YamlNode) -> Place:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _float(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _syntax(error: MarkedYAMLError, text: str) -> Problem:
+    """ruamel's words without what it quotes of the file, which may be a secret."""
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    words = re.sub(r"\s*(['\"])(?:(?!\1).){3,}\1", "", error.problem or "not YAML")
+    lines = text.splitlines()
+    if line < len(lines) and "${" in lines[line]:
+        words += " — put quotes around ${…} inside { } or [ ]"
+    return Problem(line + 1, column + 1, Kind.SYNTAX.code, f"not valid YAML: {words}")
+
+
+def _unreadable(error: Exception, text: str) -> Problem:
+    if isinstance(error, RecursionError):
+        return Problem(1, 1, Kind.SYNTAX.code, "not valid YAML: it is nested too deeply")
+    position = getattr(error, "position", None)
+    if not isinstance(position, int):
+        return Problem(1, 1, Kind.SYNTAX.code, "not valid YAML")
+    before = text[:position]
+    place = before.count("\n") + 1, position - before.rfind("\n")
+    words = "not valid YAML: a character that YAML does not allow"
+    return Problem(*place, Kind.SYNTAX.code, words)

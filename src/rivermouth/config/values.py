@@ -1,0 +1,176 @@
+"""The small values of a configuration: choices, durations, topics, folders, servers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+from rivermouth.config.problems import Fault, Kind, Refused, closest, repeated
+
+
+class Format(Enum):
+    """How the value of a record is encoded."""
+
+    JSON = "json"
+
+
+class KeyFormat(Enum):
+    """How the Kafka message key holds the key columns: where tombstones say what to delete."""
+
+    STRING = "string"
+    LONG = "long"
+    JSON = "json"
+
+
+class Mode(Enum):
+    """What a record does to the table: add a row, or replace the row of its key."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+
+
+Choice = TypeVar("Choice", bound=Enum)
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_DAY = 86_400_000
+_SERVER = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):([0-9]{1,5})")
+
+KAFKA_NOT_YOURS: Mapping[str, str] = {
+    "isolation.level": "it is always read_committed",
+    "auto.offset.reset": "the start comes from the ledger; see source.start",
+    "enable.auto.commit": "the position lies in the table, never in a consumer group",
+    "key.deserializer": "the source reads bytes; see source.key",
+    "value.deserializer": "the source reads bytes; see source.format",
+    "key.serializer": "nothing is written to Kafka",
+    "value.serializer": "nothing is written to Kafka",
+    "interceptor.classes": "Spark does not allow it",
+}
+PROPERTIES_NOT_YOURS: Mapping[str, str] = {
+    "delta.settransactionretentionduration": "it would let Delta forget what was committed",
+}
+
+
+def read_choice(kind: type[Choice], value: object) -> Choice:
+    """A member of the enum from its value; raises ``Refused``."""
+    if isinstance(value, kind):
+        return value
+    words = [str(member.value) for member in kind]
+    if isinstance(value, str) and value in words:
+        return kind(value)
+    suggestion = closest(value, words) if isinstance(value, str) else ""
+    message = f"{{path}} must be {' or '.join(words)}, not {{value}}"
+    problem = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
+    raise Refused(Fault(problem, message, suggestion=suggestion))
+
+
+def read_duration(value: object) -> timedelta:
+    """``500ms``, ``10s``, ``2m``, ``1h``, at most 24 hours; raises ``Refused``.
+
+    A bare number is refused rather than taken for seconds or milliseconds.
+    """
+    if isinstance(value, timedelta):
+        return value
+    form = "write a number and ms, s, m or h, for example 10s"
+    message = "{path} must be a duration, not {value}"
+    if isinstance(value, Mapping):
+        fix = "it is the pause between batches of run --continuous; for availableNow: run --once"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=fix))
+    if not isinstance(value, str):
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=form))
+    match = re.fullmatch(r"([0-9]{1,9})(ms|s|m|h)", value)
+    if match is None:
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=form))
+    milliseconds = int(match[1]) * _UNITS[match[2]]
+    if milliseconds > _DAY:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is above 24 hours: {value}"))
+    return timedelta(milliseconds=milliseconds)
+
+
+def check_topics(topics: tuple[str, ...]) -> tuple[str, ...]:
+    """Legal Kafka names, at least one, none twice; raises ``Refused``."""
+    if not topics:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="name at least one topic"))
+    faults = list(repeated(topics))
+    for index, topic in enumerate(topics):
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
+            fix = "use letters, digits, dot, _ and -, at most 249"
+            message = "{path} is not a legal topic name: {value}"
+            faults.append(Fault(Kind.BAD_VALUE, message, fix=fix, path=(index,)))
+    return _checked(topics, faults)
+
+
+def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """No name twice; raises ``Refused``."""
+    return _checked(names, repeated(names))
+
+
+def check_count(value: int) -> int:
+    """A number of offsets from 1 to what fits a long; raises ``Refused``."""
+    if not 0 < value < 2**63:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be at least 1, not {value}"))
+    return value
+
+
+def read_version(value: object) -> int:
+    """The only version of the format; raises ``Refused``."""
+    if isinstance(value, int) and not isinstance(value, bool) and value == 1:
+        return value
+    kind = Kind.BAD_VALUE if isinstance(value, int) else Kind.WRONG_TYPE
+    raise Refused(Fault(kind, "{path} must be 1, not {value}", fix="write version: 1"))
+
+
+def read_warehouse(value: object, folder: Path | None) -> Path:
+    """An absolute folder; a relative text is resolved against ``folder``; raises ``Refused``."""
+    if isinstance(value, Path) and value.is_absolute():
+        return value
+    if not isinstance(value, str):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a folder, not {value}"))
+    message = "{path} must be a folder, not {value}"
+    if not value.strip() or "\0" in value:
+        raise Refused(Fault(Kind.BAD_VALUE, message))
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", value):
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix="write a plain path without a scheme"))
+    if value.startswith("~"):
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix="write ${env:HOME} instead of ~"))
+    path = Path(value) if folder is None else folder / value
+    if not path.is_absolute():
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be an absolute folder, not {value}"))
+    return Path(os.path.normpath(path))
+
+
+def check_servers(value: str) -> Iterable[Fault]:
+    """The faults of a ``host:port,host:port`` list."""
+    for server in value.split(","):
+        match = _SERVER.fullmatch(server.strip())
+        if match is None or not 0 < int(match[3]) < 65536:
+            message = "{path} must be host:port, or several with commas, not {value}"
+            yield Fault(Kind.BAD_VALUE, message, path=("bootstrap.servers",))
+            return
+
+
+def not_yours(names: Iterable[str], table: Mapping[str, str], prefix: str = "") -> Iterable[Fault]:
+    """A fault for each option that a user may not set."""
+    for name in names:
+        reason = table.get(name.removeprefix(prefix).lower())
+        if reason is not None:
+            message = f"{{path}} cannot be set: {reason}"
+            yield Fault(Kind.NOT_YOURS, message, path=(name,), fix="remove it", at_key=True)
+
+
+def check_property_names(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """No Delta table property that breaks the ledger; raises ``Refused``."""
+    return _checked(properties, not_yours(properties, PROPERTIES_NOT_YOURS))
+
+
+Checked = TypeVar("Checked")
+
+
+def _checked(value: Checked, faults: Iterable[Fault]) -> Checked:
+    found = tuple(faults)
+    if found:
+        raise Refused(*found)
+    return value

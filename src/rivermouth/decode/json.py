@@ -1,0 +1,92 @@
+"""JSON records: the value by the configured schema, the message key of a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from rivermouth.config import Column, KeyFormat, Pipeline
+
+_CORRUPT = "_rm_corrupt"
+
+
+def decode(raw: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Decode Kafka rows (key, value, topic, partition, offset, timestamp); see ``decode``."""
+    parsed = raw.select(
+        F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
+        "key",
+        "value",
+        from_json(F.col("value"), pipeline.columns).alias("parsed"),
+        *_message_key(pipeline),
+    )
+    names = [each.name for each in pipeline.columns]
+    row = F.struct(*(F.col("parsed").getField(name).alias(name) for name in names))
+    keys = pipeline.target.keys
+    key_columns = F.when(_tombstone(pipeline), F.col("message_key")).otherwise(
+        F.struct(*(F.col("parsed").getField(name).alias(name) for name in keys))
+    )
+    return parsed.select(
+        row.alias("row"),
+        *([key_columns.alias("key_columns")] if keys else []),
+        "_kafka",
+        _tombstone(pipeline).alias("tombstone"),
+        _code(pipeline).alias("code"),
+        "key",
+        "value",
+    )
+
+
+def from_json(value: SparkColumn, columns: Sequence[Column]) -> SparkColumn:
+    """A struct of ``columns`` and the text of a corrupt record; null where nothing is there."""
+    ddl = ", ".join(f"`{each.name}` {each.type}" for each in columns)
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    return F.from_json(value.cast("string"), f"{ddl}, {_CORRUPT} STRING", options)
+
+
+def _tombstone(pipeline: Pipeline) -> SparkColumn:
+    return F.col("value").isNull() if pipeline.source.key else F.lit(False)
+
+
+def _code(pipeline: Pipeline) -> SparkColumn:
+    """Why a record is bad, or null; the first reason that applies."""
+    parsed = F.col("parsed")
+    rules = [
+        (F.col("value").isNull(), "RM601"),
+        (F.length("value") == 0, "RM602"),
+        (parsed.isNull() | parsed.getField(_CORRUPT).isNotNull(), "RM603"),
+        *((parsed.getField(name).isNull(), "RM605") for name in pipeline.target.keys),
+    ]
+    code = F.coalesce(*(F.when(condition, F.lit(reason)) for condition, reason in rules))
+    if pipeline.source.key is None:
+        return code
+    unnamed = [F.col("message_key").getField(name).isNull() for name in pipeline.target.keys]
+    nameless = F.when(reduce(or_, unnamed, F.col("message_key").isNull()), "RM604")
+    return F.when(_tombstone(pipeline), nameless).otherwise(code)
+
+
+def _message_key(pipeline: Pipeline) -> list[SparkColumn]:
+    """The key columns that the message key of a tombstone names; none without ``source.key``."""
+    if pipeline.source.key is None:
+        return []
+    types = {each.name: each for each in pipeline.columns}
+    columns = [types[name] for name in pipeline.target.keys]
+    return [_parse_key(pipeline.source.key, columns).alias("message_key")]
+
+
+def _parse_key(form: KeyFormat, columns: Sequence[Column]) -> SparkColumn:
+    key = F.col("key")
+    if form is KeyFormat.JSON:
+        parsed = from_json(key, columns)
+        whole = F.struct(*(parsed.getField(each.name).alias(each.name) for each in columns))
+        return F.when(parsed.getField(_CORRUPT).isNull(), whole)
+    only = columns[0]
+    if form is KeyFormat.STRING:
+        return F.struct(key.cast("string").try_cast(only.type).alias(only.name))
+    # Kafka's LongSerializer: eight bytes, big-endian, two's complement; conv to base -10 signs it.
+    number = F.when(F.length(key) == 8, F.conv(F.hex(key), 16, -10).cast("bigint"))
+    return F.struct(number.try_cast(only.type).alias(only.name))

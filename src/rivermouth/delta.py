@@ -1,0 +1,126 @@
+"""The edge to a Delta log that lies at a path: read as plain files, without Spark.
+
+Reading back after a commit looks at one new JSON file; a start reads all that log clean-up
+has left. The snapshot's own facts (table id, ``txn`` versions) come through deltalake,
+which knows checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from rivermouth.errors import LedgerBroken
+from rivermouth.ledger import CommitRecord
+
+_COMMIT_FILE = re.compile(r"^(\d{20})\.json$")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The newest state of a table: version, table id, and column names with SQL types."""
+
+    version: int
+    table: str
+    columns: tuple[str, ...]
+
+
+class DeltaLog:
+    """The log of the Delta table at ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = path / "_delta_log"
+
+    def exists(self) -> bool:
+        """Whether there is a table: at least one commit."""
+        return self._log.is_dir() and any(self._versions())
+
+    def commits(self) -> Iterator[CommitRecord]:
+        """Every readable commit, in order. Versions may start above 0 after clean-up."""
+        for version in sorted(self._versions()):
+            yield self._record(version)
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        """The commits that came after ``version``, by looking for each next file."""
+        following = version + 1
+        while self._file(following).exists():
+            yield self._record(following)
+            following += 1
+
+    def added_files(self, version: int) -> list[Path]:
+        """The data files that one commit added."""
+        actions = self._actions(version)
+        return [self.path / unquote(each["add"]["path"]) for each in actions if "add" in each]
+
+    def files(self) -> list[Path]:
+        """The data files of the newest snapshot."""
+        return [Path(unquote(each)) for each in DeltaTable(str(self.path)).file_uris()]
+
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot. Raises LedgerBroken where the log cannot be read."""
+        table = self._table()
+        columns = tuple(f"{each.name}" for each in table.schema().fields)
+        return Snapshot(table.version(), str(table.metadata().id), columns)
+
+    def txn_version(self, app: str) -> int:
+        """The version of the newest ``txn`` of ``app``, which outlives clean-up; 0: none."""
+        return self._table().transaction_version(app) or 0
+
+    def _table(self) -> DeltaTable:
+        try:
+            return DeltaTable(str(self.path), without_files=True)
+        except (DeltaError, TableNotFoundError) as fault:
+            raise LedgerBroken(
+                "the log cannot be read", where=str(self.path), found=str(fault)
+            ) from fault
+
+    def _versions(self) -> Iterator[int]:
+        for each in self._log.iterdir():
+            if match := _COMMIT_FILE.match(each.name):
+                yield int(match[1])
+
+    def _file(self, version: int) -> Path:
+        return self._log / f"{version:020d}.json"
+
+    def _actions(self, version: int) -> list[dict[str, Any]]:
+        file = self._file(version)
+        try:
+            actions = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
+        except (OSError, ValueError) as fault:
+            raise LedgerBroken("a commit cannot be read", where=str(file), found=repr(fault)) from (
+                fault
+            )
+        if not actions:
+            raise LedgerBroken("a commit is empty", where=str(file))
+        return actions
+
+    def _record(self, version: int) -> CommitRecord:
+        return record_of(version, self._actions(version))
+
+
+def record_of(version: int, actions: list[dict[str, Any]]) -> CommitRecord:
+    """One commit's actions as the ledger looks at them."""
+    info: Mapping[str, Any] = {}
+    txns: dict[str, int] = {}
+    for each in actions:
+        if "commitInfo" in each:
+            info = each["commitInfo"]
+        elif "txn" in each:
+            txns[each["txn"]["appId"]] = int(each["txn"]["version"])
+    return CommitRecord(
+        version=version,
+        timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+        operation=str(info.get("operation", "")),
+        parameters=info.get("operationParameters") or {},
+        txns=txns,
+        user_metadata=info.get("userMetadata"),
+    )

@@ -1,0 +1,27 @@
+"""Named points at which a test, or the demo, may stop the process. Nothing happens when off.
+
+``RIVERMOUTH_FAILPOINTS="P6=kill"`` kills the process at point P6; ``P6=3*kill`` at the third
+time it passes. Points: P1 batch entered · P2 decided · P3 about to write · P6 write
+returned · P7 read back · P8 projected · P9 the next batch entered, so Spark has committed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+_passed: Counter[str] = Counter()
+
+
+def reach(point: str) -> None:
+    """Pass ``point``: does what the environment asks for there, else nothing."""
+    asked = os.environ.get("RIVERMOUTH_FAILPOINTS")
+    if not asked:
+        return
+    _passed[point] += 1
+    for each in asked.split(","):
+        name, _, action = each.partition("=")
+        times, _, what = action.rpartition("*")
+        if name == point and what == "kill" and _passed[point] == int(times or 1):
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,81 @@
+"""Guards over what a ledger's offsets belong to: cluster, topics, partitions, table, settings.
+
+Pure: facts in, nothing or a ``Halt`` out. All of them hold before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rivermouth.errors import (
+    IdentityChanged,
+    LogTruncated,
+    OtherCluster,
+    PartitionGone,
+    RetentionLost,
+    TableReplaced,
+    TopicRecreated,
+)
+from rivermouth.ledger import Entry
+from rivermouth.offsets import TopicPartition, Watermarks
+
+
+def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str, str]) -> None:
+    """Halt where cluster or topics are not those that the ledger's offsets belong to."""
+    if newest.cluster != cluster:
+        raise OtherCluster(
+            "the broker belongs to another cluster",
+            where=pipeline,
+            expected=f"cluster {newest.cluster}",
+            found=f"cluster {cluster}",
+        )
+    for topic, recorded in newest.topics.items():
+        if topic in topics and topics[topic] != recorded:
+            raise TopicRecreated(
+                f"topic {topic} was deleted and created again",
+                where=f"{pipeline} {topic}",
+                expected=f"topic id {recorded}",
+                found=f"topic id {topics[topic]}",
+            )
+
+
+def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str, object]) -> None:
+    """Halt where the table or an identity-bearing setting is not the recorded one."""
+    if newest.table != table:
+        raise TableReplaced(
+            "the table was replaced",
+            where=pipeline,
+            expected=f"table id {newest.table}",
+            found=f"table id {table}",
+        )
+    for name in sorted({*newest.config, *config}):
+        if newest.config.get(name) != config.get(name):
+            raise IdentityChanged(
+                f"the setting {name} gives the pipeline its identity and has changed",
+                where=pipeline,
+                expected=repr(newest.config.get(name)),
+                found=repr(config.get(name)),
+            )
+
+
+def check_partition(
+    pipeline: str, each: TopicPartition, offset: int, marks: Watermarks | None
+) -> None:
+    """Halt where a partition no longer holds the next offset to read (None: it is gone)."""
+    where = f"{pipeline} {each}"
+    if marks is None:
+        raise PartitionGone("a recorded partition is gone", where=where, expected=f"{each}")
+    if marks.low > offset:
+        raise RetentionLost(
+            f"offsets [{offset},{marks.low}) were deleted before they were read",
+            where=where,
+            expected=f"a log that starts at {offset} or before",
+            found=f"a start at {marks.low}",
+        )
+    if marks.high < offset:
+        raise LogTruncated(
+            "the log ends before the position",
+            where=where,
+            expected=f"an end at {offset} or after",
+            found=f"an end at {marks.high}",
+        )

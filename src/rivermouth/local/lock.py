@@ -1,0 +1,67 @@
+"""One writing process per table on a local file system, which gives Delta no put-if-absent.
+
+The lock is held by the JVM, the process that writes, so it outlives a killed Python driver
+for as long as that driver's JVM could still commit, and not a moment longer.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from rivermouth.errors import TableLocked
+
+_POLL_S = 0.1
+
+
+class TableLock:
+    """The exclusive right of this JVM to write the tables of one pipeline target.
+
+    Waits up to ``patience_s`` for a dying predecessor, then raises TableLocked. Pipelines
+    of one run may share a table: within a JVM, Delta's commits exclude each other.
+    """
+
+    _held: dict[Path, tuple[Any, int]] = {}
+
+    def __init__(self, session: SparkSession, file: Path, patience_s: float = 5.0) -> None:
+        self._session = session
+        self._file = file
+        self._patience_s = patience_s
+
+    def __enter__(self) -> None:
+        channel, holders = self._held.get(self._file, (None, 0))
+        if channel is None:
+            channel = self._acquire()
+        self._held[self._file] = (channel, holders + 1)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        channel, holders = self._held.pop(self._file)
+        if holders > 1:
+            self._held[self._file] = (channel, holders - 1)
+        else:
+            channel.close()
+
+    def _acquire(self) -> Any:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        jvm: Any = self._session._jvm
+        channel = jvm.java.io.RandomAccessFile(str(self._file), "rw").getChannel()
+        deadline = time.monotonic() + self._patience_s
+        while channel.tryLock() is None:
+            if time.monotonic() > deadline:
+                channel.close()
+                raise TableLocked(
+                    "another process writes this table",
+                    where=str(self._file.with_suffix("")),
+                    expected="one writing process",
+                )
+            time.sleep(_POLL_S)
+        return channel

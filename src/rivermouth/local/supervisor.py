@@ -1,0 +1,75 @@
+"""Keep one child process exactly as long as its owner wants it, and never longer.
+
+Run as a script, with nothing but the standard library:
+
+    supervisor.py OWNER_PID LOG REMOVE COMMAND...
+
+The child runs in a session of its own with its output in LOG; its process id is the one line
+this prints. The owner holds the other end of standard input: a byte means "stop it"; an end of
+file, or another parent than OWNER_PID, means that the owner is gone, however it went. Then the
+child is ended too, and the folder REMOVE (unless empty) deleted. Polling the parent also works
+where a forked copy of the owner keeps the pipe open.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+
+POLL_SECONDS = 0.2
+GRACE_SECONDS = 10.0
+
+
+def main(arguments: list[str]) -> int:
+    owner, log, remove, command = int(arguments[0]), arguments[1], arguments[2], arguments[3:]
+    with open(log, "ab") as output:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    sys.stdout.write(f"{child.pid}\n")
+    sys.stdout.flush()
+    asked = _wait(child, owner)
+    _end(child, GRACE_SECONDS if asked else 0.0)
+    if remove and not asked:
+        shutil.rmtree(remove, ignore_errors=True)
+    return 0
+
+
+def _wait(child: subprocess.Popen[bytes], owner: int) -> bool:
+    """Until the child ends, the owner asks or the owner is gone; True unless it is gone."""
+    while os.getppid() == owner:
+        readable, _, _ = select.select([0], [], [], POLL_SECONDS)
+        if readable:
+            return os.read(0, 1) != b""
+        if child.poll() is not None:
+            return True
+    return False
+
+
+def _end(child: subprocess.Popen[bytes], grace: float) -> None:
+    """SIGTERM and ``grace`` seconds for a clean end, then SIGKILL to its whole session."""
+    if child.poll() is None and grace:
+        child.terminate()
+        try:
+            child.wait(grace)
+        except subprocess.TimeoutExpired:
+            pass
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # all of it is gone
+    child.wait()
+
+
+if __name__ == "__main__":
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,31 @@
+"""Write a Java trust store (format JKS) without any Java tool.
+
+Layout, all numbers big-endian: magic, version 2, number of entries; per certificate the tag 2,
+an alias, a time in milliseconds, the type "X.509" and its DER bytes; last a SHA-1 over the
+password in UTF-16, a fixed phrase, and everything before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["write_truststore"]
+
+_PASSWORD = "changeit"  # what Java itself assumes; it protects nothing, certificates are public
+
+
+def write_truststore(certificates: Sequence[bytes], path: Path) -> None:
+    """``certificates`` are DER. Java reads ``path`` as a trust store of type JKS."""
+    body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, der in enumerate(certificates):
+        body += struct.pack(">I", 2) + _text(f"ca{number}") + struct.pack(">Q", 0)
+        body += _text("X.509") + struct.pack(">I", len(der)) + der
+    seal = hashlib.sha1(_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body)
+    path.write_bytes(body + seal.digest())
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()

@@ -1,0 +1,111 @@
+"""The nouns: partitions, half-open offset ranges, positions, watermarks.
+
+An offset range ``[from, until)`` names offsets, not records: compaction and transaction
+markers leave holes, so its ``span`` must never be reported as a number of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, order=True)
+class TopicPartition:
+    """One partition of one topic; orders by topic, then number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, order=True)
+class OffsetRange:
+    """The offsets ``from_offset <= o < until_offset`` of one partition."""
+
+    topic_partition: TopicPartition
+    from_offset: int
+    until_offset: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_offset <= self.until_offset:
+            raise ValueError(f"not a half-open offset range: {self}")
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self.topic_partition.partition
+
+    @property
+    def span(self) -> int:
+        """How many offsets lie in the range: an upper bound of its records."""
+        return self.until_offset - self.from_offset
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition}[{self.from_offset},{self.until_offset})"
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """What Kafka holds of a partition: the first kept offset, and the next to be written.
+
+    ``high`` is the last *stable* offset: what a ``read_committed`` reader can reach.
+    """
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """The next offset to read, per partition. Immutable; iterates in order."""
+
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ordered = dict(sorted(self.offsets.items()))
+        object.__setattr__(self, "offsets", MappingProxyType(ordered))
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self.offsets)
+
+    def get(self, topic_partition: TopicPartition) -> int | None:
+        """The next offset to read, or None for a partition never seen."""
+        return self.offsets.get(topic_partition)
+
+    def advance(self, ranges: Iterable[OffsetRange]) -> Position:
+        """The position after ``ranges``; a partition never seen is born at its ``from``.
+
+        Raises ValueError where a range does not start at the position.
+        """
+        moved = dict(self.offsets)
+        for each in ranges:
+            stands = moved.get(each.topic_partition, each.from_offset)
+            if stands != each.from_offset:
+                raise ValueError(f"{each} does not start at the position {stands}")
+            moved[each.topic_partition] = each.until_offset
+        return Position(moved)
+
+    def as_nested(self) -> dict[str, dict[str, int]]:
+        """``{topic: {partition: next offset}}`` with partitions as text, as JSON wants."""
+        nested: dict[str, dict[str, int]] = {}
+        for each, offset in self.offsets.items():
+            nested.setdefault(each.topic, {})[str(each.partition)] = offset
+        return nested
+
+    @staticmethod
+    def from_nested(nested: Mapping[str, Mapping[str, int]]) -> Position:
+        """The inverse of ``as_nested``."""
+        return Position(
+            {
+                TopicPartition(topic, int(partition)): offset
+                for topic, partitions in nested.items()
+                for partition, offset in partitions.items()
+            }
+        )

@@ -1,0 +1,121 @@
+"""What a commit, a pipeline and a run did: as values, as JSON, as one line each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rivermouth.errors import RivermouthError
+from rivermouth.ledger import RowCounts
+from rivermouth.offsets import OffsetRange, Position
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """One commit of a pipeline. ``seconds`` is the whole batch, decoding to projection."""
+
+    pipeline: str
+    sequence: int
+    table_version: int
+    ranges: tuple[OffsetRange, ...]
+    rows: tuple[RowCounts, ...]
+    position: Position
+    seconds: float
+
+    @property
+    def applied(self) -> int:
+        return sum(each.applied for each in self.rows)
+
+    @property
+    def quarantined(self) -> int:
+        return sum(each.quarantined for each in self.rows)
+
+    def line(self) -> str:
+        """``orders: entry 7, version 9: 1,200 records, 3 quarantined, 0.8 s``."""
+        text = f"{self.pipeline}: entry {self.sequence}, version {self.table_version}: "
+        text += f"{self.applied:,} records"
+        if self.quarantined:
+            text += f", {self.quarantined:,} quarantined"
+        return f"{text}, {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True)
+class OpenReport:
+    """Where a pipeline starts: what the ledger said, and what was found and decided."""
+
+    pipeline: str
+    sequence: int
+    position: Position
+    behind: int
+    projected: int
+    """Entries that the offsets table lacked: a driver died right after a commit."""
+
+    def line(self) -> str:
+        """``orders: resumes after entry 7, 48,800 offsets behind``."""
+        start = f"resumes after entry {self.sequence}" if self.sequence else "first run"
+        text = f"{self.pipeline}: {start}, {self.behind:,} offsets behind"
+        if self.projected:
+            text += f"; {self.projected} commit(s) of a dead driver found standing, kept"
+        return text
+
+
+@dataclass(frozen=True)
+class PipelineReport:
+    """What one pipeline did in a run; ``error`` says why it stopped, if it had to."""
+
+    pipeline: str
+    commits: int
+    applied: int
+    quarantined: int
+    sequence: int
+    seconds: float
+    error: RivermouthError | None = None
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        if self.error is not None:
+            return f"{self.pipeline}: FAILED {self.error}"
+        text = f"{self.pipeline}: OK, {self.applied:,} records in {self.commits} commits"
+        if self.quarantined:
+            text += f", {self.quarantined:,} quarantined"
+        return f"{text}, entry {self.sequence}, {self.seconds:.1f} s"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for machines; ``error`` is null or its facts."""
+        return {
+            "name": self.pipeline,
+            "ok": self.error is None,
+            "commits": self.commits,
+            "applied": self.applied,
+            "quarantined": self.quarantined,
+            "sequence": self.sequence,
+            "seconds": round(self.seconds, 3),
+            "error": self.error.as_dict() if self.error else None,
+        }
+
+
+def exit_code(reports: Sequence[PipelineReport]) -> int:
+    """0 all went well; 5 some failed and others did not; else the code of the one failure.
+
+    Where all failed for different reasons the code is 1.
+    """
+    codes = {each.error.exit_code for each in reports if each.error is not None}
+    if not codes:
+        return 0
+    if any(each.error is None for each in reports):
+        return 5
+    return codes.pop() if len(codes) == 1 else 1
+
+
+class Listener(Protocol):
+    """Hears what a run does, while it does it. Called from several threads."""
+
+    def opened(self, report: OpenReport) -> None:
+        """A pipeline has passed its guards and is about to read."""
+
+    def committed(self, report: CommitReport) -> None:
+        """A commit stands."""
+
+    def finished(self, report: PipelineReport) -> None:
+        """A pipeline has ended, well or not."""

@@ -1,0 +1,158 @@
+"""A run: every selected pipeline on its own thread, so that none stops or hides another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline, Secret
+from rivermouth.decode.json import decode
+from rivermouth.delta import DeltaLog
+from rivermouth.errors import BatchFailed, RivermouthError
+from rivermouth.ingest import Ingest, Rooms
+from rivermouth.kafka import Kafka
+from rivermouth.local.lock import TableLock
+from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.scratch import ScratchCheckpoint
+from rivermouth.stream import Stream, Trigger, reader_options, translate
+from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.tables.quarantine import QuarantineTable
+from rivermouth.tables.target import check_target, create_target
+from rivermouth.write.append import Append
+from rivermouth.write.commit import Target, Writer, record
+from rivermouth.write.upsert import Upsert
+
+
+class _Tally:
+    """Passes everything on and sums up one pipeline's commits."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
+
+    def opened(self, report: OpenReport) -> None:
+        self._listener.opened(report)
+
+    def committed(self, report: CommitReport) -> None:
+        if any(each.span for each in report.ranges):
+            self.report = replace(
+                self.report,
+                commits=self.report.commits + 1,
+                applied=self.report.applied + report.applied,
+                quarantined=self.report.quarantined + report.quarantined,
+            )
+        self._listener.committed(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        self._listener.finished(report)
+
+
+class Run:
+    """Runs pipelines of one configuration in one Spark session.
+
+    ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set;
+    otherwise a pipeline ends where its topics ended when it started.
+    """
+
+    def __init__(
+        self, config: Config, session: SparkSession, scratch: Path, *, continuous: bool
+    ) -> None:
+        self._config = config
+        self._session = session
+        self._scratch = scratch
+        self._continuous = continuous
+        self._offsets = OffsetsTable(OFFSETS_TABLE.path(config.warehouse))
+
+    def pipelines(
+        self, names: Sequence[str], listener: Listener, stop: threading.Event
+    ) -> list[PipelineReport]:
+        """Run the named pipelines; return what each did, in the order of the names."""
+        at_once = len(names) if self._continuous else min(len(names), _ONCE_AT_ONCE)
+        with ThreadPoolExecutor(max_workers=at_once) as threads:
+            drive: Callable[[str], PipelineReport] = partial(
+                self._drive, listener=listener, stop=stop
+            )
+            return list(threads.map(drive, names))
+
+    def _drive(self, name: str, *, listener: Listener, stop: threading.Event) -> PipelineReport:
+        began = time.monotonic()
+        tally = _Tally(listener)
+        error: RivermouthError | None = None
+        sequence = 0
+        try:
+            sequence = self._ingest(self._config.pipelines[name], tally, stop)
+        except RivermouthError as fault:
+            error = fault
+        except Exception as fault:  # a defect of ours or of Spark: one pipeline's, not the run's
+            error = BatchFailed("unexpected error", where=name, found=repr(fault))
+        seconds = time.monotonic() - began
+        report = replace(
+            tally.report, pipeline=name, sequence=sequence, seconds=seconds, error=error
+        )
+        listener.finished(report)
+        return report
+
+    def _ingest(self, pipeline: Pipeline, tally: _Tally, stop: threading.Event) -> int:
+        table = pipeline.target.table
+        path = table.path(self._config.warehouse)
+        lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
+        options = client_options(self._config)
+        with ExitStack() as held:
+            held.enter_context(TableLock(self._session, lock))
+            create_target(self._session, pipeline, str(path))
+            check_target(self._session, pipeline, str(path))
+            ingest = Ingest(
+                pipeline,
+                Rooms(
+                    kafka=Kafka(options),
+                    log=DeltaLog(path),
+                    offsets=self._offsets,
+                    writer=self._writer(pipeline),
+                    record=partial(record, path=str(path)),
+                    decode=decode,
+                    translate=partial(translate, where=pipeline.name),
+                    listener=tally,
+                ),
+            )
+            starts = ingest.open(self._session)
+            if stop.is_set():
+                return ingest.sequence
+            checkpoint = held.enter_context(ScratchCheckpoint(self._scratch, pipeline.name))
+            every_ms = int(pipeline.trigger.total_seconds() * 1000)
+            trigger = Trigger(every_ms if self._continuous else None)
+            Stream(ingest, checkpoint).run(
+                self._session, reader_options(pipeline, options, starts), trigger, stop
+            )
+            return ingest.sequence
+
+    def _writer(self, pipeline: Pipeline) -> Writer:
+        table = pipeline.target.table
+        target = Target(
+            path=str(table.path(self._config.warehouse)),
+            columns=tuple(each.name for each in pipeline.columns),
+            keys=pipeline.target.keys,
+            order_by=pipeline.target.order_by,
+        )
+        quarantine = QuarantineTable(str(table.quarantine.path(self._config.warehouse)))
+        if pipeline.target.mode is Mode.UPSERT:
+            return Upsert(target, quarantine, tombstones=pipeline.source.key is not None)
+        return Append(target, quarantine, files=self._session.sparkContext.defaultParallelism)
+
+
+_ONCE_AT_ONCE = 4
+
+
+def client_options(config: Config) -> dict[str, str]:
+    """The Kafka client options with secrets revealed: only for the moment of use."""
+    return {
+        name: value.reveal() if isinstance(value, Secret) else value
+        for name, value in config.kafka.options.items()
+    }

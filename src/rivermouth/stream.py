@@ -1,0 +1,124 @@
+"""Structured Streaming from Kafka, as a pump: it plans micro-batches, we commit them.
+
+Each run starts a fresh scratch checkpoint at explicit offsets from the ledger. What Spark
+notes of its own progress is never read again after the run.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import BatchFailed, RetentionLost, RivermouthError
+from rivermouth.failpoints import reach
+from rivermouth.ingest import Ingest
+from rivermouth.offsets import Position
+from rivermouth.scratch import Checkpoint
+
+READER_DEFAULTS: Mapping[str, str] = {
+    # Spark asks the broker for both ends of a partition after every poll, and polls 500
+    # records by default: large polls are worth 1.8x on the raw read.
+    "kafka.max.poll.records": "50000",
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.receive.buffer.bytes": str(4 << 20),
+}
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When micro-batches start: ``every_ms`` apart, or (None) until the end is reached."""
+
+    every_ms: int | None
+
+
+def reader_options(
+    pipeline: Pipeline, kafka: Mapping[str, str], starts: Position
+) -> dict[str, str]:
+    """The options of Spark's Kafka source. ``kafka`` are client options, secrets revealed."""
+    return {
+        **READER_DEFAULTS,
+        **{f"kafka.{name}": value for name, value in kafka.items()},
+        **pipeline.source.options,
+        "kafka.isolation.level": "read_committed",
+        "kafka.allow.auto.create.topics": "false",
+        "subscribe": ",".join(pipeline.source.topics),
+        "startingOffsets": json.dumps(starts.as_nested()),
+        "maxOffsetsPerTrigger": str(pipeline.source.max_offsets_per_trigger),
+        "failOnDataLoss": "true",
+    }
+
+
+class Stream:
+    """One streaming query that feeds an ``Ingest``; run it with ``run``, end it with ``stop``."""
+
+    def __init__(self, ingest: Ingest, checkpoint: Checkpoint) -> None:
+        self._ingest = ingest
+        self._checkpoint = checkpoint
+        self._busy = threading.Lock()
+        self._stopping = False
+        self._fault: RivermouthError | None = None
+
+    def run(
+        self,
+        session: SparkSession,
+        options: Mapping[str, str],
+        trigger: Trigger,
+        stop: threading.Event,
+    ) -> None:
+        """Run until the end is reached, ``stop`` is set, or an error is raised."""
+        source = session.readStream.format("kafka").options(**options).load()
+        writer = source.writeStream.foreachBatch(self._on_batch)
+        writer = writer.option("checkpointLocation", self._checkpoint.path.as_uri())
+        if trigger.every_ms is None:
+            query = writer.trigger(availableNow=True).start()
+        else:
+            query = writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
+        try:
+            while not query.awaitTermination(_POLL_S) and not stop.is_set():
+                pass
+        except PySparkException as fault:
+            raise self._fault or translate(fault, self._ingest.pipeline.name) from fault
+        finally:
+            self._end(query)
+        reach("P9")
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Let a batch that has begun finish, refuse the next one, and stop the query."""
+        reach("P11")
+        with self._busy:
+            self._stopping = True
+        query.stop()
+
+    def _on_batch(self, raw: DataFrame, batch_id: int) -> None:
+        if batch_id > 0:
+            reach("P9")
+        reach("P1")
+        with self._busy:
+            if self._stopping:
+                return
+            try:
+                self._ingest.batch(raw, self._checkpoint.ranges(batch_id))
+            except RivermouthError as fault:
+                # Through the JVM only its text would come back.
+                self._fault = fault
+                raise
+
+
+_POLL_S = 0.2
+
+
+def translate(fault: Exception, where: str) -> RivermouthError:
+    """An error of Spark's as one of ours; its first line is kept."""
+    text = str(fault)
+    said = next((line for line in text.splitlines() if line.strip()), repr(fault))
+    if "KAFKA_DATA_LOSS" in text:
+        return RetentionLost("Spark found offsets missing in Kafka", where=where, found=said)
+    return BatchFailed("Spark could not carry out the batch", where=where, found=said)

@@ -1,0 +1,1 @@
+"""The tables beside the target: offsets (a projection) and quarantine (written ahead)."""

@@ -1,0 +1,149 @@
+"""The offsets table: one row per (pipeline, sequence, topic, partition), for people and SQL.
+
+A projection of the entries in the target tables' logs, written right after each commit
+under a ``txn`` of its own, so that nothing writes a row twice. Never read as the truth.
+
+Columns: pipeline STRING, sequence BIGINT, topic STRING, partition INT, from_offset BIGINT,
+until_offset BIGINT (exclusive), records BIGINT (= applied + quarantined), applied BIGINT,
+quarantined BIGINT, table_name STRING, table_version BIGINT, commit STRING,
+committed_at TIMESTAMP, topic_id STRING, cluster_id STRING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from rivermouth.chain import Recorded
+from rivermouth.errors import CommitFailed
+from rivermouth.ledger import app_id
+
+SCHEMA = pa.schema(
+    [
+        ("pipeline", pa.string()),
+        ("sequence", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_offset", pa.int64()),
+        ("until_offset", pa.int64()),
+        ("records", pa.int64()),
+        ("applied", pa.int64()),
+        ("quarantined", pa.int64()),
+        ("table_name", pa.string()),
+        ("table_version", pa.int64()),
+        ("commit", pa.string()),
+        ("committed_at", pa.timestamp("us", tz="UTC")),
+        ("topic_id", pa.string()),
+        ("cluster_id", pa.string()),
+    ]
+)
+
+class OffsetsTable:
+    """The offsets table of a warehouse, at ``path``. Shared by all pipelines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._table: DeltaTable | None = None
+
+    def sequence(self, pipeline: str) -> int:
+        """The newest sequence projected for the pipeline; 0 where there is none."""
+        table = self._refreshed()
+        return (table.transaction_version(_app(pipeline)) or 0) if table else 0
+
+    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Write the rows of a pipeline's entries that are not there yet, in one commit.
+
+        Every entry must carry its ``rows`` (see ``tables.counting``). Raises CommitFailed.
+        """
+        if not recorded:
+            return
+        pipeline = recorded[0].entry.pipeline
+        for _ in range(3):
+            stands = self.sequence(pipeline)
+            missing = [each for each in recorded if each.entry.sequence > stands]
+            if not missing:
+                return
+            try:
+                self._append(missing, table_name)
+                return
+            except CommitFailedError:
+                continue
+        raise CommitFailed("the offsets table refused three times", where=str(self.path))
+
+    def rebuild(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Replace the pipeline's rows from the first of these entries on; see ``project``."""
+        if not recorded:
+            return
+        first = recorded[0].entry
+        predicate = f"pipeline = '{first.pipeline}' AND sequence >= {first.sequence}"
+        exists = self._refreshed() is not None
+        write_deltalake(
+            str(self.path),
+            _rows(recorded, table_name),
+            mode="overwrite" if exists else "append",
+            predicate=predicate if exists else None,
+            commit_properties=_commit_properties(recorded[-1]),
+        )
+
+    def _append(self, missing: Sequence[Recorded], table_name: str) -> None:
+        write_deltalake(
+            self._table or str(self.path),
+            _rows(missing, table_name),
+            mode="append",
+            commit_properties=_commit_properties(missing[-1]),
+        )
+
+    def _refreshed(self) -> DeltaTable | None:
+        try:
+            if self._table is None and DeltaTable.is_deltatable(str(self.path)):
+                self._table = DeltaTable(str(self.path))
+            elif self._table is not None:
+                self._table.update_incremental()
+        except DeltaError as fault:
+            raise CommitFailed(
+                "the offsets table cannot be read",
+                where=str(self.path),
+                found=str(fault),
+                remedy="Delete its folder, then run: rivermouth offsets rebuild",
+            ) from fault
+        return self._table
+
+
+def _app(pipeline: str) -> str:
+    return f"{app_id(pipeline)}/offsets"
+
+
+def _commit_properties(last: Recorded) -> CommitProperties:
+    transaction = Transaction(_app(last.entry.pipeline), last.entry.sequence, last.timestamp_ms)
+    return CommitProperties(app_transactions=[transaction])
+
+
+def _rows(recorded: Sequence[Recorded], table_name: str) -> pa.Table:
+    columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
+    for each in recorded:
+        entry = each.entry
+        for offset_range, rows in zip(entry.ranges, entry.rows or (), strict=True):
+            row = {
+                "pipeline": entry.pipeline,
+                "sequence": entry.sequence,
+                "topic": offset_range.topic,
+                "partition": offset_range.partition,
+                "from_offset": offset_range.from_offset,
+                "until_offset": offset_range.until_offset,
+                "records": rows.applied + rows.quarantined,
+                "applied": rows.applied,
+                "quarantined": rows.quarantined,
+                "table_name": table_name,
+                "table_version": each.version,
+                "commit": entry.commit,
+                "committed_at": each.timestamp_ms * 1000,
+                "topic_id": entry.topics.get(offset_range.topic),
+                "cluster_id": entry.cluster,
+            }
+            for name, value in row.items():
+                columns[name].append(value)
+    return pa.table(columns, schema=SCHEMA)

@@ -1,0 +1,28 @@
+"""Recreating the offsets table from the logs of the target tables."""
+
+from __future__ import annotations
+
+from rivermouth.chain import Chain
+from rivermouth.config import OFFSETS_TABLE, Config
+from rivermouth.delta import DeltaLog
+from rivermouth.tables.counting import with_rows
+from rivermouth.tables.offsets import OffsetsTable
+
+
+def rebuild_offsets(config: Config) -> dict[str, int]:
+    """Replace each configured pipeline's rows; return how many entries each had.
+
+    Rows of entries that log clean-up has taken are kept, and so are those of pipelines
+    that this configuration does not name. Raises the first fault of a chain.
+    """
+    table = OffsetsTable(OFFSETS_TABLE.path(config.warehouse))
+    entries: dict[str, int] = {}
+    for name, pipeline in config.pipelines.items():
+        log = DeltaLog(pipeline.target.table.path(config.warehouse))
+        chain = Chain(name, f"{name} {pipeline.target.table}")
+        recorded = chain.extend(log.commits()) if log.exists() else []
+        if chain.faults:
+            raise chain.faults[0]
+        table.rebuild(with_rows(log, recorded), str(pipeline.target.table))
+        entries[name] = len(recorded)
+    return entries

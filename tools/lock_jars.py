@@ -1,0 +1,70 @@
+"""Resolve the jar sets and write src/rivermouth/local/jars.lock anew: make lock.
+
+The set ``spark`` is the list below as it stands; ``broker`` is what its roots depend on.
+Needs the network, pyspark and a Java. Read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from pathlib import Path
+
+from rivermouth.local.ivy import Coordinate, retrieve
+from rivermouth.local.jars import LOCK
+from rivermouth.local.java import find_java
+
+# spark-token-provider only changed in how it fetches delegation tokens, which rivermouth does
+# not use; 4.2.0 of it has not been published everywhere.
+SPARK = """
+io.delta:delta-spark_4.2_2.13:4.4.0
+io.delta:delta-storage:4.4.0
+io.delta:delta-kernel-api:4.4.0
+io.delta:delta-kernel-defaults:4.4.0
+io.delta:delta-kernel-unitycatalog:4.4.0
+io.unitycatalog:unitycatalog-client:0.6.0
+io.unitycatalog:unitycatalog-hadoop:0.6.0
+org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0
+org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0
+org.apache.kafka:kafka-clients:3.9.2
+org.apache.commons:commons-pool2:2.13.1
+"""
+# The second is what turns the broker's log messages into lines of its log file.
+BROKER = """
+org.apache.kafka:kafka_2.13:4.2.0
+org.apache.logging.log4j:log4j-slf4j-impl:2.25.3
+"""
+SETS = {"spark": (SPARK, False), "broker": (BROKER, True)}
+HEAD = "# Every jar with its sha256, a set under each [name]. Written by: make lock\n"
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def resolve(listed: str, transitive: bool) -> list[tuple[Coordinate, str]]:
+    """Download a set to a temporary folder; its coordinates in order, with their sha256."""
+    wanted = [Coordinate.parse(line) for line in listed.split()]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        retrieve(wanted, folder, find_java(), transitive=transitive, progress=say)
+        found = []
+        for path in folder.glob("*/*/*.jar"):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.append((Coordinate(path.parent.parent.name, path.parent.name, path.stem), digest))
+    return found
+
+
+def main() -> int:
+    lines = [HEAD]
+    for name, (listed, transitive) in SETS.items():
+        found = sorted(resolve(listed, transitive))
+        lines += [f"\n[{name}]\n", *(f"{jar} {digest}\n" for jar, digest in found)]
+        say(f"{name}: {len(found)} jars")
+    LOCK.write_text("".join(lines), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
