@@ -33,18 +33,17 @@ REASONS = (
         "a downloaded package is not the one that was locked",
         "Distrust the mirror, or empty pip's cache: .venv/bin/pip cache purge",
     ),
-    (
-        "No matching distribution|No module named pip|from versions: none",
-        "the package index does not offer what was locked",
-        "Check the network and the index that pip is configured for",
-    ),
-    (
-        "onnection|Max retries|resolve host|timed out|ProxyError|SSLError",
+    (  # before the next: pip calls a dead network "no matching distribution" in the end
+        "[Cc]onnection|Max retries|name resolution|timed out|ProxyError|SSLError",
         "the package index cannot be reached",
         "Check the network, or tell pip of a proxy or mirror",
     ),
+    (
+        "No matching distribution|from versions: none",
+        "the package index does not offer what was locked",
+        "Check the index that pip is configured for",
+    ),
 )
-NETWORK_FIRST = re.compile("NewConnectionError|Max retries|name resolution|ProxyError|SSLError")
 
 
 class Refused(Exception):
@@ -77,14 +76,17 @@ def pip(*arguments: str) -> None:
     common = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     command = [str(PYTHON), *common, "--progress-bar=off", *arguments]
     said: list[str] = []
-    with LOG.open("a", encoding="utf-8") as log, subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
+    with (
+        LOG.open("a", encoding="utf-8") as log,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
         for line in process.stdout or ():
             log.write(line)
             said.append(line)
@@ -95,9 +97,7 @@ def pip(*arguments: str) -> None:
 
 
 def reason(said: str) -> str:
-    # pip reports a dead network as "no matching distribution" at the end: look for it first.
-    reasons = REASONS[::-1] if NETWORK_FIRST.search(said) else REASONS
-    for sign, what, remedy in reasons:
+    for sign, what, remedy in REASONS:
         if re.search(sign, said):
             return f"{what}. {remedy}. pip's report: {LOG}"
     return f"pip failed. Read its report: {LOG}"

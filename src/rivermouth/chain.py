@@ -118,28 +118,34 @@ class Chain:
 
     def _follow(self, record: CommitRecord) -> None:
         """Follow an operation of others that may have undone entries."""
-        if record.operation == "RESTORE":
-            self._standing = self._standing_at(record.parameters.get("version"))
-        elif not (self.newest and _empties(record)):
+        if self.newest is None or not (record.operation == "RESTORE" or _empties(record)):
             return
-        else:
-            self._standing = 0
+        if self._standing == self.sequence:
+            self._undone_by = record
+        restored = record.operation == "RESTORE"
+        self._standing = self._standing_at(record.parameters.get("version")) if restored else 0
         self._marks.append((record.version, self._standing))
-        self._undone_by = record
 
     def _standing_at(self, version: Any) -> int:
-        if version in (None, ""):
+        """The entry that a RESTORE to ``version`` leaves standing; -1 where that is unknown.
+
+        A RESTORE to a point in time does not record the version. It cannot be found again:
+        Delta goes by the times of files, in the time zone of a session.
+        """
+        if not str(version).isdigit():
             return -1
         index = bisect_right(self._marks, (int(version), 1 << 62)) - 1
         return self._marks[index][1] if index >= 0 else 0
 
     def _undone(self, record: CommitRecord) -> TableUndone:
-        standing = "no entry" if self._standing <= 0 else f"entry {self._standing}"
+        standing = {-1: "a RESTORE to a point in time", 0: "none"}.get(
+            self._standing, f"entry {self._standing}"
+        )
         return TableUndone(
             f"{record.operation} at version {record.version} undid commits of this pipeline",
             where=self.where,
             expected=f"entry {self.sequence} to stand",
-            found=f"{standing} standing",
+            found=standing,
             remedy=f"To undo it: RESTORE TABLE ... TO VERSION AS OF {record.version - 1}",
         )
 
@@ -150,10 +156,18 @@ class Chain:
 
 
 def _empties(record: CommitRecord) -> bool:
-    """Whether an operation takes away all rows without touching our ``txn``."""
-    operation = record.operation.upper()
+    """Whether an operation takes away all rows without touching our ``txn``.
+
+    Spark and deltalake spell it differently. What names some rows is left to ``verify``.
+    """
+    operation, parameters = record.operation.upper(), record.parameters
+    everything = str(parameters.get("predicate") or "").lower() in _EVERYTHING
     if operation == "DELETE":
-        return record.parameters.get("predicate") in (None, "", "[]", '["true"]')
-    if operation == "WRITE":
-        return record.parameters.get("mode") == "Overwrite"
-    return operation == "TRUNCATE" or "REPLACE" in operation
+        return everything
+    if operation == "WRITE" and parameters.get("mode") == "Overwrite":
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        return everything and not dynamic
+    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
+
+
+_EVERYTHING = {"", "[]", "true", '["true"]'}

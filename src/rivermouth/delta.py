@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord
@@ -42,18 +42,18 @@ class DeltaLog:
 
     def exists(self) -> bool:
         """Whether there is a table: at least one commit."""
-        return self._log.is_dir() and any(self._versions())
+        return bool(self._versions())
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""
-        for version in sorted(self._versions()):
-            yield self._record(version)
+        for version in self._versions():
+            yield record_of(version, self._actions(version))
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, by looking for each next file."""
         following = version + 1
-        while self._file(following).exists():
-            yield self._record(following)
+        while (actions := self._read(following)) is not None:
+            yield record_of(following, actions)
             following += 1
 
     def added_files(self, version: int) -> list[Path]:
@@ -78,36 +78,50 @@ class DeltaLog:
     def _table(self) -> DeltaTable:
         try:
             return DeltaTable(str(self.path), without_files=True)
-        except (DeltaError, TableNotFoundError) as fault:
+        except (DeltaError, OSError) as fault:
             raise LedgerBroken(
                 "the log cannot be read", where=str(self.path), found=str(fault)
             ) from fault
 
-    def _versions(self) -> Iterator[int]:
-        for each in self._log.iterdir():
-            if match := _COMMIT_FILE.match(each.name):
-                yield int(match[1])
+    def _versions(self) -> list[int]:
+        try:
+            names = [each.name for each in self._log.iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as fault:
+            raise _unreadable(self._log, fault) from fault
+        return sorted(int(match[1]) for name in names if (match := _COMMIT_FILE.match(name)))
+
+    def _actions(self, version: int) -> list[dict[str, Any]]:
+        actions = self._read(version)
+        if actions is None:
+            raise LedgerBroken("a commit is gone", where=str(self._file(version)))
+        return actions
 
     def _file(self, version: int) -> Path:
         return self._log / f"{version:020d}.json"
 
-    def _actions(self, version: int) -> list[dict[str, Any]]:
+    def _read(self, version: int) -> list[dict[str, Any]] | None:
+        """The actions of a commit; None where there is no such file."""
         file = self._file(version)
         try:
-            actions = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
+            # Not splitlines(): statistics hold text of the users, U+2028 for one.
+            lines = file.read_text("utf-8").split("\n")
+            actions = [json.loads(line) for line in lines if line.strip()]
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError) as fault:
-            raise LedgerBroken("a commit cannot be read", where=str(file), found=repr(fault)) from (
-                fault
-            )
-        if not actions:
-            raise LedgerBroken("a commit is empty", where=str(file))
+            raise _unreadable(file, fault) from fault
+        if not actions or not all(isinstance(each, dict) for each in actions):
+            raise LedgerBroken("a commit is empty or torn", where=str(file))
         return actions
 
-    def _record(self, version: int) -> CommitRecord:
-        return record_of(version, self._actions(version))
+
+def _unreadable(file: Path, fault: Exception) -> LedgerBroken:
+    return LedgerBroken("a commit cannot be read", where=str(file), found=repr(fault))
 
 
-def record_of(version: int, actions: list[dict[str, Any]]) -> CommitRecord:
+def record_of(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
     """One commit's actions as the ledger looks at them."""
     info: Mapping[str, Any] = {}
     txns: dict[str, int] = {}

@@ -58,27 +58,16 @@ class RivermouthError(Exception):
     default_remedy: ClassVar[str] = ""
 
     def __init__(
-        self,
-        what: str,
-        *,
-        where: str = "",
-        expected: str = "",
-        found: str = "",
-        remedy: str = "",
+        self, what: str, *, where: str = "", expected: str = "", found: str = "", remedy: str = ""
     ) -> None:
-        self.what = what
-        self.where = where
-        self.expected = expected
-        self.found = found
+        self.what, self.where, self.expected, self.found = what, where, expected, found
         self.remedy = remedy or self.default_remedy
         super().__init__(what)
 
     def __str__(self) -> str:
         text = f"{self.code} {self.where}: {self.what}" if self.where else f"{self.code} {self.what}"
-        if self.expected:
-            text += f"; expected {self.expected}"
-        if self.found:
-            text += f"; found {self.found}"
+        text += f"; expected {self.expected}" if self.expected else ""
+        text += f"; found {self.found}" if self.found else ""
         return f"{text}. {self.remedy}" if self.remedy else text
 
     def as_dict(self) -> dict[str, str]:
@@ -102,8 +91,6 @@ class ConfigError(RivermouthError):
 
 
 class SetupError(RivermouthError):
-    """This machine lacks something that a run needs."""
-
     code = "RM200"
     exit_code = 2
 
@@ -139,8 +126,6 @@ class MissingPackage(SetupError):
 
 
 class SourceError(RivermouthError):
-    """Kafka did not answer as it should; nothing was read or written."""
-
     code = "RM300"
 
 
@@ -160,8 +145,6 @@ class KafkaRefused(SourceError):
 
 
 class Halt(RivermouthError):
-    """A guard stopped the pipeline; nothing was written."""
-
     code = "RM400"
     exit_code = 3
 
@@ -247,8 +230,6 @@ class LogTruncated(Halt):
 
 
 class CommitError(RivermouthError):
-    """A commit did not come through; the next start finds out what stands."""
-
     code = "RM500"
 
 
@@ -268,7 +249,5 @@ class BatchFailed(CommitError):
 
 
 class RunFailed(RivermouthError):
-    """Some pipelines of a run failed and others did not."""
-
     code = "RM900"
     exit_code = 5

@@ -1,8 +1,12 @@
 """Named points at which a test, or the demo, may stop the process. Nothing happens when off.
 
 ``RIVERMOUTH_FAILPOINTS="P6=kill"`` kills the process at point P6; ``P6=3*kill`` at the third
-time it passes. Points: P1 batch entered · P2 decided · P3 about to write · P6 write
-returned · P7 read back · P8 projected · P9 the next batch entered, so Spark has committed.
+time it passes. Points, in the order of a run:
+
+P0 before the ledger is read · P10 offsets table brought up to date, nothing planned yet ·
+P1 batch entered, Spark has written ``offsets/N`` · P2 decided · P3 about to write ·
+P12 bad records written ahead · P6 the write returned · P7 read back and judged ·
+P8 offsets table written · P9 Spark has written ``commits/N`` · P11 about to stop
 """
 
 from __future__ import annotations

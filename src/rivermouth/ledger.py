@@ -42,7 +42,8 @@ class Entry:
 
     ``position`` is the state *after* the commit. ``config`` holds the settings that give
     the pipeline its identity, in clear, so that a change can be named. ``rows`` runs
-    parallel to ``ranges``; None where the counts are not known before the commit.
+    parallel to ``ranges``; None where the counts are not known before the commit. The
+    first sequence is 1. Raises ValueError where the parts do not fit together.
     """
 
     pipeline: str
@@ -55,6 +56,15 @@ class Entry:
     position: Position
     config: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[RowCounts, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.sequence < 1:
+            raise ValueError(f"sequence {self.sequence}: the first is 1")
+        for each in self.ranges:
+            if self.position.get(each.topic_partition) != each.until_offset:
+                raise ValueError(f"{each} does not end at the position")
+        if self.rows is not None and len(self.rows) != len(self.ranges):
+            raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
 
     def to_json(self) -> str:
         """One line of JSON, the ``userMetadata`` of the commit."""
@@ -85,7 +95,7 @@ class Entry:
         """
         try:
             facts = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if not isinstance(facts, dict) or "rivermouth" not in facts:
             return None

@@ -64,12 +64,14 @@ class Watermarks:
 
 @dataclass(frozen=True)
 class Position:
-    """The next offset to read, per partition. Immutable; iterates in order."""
+    """The next offset to read, per partition; never negative. Immutable; iterates in order."""
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.offsets.items()))
+        if any(offset < 0 for offset in ordered.values()):
+            raise ValueError(f"not a position: {ordered}")
         object.__setattr__(self, "offsets", MappingProxyType(ordered))
 
     def __iter__(self) -> Iterator[TopicPartition]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
+from rivermouth.errors import Halt, LogTruncated, OffsetGap, OffsetOverlap
 from rivermouth.guards import check_partition, check_source
 from rivermouth.ledger import Entry
 from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
@@ -88,6 +88,7 @@ def decide(pipeline: str, ranges: Iterable[OffsetRange], newest: Entry | None) -
         relation = relate(each, last.get(each.topic_partition))
         if relation not in _FORWARD:
             return Decision(Action.HALT, _halt(pipeline, each, relation, last))
+        last[each.topic_partition] = each
     return Decision(Action.PROCEED)
 
 
@@ -181,10 +182,18 @@ def batch_ranges(before: Position, after: Position) -> tuple[OffsetRange, ...]:
 
     A partition that did not move is left out. One that is missing in ``before`` appeared
     during the run and starts at 0, even while empty: Spark refuses any other start.
+    Raises LogTruncated where a partition moved backwards.
     """
     ranges: list[OffsetRange] = []
     for each, until in after.offsets.items():
         start = before.get(each)
+        if start is not None and start > until:
+            raise LogTruncated(
+                "the log ends before what was already read",
+                where=str(each),
+                expected=f"an end at {start} or after",
+                found=f"an end at {until}",
+            )
         if start is None or start != until:
             ranges.append(OffsetRange(each, start or 0, until))
     return tuple(ranges)

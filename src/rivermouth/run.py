@@ -125,7 +125,7 @@ class Run:
             starts = ingest.open(self._session)
             if stop.is_set():
                 return ingest.sequence
-            checkpoint = held.enter_context(ScratchCheckpoint(self._scratch, pipeline.name))
+            checkpoint = held.enter_context(ScratchCheckpoint(self._scratch / "checkpoints", pipeline.name))
             every_ms = int(pipeline.trigger.total_seconds() * 1000)
             trigger = Trigger(every_ms if self._continuous else None)
             Stream(ingest, checkpoint).run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -21,6 +22,7 @@ from rivermouth.offsets import OffsetRange, Position
 from rivermouth.plan import batch_ranges
 
 _LOCK_SUFFIX = ".lock"
+_OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
 
 
 def scratch_root() -> Path:
@@ -88,9 +90,13 @@ class ScratchCheckpoint:
 
 
 def remove_dead(root: Path) -> None:
-    """Remove every checkpoint under ``root`` whose run no longer holds its lock."""
+    """Remove every checkpoint under ``root`` whose run no longer holds its lock.
+
+    Goes by their names, so a user may share the folder with other things. A lock without
+    a folder is left alone: it may be of a run that is about to make its folder.
+    """
     for folder in root.iterdir():
-        if folder.suffix == _LOCK_SUFFIX:
+        if not (_OURS.fullmatch(folder.name) and folder.is_dir()):
             continue
         lock = os.open(_lock_file(folder), os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -98,10 +104,7 @@ def remove_dead(root: Path) -> None:
         except BlockingIOError:
             continue
         else:
-            if folder.is_dir():
-                shutil.rmtree(folder, ignore_errors=True)
-            else:
-                folder.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
             _lock_file(folder).unlink(missing_ok=True)
         finally:
             os.close(lock)
@@ -113,7 +116,7 @@ def _lock_file(folder: Path) -> Path:
 
 def _logged_offsets(file: Path) -> Position:
     """The offsets of the only source in an offset log file of format v1 or v2."""
-    lines = file.read_text("utf-8").splitlines()
+    lines = file.read_text("utf-8").split("\n")
     text = lines[2]
     if lines[0] == "v2":
         text = text.split(":", 1)[1]

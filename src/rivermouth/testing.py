@@ -1,22 +1,28 @@
 """For your own tests: a real broker as a pytest fixture, and plain functions to fill it.
 
 Name the module as a plugin, ``pytest_plugins = ["rivermouth.testing"]``, and take the fixture
-``rivermouth_broker``. Importing it needs pytest.
+``rivermouth_broker`` or ``rivermouth_spark``. Importing it needs pytest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic  # where confluent_kafka types it
 
 from rivermouth.local.broker import Broker
 
-__all__ = ["Record", "create_topic", "produce", "rivermouth_broker"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Record", "create_topic", "produce", "rivermouth_broker", "rivermouth_spark"]
 
 Record = tuple[bytes | None, bytes | None, int]  # key, value, partition
+_QUIET = {"log_level": 2}  # what librdkafka remarks on standard error; failures are raised
 
 
 @pytest.fixture(scope="session")
@@ -26,11 +32,21 @@ def rivermouth_broker() -> Iterator[Broker]:
         yield broker
 
 
+@pytest.fixture(scope="session")
+def rivermouth_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark session with Delta and Kafka for the whole test session."""
+    from rivermouth.local.session import QUICK_START, start_session
+
+    session = start_session(tmp_path_factory.mktemp("spark"), QUICK_START)
+    yield session
+    session.stop()
+
+
 def create_topic(
     bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
     """Create a topic with one replica and return when it exists. Raises KafkaException."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     topic = NewTopic(name, partitions, 1, config=dict(config or {}))
     admin.create_topics([topic])[name].result(30)
 
@@ -40,7 +56,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[Record]) -> int:
 
     Order is kept within a partition. Raises KafkaException for the first that failed.
     """
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **_QUIET})
     failed: list[KafkaError] = []
     count = 0
 

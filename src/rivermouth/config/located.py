@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rivermouth.config.problems import Fault, Path, Problem, printable, quoted, sentence
 from rivermouth.config.secret import MASK
@@ -33,14 +33,19 @@ class Leaf:
     broken: bool = False
 
     @property
+    def hidden(self) -> bool:
+        """Whether its text may not appear in a message."""
+        return self.from_env or self.secret
+
+    @property
     def shown(self) -> str:
         """For messages: never a secret, and never what a variable of the environment holds."""
+        if self.value is None:
+            return "empty"
         if self.secret:
             return MASK
         if self.from_env:
             return printable(self.raw)
-        if self.value is None:
-            return "empty"
         return quoted(self.text) if isinstance(self.value, str) else printable(self.text)
 
     def at(self, offset: int) -> Place:
@@ -108,11 +113,14 @@ class Spot:
     node: Node
     key_place: Place
     path: str
+    exact: bool
 
 
 def spot(root: Node, path: Path) -> Spot:
-    """Follow a path down; steps that do not exist still appear in the words."""
-    node, key_place, words = root, root.place, ""
+    """Follow a path down. Steps that do not exist still appear in the words, unless they come
+    from inside a text that is not to be shown.
+    """
+    node, key_place, words, exact = root, root.place, "", True
     for step in path:
         word = str(step)
         if isinstance(node, Section) and word in node.entries:
@@ -121,11 +129,23 @@ def spot(root: Node, path: Path) -> Spot:
         elif isinstance(node, Items) and isinstance(step, int) and step < len(node.items):
             node = node.items[step]
             key_place = node.place
+        else:
+            exact = False
+            if isinstance(node, Leaf) and node.hidden:
+                break
         if isinstance(step, int):
             words += f"[{step}]"
         elif word:
             words += f".{printable(word)}" if words else printable(word)
-    return Spot(node, key_place, words)
+    return Spot(node, key_place, words, exact)
+
+
+def _hidden(node: Node) -> bool:
+    if isinstance(node, Section):
+        return any(_hidden(entry.node) for entry in node.entries.values())
+    if isinstance(node, Items):
+        return any(_hidden(item) for item in node.items)
+    return node.hidden
 
 
 def problem(root: Node, path: Path, fault: Fault) -> Problem | None:
@@ -137,9 +157,11 @@ def problem(root: Node, path: Path, fault: Fault) -> Problem | None:
     if isinstance(node, Leaf):
         if node.broken:
             return None
-        if (node.from_env or node.secret) and not fault.at_key:
+        if node.hidden and not (fault.at_key and where.exact):
             found, suggestion = node.shown, ""
         elif fault.offset is not None:
             place = node.at(fault.offset)
+    if fault.quotes and _hidden(spot(root, path + fault.quotes).node):
+        fault, suggestion = replace(fault, fix=""), ""
     text = sentence(fault, where.path, node.shown, found, suggestion)
     return Problem(*place, fault.kind.code, text)

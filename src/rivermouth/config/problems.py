@@ -60,7 +60,8 @@ class Fault:
     of the user: it is replaced where it came from the environment or is a secret.
     ``path`` leads from the value to the faulty part of it; ``offset`` is where ``found``
     starts in the text of the value; ``at_key`` points at the key rather than the value, and
-    ``place`` at a line and column of its own.
+    ``place`` at a line and column of its own. ``quotes`` leads to another setting whose text
+    ``suggestion`` or ``fix`` repeats.
     """
 
     kind: Kind
@@ -72,6 +73,7 @@ class Fault:
     offset: int | None = None
     at_key: bool = False
     place: tuple[int, int] | None = None
+    quotes: Path = ()
 
 
 class Refused(ValueError):

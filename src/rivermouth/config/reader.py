@@ -155,11 +155,15 @@ def _syntax(error: MarkedYAMLError, text: str) -> Problem:
     """ruamel's words without what it quotes of the file, which may be a secret."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
-    words = re.sub(r"\s*(['\"])(?:(?!\1).){3,}\1", "", error.problem or "not YAML")
+    words = re.sub(r" (['\"])(.*?)\1", _short, error.problem or "").removeprefix("but ")
     lines = text.splitlines()
     if line < len(lines) and "${" in lines[line]:
         words += " — put quotes around ${…} inside { } or [ ]"
     return Problem(line + 1, column + 1, Kind.SYNTAX.code, f"not valid YAML: {words}")
+
+
+def _short(match: re.Match[str]) -> str:
+    return match[0] if len(match[2]) < 3 else ""
 
 
 def _unreadable(error: Exception, text: str) -> Problem:

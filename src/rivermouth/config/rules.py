@@ -7,7 +7,7 @@ problem in one setting never hides a problem between others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from rivermouth.config.columns import Column
@@ -73,7 +73,8 @@ def _columns(parts: Parts, setting: str, names: tuple[str, ...] | None) -> Itera
             suggestion = closest(name, columns)
             fix = "" if suggestion else f"columns: {listed(columns)}"
             message = "{path} names {value}, which is not a column of schema"
-            yield Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix, path=path)
+            fault = Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix, path=path)
+            yield replace(fault, quotes=("columns",))
         elif not column.primitive:
             message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
             fix = "a column of a primitive type can be compared"
@@ -113,7 +114,8 @@ def _start(parts: Parts) -> Iterator[Fault]:
             path: Path = ("source", "start", topic)
             suggestion = closest(topic, parts.topics)
             message = "{path} names the topic {found}, which is not in topics"
-            yield Fault(Kind.OTHER_TOPIC, message, topic, suggestion, path=path, at_key=True)
+            fault = Fault(Kind.OTHER_TOPIC, message, topic, suggestion, path=path, at_key=True)
+            yield replace(fault, quotes=("source", "topics"))
 
 
 def _table(parts: Parts) -> Iterator[Fault]:
@@ -143,12 +145,13 @@ def shared_table_faults(pipelines: Mapping[str, Parts]) -> Iterator[Fault]:
             message = f"{{path}} is also the table of pipeline {other}, with another"
             fix = "let both agree, or write two tables"
             yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
-        for topic in parts.topics or ():
+        for index, topic in enumerate(parts.topics or ()):
             reader = reads.setdefault((table, topic), name)
             if reader != name:
-                message = f"{{path}} gets topic {{found}} from pipeline {reader} already"
+                path = ("pipelines", name, "source", "topics", index)
+                message = f"{{path}} is {{value}}, which pipeline {reader} brings into that table"
                 fix = "each record would count twice: let one pipeline read it"
-                yield Fault(Kind.SHARED_TABLE, message, topic, path=path, fix=fix)
+                yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
 
 
 def _differences(one: Parts, other: Parts) -> str:

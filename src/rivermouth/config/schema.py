@@ -23,6 +23,7 @@ def json_schema() -> dict[str, object]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "rivermouth configuration",
         **_object(
+            "One cluster, one warehouse, and pipelines by name.",
             {
                 "version": _or_reference({"const": 1}, "Version of this format."),
                 "kafka": _kafka(),
@@ -60,6 +61,7 @@ def _pipeline() -> Schema:
         "order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP",
     )
     return _object(
+        "One way from topics to a table.",
         {
             "source": _source(),
             "schema": columns,
@@ -87,6 +89,7 @@ def _source() -> Schema:
     )
     topics = _names("Topics to read.", ["orders"], least=1)
     schema = _object(
+        "What is read.",
         {
             "topics": topics,
             "subscribe": _text("Spark's name of topics: text with commas.", "orders,payments"),
@@ -139,6 +142,7 @@ def _target() -> Schema:
         ],
     }
     return _object(
+        "What is written.",
         {
             "table": table,
             "mode": _choice(Mode, "Add rows, or keep the newest row per key.", default="append"),
@@ -154,8 +158,9 @@ def _target() -> Schema:
     )
 
 
-def _object(properties: Schema, required: tuple[str, ...]) -> Schema:
+def _object(description: str, properties: Schema, required: tuple[str, ...]) -> Schema:
     return {
+        "description": description,
         "type": "object",
         "properties": properties,
         "required": list(required),

@@ -117,9 +117,10 @@ def check_count(value: int) -> int:
 
 def read_version(value: object) -> int:
     """The only version of the format; raises ``Refused``."""
-    if isinstance(value, int) and not isinstance(value, bool) and value == 1:
-        return value
-    kind = Kind.BAD_VALUE if isinstance(value, int) else Kind.WRONG_TYPE
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if number and value == 1:
+        return 1
+    kind = Kind.BAD_VALUE if number else Kind.WRONG_TYPE
     raise Refused(Fault(kind, "{path} must be 1, not {value}", fix="write version: 1"))
 
 

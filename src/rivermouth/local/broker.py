@@ -103,9 +103,9 @@ class Broker:
 
         Raises SetupError when it does not come up in time or its port is taken.
         """
-        if self._keeper is not None and self._keeper.poll() is None:
+        if self._keeper is not None and self._is_ready():
             return
-        self.stop()
+        self.stop()  # what a broker that was killed left behind
         if not is_free(self.port):
             raise SetupError(
                 "the port is taken",
@@ -179,7 +179,8 @@ class Broker:
         """Give an empty data folder its cluster id; leave a filled one as it is."""
         if (self.directory / "data" / "meta.properties").exists():
             return
-        tool = self._java("kafka.tools.StorageTool", "format", "--ignore-formatted")
+        quick = "-XX:TieredStopAtLevel=1"  # too short a run for the optimizing compiler
+        tool = self._java(quick, "kafka.tools.StorageTool", "format", "--ignore-formatted")
         done = subprocess.run(
             [*tool, f"--cluster-id={_cluster_id()}", "--config", str(properties)],
             env=self._environ,
@@ -207,7 +208,7 @@ class Broker:
         self._pid = int(self._keeper.stdout.readline() or 0)
 
     def _await_ready(self, deadline: float) -> None:
-        while not (accepts(self.port) and _answers(self.bootstrap_servers)):
+        while not self._is_ready():
             if self._keeper is None or self._keeper.poll() is not None:
                 self.stop()
                 raise self._failed("the local broker ended while it started")
@@ -215,6 +216,10 @@ class Broker:
                 self.stop()
                 raise self._failed("the local broker did not answer in time")
             time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        # An open port is not enough: that of a broker just killed stays open for a moment.
+        return accepts(self.port) and _answers(self.bootstrap_servers)
 
     def _failed(self, what: str) -> SetupError:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")

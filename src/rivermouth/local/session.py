@@ -20,12 +20,21 @@ from rivermouth.local.java import find_java
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What makes a session one of Delta's."""
+
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+}
+"""Settings over ours for a session that lives briefly: half the start-up, slow bulk decoding."""
+
 
 def session_settings(cores: int, scratch: Path) -> dict[str, str]:
     """The Spark settings of a local session with ``cores`` task slots."""
     return {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": str(cores),
         # UTC in the JVM as well: elsewhere Delta rebuilds state inside every commit.
@@ -48,20 +57,23 @@ def session_settings(cores: int, scratch: Path) -> dict[str, str]:
 
 
 def start_session(
-    scratch: Path, settings: Mapping[str, str] | None = None, cores: int | None = None
+    scratch: Path, settings: Mapping[str, str] | None = None, *, tuned: bool = True
 ) -> SparkSession:
-    """Start (or join) the local session. ``settings`` go over the defaults.
+    """Start (or join) the local session, one task slot per core.
+
+    ``settings`` go over ours; ``tuned=False`` leaves ours out but for Delta itself.
 
     What the JVM says of itself goes to ``scratch/spark.log``: what matters of it reaches
     the user as an error of ours. Raises a SetupError where Java or the jars are missing.
     """
-    slots = cores or os.cpu_count() or 2
+    slots = os.cpu_count() or 2
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
     builder = builder.config("spark.jars", ",".join(str(each) for each in jars("spark")))
-    for name, value in {**session_settings(slots, scratch), **(settings or {})}.items():
+    ours = session_settings(slots, scratch) if tuned else {}
+    for name, value in {**DELTA, **ours, **(settings or {})}.items():
         builder = builder.config(name, value)
     scratch.mkdir(parents=True, exist_ok=True)
     with _stderr_to(scratch / "spark.log"):

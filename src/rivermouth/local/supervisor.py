@@ -13,6 +13,7 @@ where a forked copy of the owner keeps the pipe open.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -58,14 +59,10 @@ def _end(child: subprocess.Popen[bytes], grace: float) -> None:
     """SIGTERM and ``grace`` seconds for a clean end, then SIGKILL to its whole session."""
     if child.poll() is None and grace:
         child.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(grace)
-        except subprocess.TimeoutExpired:
-            pass
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it may be gone
         os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # all of it is gone
     child.wait()
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.decode import REASONS
 from rivermouth.errors import BatchFailed
+from rivermouth.failpoints import reach
 from rivermouth.ledger import Entry
 
 
@@ -53,6 +54,7 @@ class QuarantineTable:
         writer.option("userMetadata", f"rivermouth quarantine of commit {entry.commit}").save(
             self.path
         )
+        reach("P12")
         if entry.rows is None:
             return
         seen, written = sum(each.quarantined for each in entry.rows), observation.get["written"]

@@ -1,0 +1,182 @@
+"""Our append against Spark's own Delta sink, on the same topic in the same run.
+
+    python bench/append.py [--rounds 5] [--messages 2000000] [--small 400000]
+
+Three processes keep a warm JVM each and take turns; the broker is on the same cores. Each
+drain goes into a new table, whose rows are then counted and their coordinates checked for
+doubles. CPU-seconds are those of the process and its JVM, without the broker. The last line
+is JSON: ours divided by theirs, in messages per second, medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from bids import fill
+from deltalake import DeltaTable
+
+from rivermouth.local.broker import Broker
+from rivermouth.testing import create_topic
+
+ROLES = ("ours", "tuned", "stock")
+PARTITIONS = 4
+
+
+class Peer:
+    """A worker process that is given one order at a time."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("worker.py")), role],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def drain(self, order: dict[str, Any]) -> dict[str, float]:
+        """Carry out one order; adds ``cpu``, the CPU-seconds it took."""
+        assert self._process.stdin and self._process.stdout
+        before = cpu_seconds(self._process.pid)
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.role} died with {self._process.wait()}")
+        return {**json.loads(answer), "cpu": cpu_seconds(self._process.pid) - before}
+
+    def close(self) -> None:
+        """End the worker."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, its living descendants, and its dead children."""
+    try:
+        tasks = [each / "children" for each in Path(f"/proc/{pid}/task").iterdir()]
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        children = [child for each in tasks if each.exists() for child in each.read_text().split()]
+    except FileNotFoundError:  # a thread or process ended while we looked
+        return cpu_seconds(pid) if Path(f"/proc/{pid}").exists() else 0.0
+    own = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    return own + sum(cpu_seconds(int(child)) for child in children)
+
+
+def check(table: Path, messages: int) -> None:
+    """Exit unless the table holds every (partition, offset) exactly once."""
+    found = 0
+    for partition in range(PARTITIONS):
+        offsets = []
+        for file in DeltaTable(str(table)).file_uris():
+            columns = ["_kafka.partition", "_kafka.offset"]
+            kafka = pq.ParquetFile(file).read(columns=columns)["_kafka"].combine_chunks()
+            mine = pc.equal(pc.struct_field(kafka, "partition"), partition)
+            offsets.append(pc.struct_field(kafka, "offset").filter(mine))
+        distinct = len(pc.unique(pa.concat_arrays(offsets)))
+        if distinct != sum(len(each) for each in offsets):
+            raise SystemExit(f"{table}: partition {partition} holds an offset twice")
+        found += distinct
+    if found != messages:
+        raise SystemExit(f"{table}: {found} rows, not {messages}")
+
+
+def measure(
+    peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Path
+) -> dict[str, list[dict[str, float]]]:
+    """Drain the workload's topic in turns; the first round warms up and is dropped."""
+    results: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for turn in range(rounds + 1):
+        for peer in peers if turn % 2 else reversed(peers):
+            lake = folder / f"{peer.role}-{turn}"
+            table = lake / "bronze" / "bids"
+            result = peer.drain({**workload, "table": str(table)})
+            check(table, workload["messages"])
+            shutil.rmtree(lake)
+            rate = workload["messages"] / result["seconds"]
+            note = "warm-up" if turn == 0 else f"round {turn}"
+            cpu = result["cpu"] / workload["messages"] * 1e6
+            text = f"{workload['name']} {note:8} {peer.role:6} {rate:10,.0f} msg/s"
+            print(f"{text} {cpu:6.1f} CPU-s per M  start-up {result['startup']:.1f} s", flush=True)
+            if turn:
+                results[peer.role].append(result)
+    return results
+
+
+def summary(
+    workload: dict[str, Any], results: dict[str, list[dict[str, float]]]
+) -> dict[str, float]:
+    """Print medians; return our rate divided by each peer's, paired by round."""
+    ratios: dict[str, float] = {}
+    for role in ROLES:
+        seconds = statistics.median(each["seconds"] for each in results[role])
+        cpu = statistics.median(each["cpu"] for each in results[role])
+        pairs = [
+            theirs["seconds"] / mine["seconds"]
+            for mine, theirs in zip(results["ours"], results[role], strict=True)
+        ]
+        rate, per_million = workload["messages"] / seconds, cpu / workload["messages"] * 1e6
+        ratio, low, high = statistics.median(pairs), min(pairs), max(pairs)
+        text = f"| {workload['name']} | {role} | {rate:,.0f} | {per_million:.1f} |"
+        print(f"{text} {ratio:.2f} ({low:.2f} to {high:.2f}) |")
+        if role != "ours":
+            ratios[f"{role}_{workload['name']}"] = round(ratio, 3)
+    return ratios
+
+
+def main() -> None:
+    """Run both workloads and print the table and the line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=2_000_000)
+    parser.add_argument("--small", type=int, default=400_000)
+    parser.add_argument("--seed", type=int, default=7)
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
+    ratios: dict[str, float] = {}
+    with Broker(folder / "kafka") as broker:
+        servers = broker.bootstrap_servers
+        peers = [Peer(role) for role in ROLES]
+        table = ["| workload | peer | msg/s | CPU-s per M | ours / theirs |", "|---|---|---|---|---|"]
+        measured = []
+        for name, per_batch, messages in (
+            ("500k", 500_000, asked.messages),
+            ("20k", 20_000, asked.small),
+        ):
+            topic = f"bids-{name}"
+            create_topic(servers, topic, PARTITIONS)
+            size = fill(servers, topic, messages, PARTITIONS, asked.seed)
+            print(f"{topic}: {messages:,} messages, {size / messages:.0f} B each", flush=True)
+            workload = {
+                "name": name,
+                "servers": servers,
+                "topic": topic,
+                "per_batch": per_batch,
+                "messages": messages,
+            }
+            measured.append((workload, measure(peers, workload, asked.rounds, folder)))
+        print("\n".join(table))
+        for workload, results in measured:
+            ratios.update(summary(workload, results))
+        for peer in peers:
+            peer.close()
+    shutil.rmtree(folder)
+    print(json.dumps(ratios))
+
+
+if __name__ == "__main__":
+    main()

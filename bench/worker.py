@@ -1,0 +1,130 @@
+"""One peer of the append benchmark, in a process of its own with its own warm JVM.
+
+Reads one JSON order per line on standard input and answers with one line of JSON. Roles:
+``ours`` (the product, as `rivermouth run --once` does it), ``tuned`` (the native Delta sink
+under our session and reader settings) and ``stock`` (the same under Spark's defaults).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bids import COLUMNS
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.config import load
+from rivermouth.local.session import start_session
+from rivermouth.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run import Run
+from rivermouth.stream import READER_DEFAULTS
+
+DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
+_STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
+
+
+class _Clock:
+    """Notes when the pipeline had opened and when it last committed."""
+
+    def __init__(self) -> None:
+        self.began = self.ended = 0.0
+        self.error: str | None = None
+
+    def opened(self, report: OpenReport) -> None:
+        self.began = time.monotonic()
+
+    def committed(self, report: CommitReport) -> None:
+        self.ended = time.monotonic()
+
+    def finished(self, report: PipelineReport) -> None:
+        self.error = str(report.error) if report.error else None
+
+
+def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:
+    """Drain the topic with the product; the time from open to the last commit."""
+    folder = table.parent.parent
+    file = folder / "rivermouth.yml"
+    file.write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "kafka": {"bootstrap.servers": order["servers"]},
+                "warehouse": str(folder),
+                "pipelines": {
+                    "bids": {
+                        "source": {
+                            "topics": [order["topic"]],
+                            "format": "json",
+                            "max_offsets_per_trigger": order["per_batch"],
+                        },
+                        "schema": DDL,
+                        "target": {"table": f"{table.parent.name}.{table.name}"},
+                    }
+                },
+            }
+        ),
+        encoding="utf-8",
+    )
+    clock = _Clock()
+    asked = time.monotonic()
+    run = Run(load(file), session, folder / "scratch", continuous=False)
+    run.pipelines(["bids"], clock, threading.Event())
+    if clock.error:
+        raise SystemExit(clock.error)
+    return {"seconds": clock.ended - clock.began, "startup": clock.began - asked}
+
+
+def native(
+    session: SparkSession, order: Mapping[str, Any], table: Path, reader: Mapping[str, str]
+) -> dict[str, float]:
+    """Drain the topic with the native Delta sink; the time from start to the last commit."""
+    source = (
+        session.readStream.format("kafka")
+        .options(**reader)
+        .option("kafka.bootstrap.servers", order["servers"])
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", order["topic"])
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", order["per_batch"])
+        .load()
+    )
+    typed = source.select(
+        F.from_json(F.col("value").cast("string"), DDL).alias("row"),
+        F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
+    ).select("row.*", "_kafka")
+    began = time.monotonic()
+    query = (
+        typed.writeStream.format("delta")
+        .option("checkpointLocation", (table.parent / "checkpoint").as_uri())
+        .trigger(availableNow=True)
+        .start(str(table))
+    )
+    query.awaitTermination()
+    return {"seconds": time.monotonic() - began, "startup": 0.0}
+
+
+def main(role: str) -> None:
+    """Answer orders until standard input ends."""
+    scratch = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
+    session = start_session(scratch, _STOCK if role == "stock" else None, tuned=role != "stock")
+    for line in sys.stdin:
+        order = json.loads(line)
+        table = Path(order["table"])
+        table.parent.mkdir(parents=True, exist_ok=True)
+        if role == "ours":
+            answer = ours(session, order, table)
+        else:
+            answer = native(session, order, table, READER_DEFAULTS if role == "tuned" else {})
+        print(json.dumps(answer), flush=True)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,190 @@
+"""From JSON values to canonical Python values, one converter per Arrow type.
+
+Whole numbers, ``Decimal``, text, bytes; DATE as days and TIMESTAMP as microseconds since
+1970; STRUCT as dict, MAP as list of pairs. A number with a point or an exponent comes in
+as ``Number``, which keeps its spelling.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.verify.scalars import Undecodable, days, decimal, micros
+
+Convert = Callable[[Any], Any]
+
+
+class _Unjudged:
+    """Equal to every value."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+
+UNJUDGED = _Unjudged()
+"""Stands for text made from a JSON object or array: Spark keeps the record's own spelling."""
+
+
+class Number(str):
+    """A JSON number with a point or an exponent, as it is spelled."""
+
+    __slots__ = ()
+
+
+_FLOATS = {
+    "NaN": float("nan"),
+    **dict.fromkeys(("INF", "+INF", "Infinity", "+Infinity"), float("inf")),
+    **dict.fromkeys(("-INF", "-Infinity"), float("-inf")),
+}
+
+
+def converter(kind: pa.DataType) -> Convert:
+    """From a JSON value that is not null to the canonical value of the type."""
+    for test, convert in _BY_TYPE:
+        if test(kind):
+            return convert(kind)
+    raise Undecodable(f"a column of type {kind}")
+
+
+def or_none(convert: Convert, value: Any) -> Any:
+    """The converted value; None stays None."""
+    return None if value is None else convert(value)
+
+
+def _integer(kind: pa.DataType) -> Convert:
+    limit = 1 << (kind.bit_width - 1)
+    # Jackson lets a byte be written unsigned and wraps it.
+    most = 256 if kind.bit_width == 8 else limit
+
+    def convert(value: Any) -> int:
+        if type(value) is not int or not -limit <= value < most:
+            raise Undecodable(f"not {kind}: {value!r}")
+        return value if value < limit else value - 256
+
+    return convert
+
+
+def _floating(kind: pa.DataType) -> Convert:
+    def convert(value: Any) -> float:
+        if type(value) is str:
+            if value not in _FLOATS:
+                raise Undecodable(f"not {kind}: {value!r}")
+            return _FLOATS[value]
+        if isinstance(value, (bool, dict, list)):
+            raise Undecodable(f"not {kind}: {value!r}")
+        return float(value) if kind.bit_width == 64 else _single(float(value))
+
+    return convert
+
+
+def _single(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _text(_: pa.DataType) -> Convert:
+    def convert(value: Any) -> Any:
+        if isinstance(value, str):
+            return str(value) if value.isascii() else value.encode("utf-8", "replace").decode()
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return UNJUDGED if isinstance(value, (dict, list)) else str(value)
+
+    return convert
+
+
+def _boolean(kind: pa.DataType) -> Convert:
+    def convert(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise Undecodable(f"not {kind}: {value!r}")
+        return value
+
+    return convert
+
+
+def _decimal(kind: pa.DataType) -> Convert:
+    def convert(value: Any) -> Any:
+        if isinstance(value, (bool, dict, list)):
+            raise Undecodable(f"not {kind}: {value!r}")
+        text = value.replace(",", "") if type(value) is str else str(value)
+        return decimal(text, kind.precision, kind.scale)
+
+    return convert
+
+
+def _from_text(read: Callable[[str], Any]) -> Callable[[pa.DataType], Convert]:
+    def convert(value: Any) -> Any:
+        if type(value) is not str:
+            raise Undecodable(f"not text: {value!r}")
+        return read(value)
+
+    return lambda _: convert
+
+
+def _timestamp(kind: pa.DataType) -> Convert:
+    def convert(value: Any) -> int:
+        if type(value) is int and kind.tz is not None:
+            return value * 1_000_000
+        if type(value) is not str:
+            raise Undecodable(f"not a timestamp: {value!r}")
+        return micros(value, zone=kind.tz is not None)
+
+    return convert
+
+
+def _struct(kind: pa.DataType) -> Convert:
+    fields = [(each.name, converter(each.type)) for each in kind]
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Undecodable(f"not an object: {value!r}")
+        return {name: or_none(inner, value.get(name)) for name, inner in fields}
+
+    return convert
+
+
+def _list(kind: pa.DataType) -> Convert:
+    inner = converter(kind.value_type)
+
+    def convert(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise Undecodable(f"not an array: {value!r}")
+        return [or_none(inner, each) for each in value]
+
+    return convert
+
+
+def _map(kind: pa.DataType) -> Convert:
+    inner = converter(kind.item_type)
+
+    def convert(value: Any) -> list[tuple[str, Any]]:
+        if not isinstance(value, dict):
+            raise Undecodable(f"not an object: {value!r}")
+        return [(name, or_none(inner, each)) for name, each in value.items()]
+
+    return convert
+
+
+_BY_TYPE: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Convert]]] = (
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _floating),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_date, _from_text(days)),
+    (pa.types.is_struct, _struct),
+    (pa.types.is_map, _map),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _text),
+    (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+     _from_text(base64.b64decode)),
+    (lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind), _list),
+)  # fmt: skip

@@ -1,0 +1,225 @@
+"""The checker's own reading of a Delta log: entries, RESTORE, and whether they form a chain.
+
+It knows the entry format from its description, not from the writer's code: ``userMetadata``
+is one JSON object with ``"rivermouth": 1``, in a commit whose ``txn`` has the appId
+``rivermouth/<pipeline>`` and the entry's sequence as version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rivermouth.verify.result import Findings, Kind
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+_COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')
+
+
+def shown(place: Place) -> str:
+    """``topic-partition``, as people write it."""
+    return f"{place[0]}-{place[1]}"
+
+
+@dataclass(frozen=True)
+class LedgerRange:
+    """The offsets ``start <= o < until`` of one partition."""
+
+    place: Place
+    start: int
+    until: int
+
+    def __str__(self) -> str:
+        return f"{shown(self.place)}[{self.start},{self.until})"
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """An entry where it stands in the log."""
+
+    version: int
+    sequence: int
+    commit: str
+    cluster: str
+    topics: Mapping[str, str]
+    ranges: tuple[LedgerRange, ...]
+    position: Mapping[Place, int]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a log says of one pipeline.
+
+    ``standing`` are the entries that the newest version of the table rests on, in order;
+    ``recorded`` are all that can be read. ``trimmed``: log clean-up took earlier commits.
+    """
+
+    version: int
+    standing: tuple[LedgerEntry, ...] = ()
+    recorded: tuple[LedgerEntry, ...] = ()
+    trimmed: bool = False
+
+
+@dataclass(frozen=True)
+class _Commit:
+    info: Mapping[str, Any]
+    txns: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An entry and those before it: what stands, as a list that branches at a RESTORE."""
+
+    entry: LedgerEntry
+    before: _Node | None
+
+
+def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None:
+    """Read the log of ``table`` and check the chain; None where there is no table."""
+    log = table / "_delta_log"
+    names = (match for each in log.glob("*.json") if (match := _COMMIT_FILE.fullmatch(each.name)))
+    versions = sorted(int(match[1]) for match in names)
+    if not versions:
+        return None
+    walk = _Walk(pipeline, findings, trimmed=versions[0] > 0)
+    for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
+        if version != before + 1:
+            findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
+        walk.take(version, _read_commit(log / f"{version:020d}.json", findings))
+    standing = walk.standing()
+    stands = {each.version for each in standing}
+    undone = [each.sequence for each in walk.recorded if each.version not in stands]
+    if undone:
+        findings.add(Kind.FAULT, f"RESTORE undid the entries {undone[0]} to {undone[-1]}")
+    return Ledger(versions[-1], standing, tuple(walk.recorded), trimmed=versions[0] > 0)
+
+
+def _read_commit(file: Path, findings: Findings) -> _Commit:
+    info: Mapping[str, Any] = {}
+    txns: dict[str, int] = {}
+    try:
+        with file.open(encoding="utf-8") as lines:
+            actions = [json.loads(line) for line in lines if _WANTED.match(line)]
+    except (OSError, ValueError) as fault:
+        findings.add(Kind.FAULT, f"version {int(file.stem)} of the log cannot be read: {fault}")
+        actions = []
+    for each in actions:
+        if "commitInfo" in each:
+            info = each["commitInfo"]
+        else:
+            txns[each["txn"]["appId"]] = int(each["txn"]["version"])
+    return _Commit(info, txns)
+
+
+class _Walk:
+    """Goes through the commits in order and checks each entry against what stands."""
+
+    def __init__(self, pipeline: str, findings: Findings, *, trimmed: bool) -> None:
+        self.recorded: list[LedgerEntry] = []
+        self._pipeline = pipeline
+        self._app = f"rivermouth/{pipeline}"
+        self._findings = findings
+        self._trimmed = trimmed
+        self._node: _Node | None = None
+        self._marks: list[tuple[int, _Node | None]] = []
+        self._commits: set[str] = set()
+
+    def standing(self) -> tuple[LedgerEntry, ...]:
+        return tuple(reversed([*_entries(self._node)]))
+
+    def take(self, version: int, commit: _Commit) -> None:
+        if self._app in commit.txns:
+            entry = self._entry(version, commit)
+            if entry is not None:
+                self._check(entry, commit.txns[self._app])
+                self.recorded.append(entry)
+                self._node = _Node(entry, self._node)
+        elif str(commit.info.get("operation")) == "RESTORE":
+            self._restore(version, commit.info.get("operationParameters") or {})
+        self._marks.append((version, self._node))
+
+    def _entry(self, version: int, commit: _Commit) -> LedgerEntry | None:
+        try:
+            facts = json.loads(commit.info["userMetadata"])
+            if facts["rivermouth"] != 1 or facts["pipeline"] != self._pipeline:
+                raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
+            return _parse_entry(version, facts)
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+            self._fault(f"version {version} has our txn but no entry of ours: {fault!r}")
+            return None
+
+    def _check(self, entry: LedgerEntry, txn: int) -> None:
+        where = f"entry {entry.sequence} (version {entry.version})"
+        newest = self.recorded[-1] if self.recorded else None
+        expected = newest.sequence + 1 if newest else 1
+        if entry.sequence != expected and (newest or not self._trimmed):
+            self._fault(f"{where}: sequence {expected} was due")
+        if txn != entry.sequence:
+            self._fault(f"{where}: its txn has version {txn}")
+        if entry.commit in self._commits:
+            self._fault(f"{where}: commit id {entry.commit} a second time")
+        self._commits.add(entry.commit)
+        if self._node is not None or not self._trimmed:
+            self._check_ranges(where, entry)
+
+    def _check_ranges(self, where: str, entry: LedgerEntry) -> None:
+        position = dict(self._node.entry.position) if self._node else {}
+        for each in entry.ranges:
+            stands = position.get(each.place, each.start)
+            if each.start > stands:
+                gap = LedgerRange(each.place, stands, each.start)
+                self._findings.add(Kind.GAP, f"{where}: gap {gap} before {each}")
+            elif each.start < stands:
+                self._findings.add(Kind.OVERLAP, f"{where}: {each} starts before {stands}")
+            position[each.place] = each.until
+        if position != entry.position:
+            differing = sorted(
+                place
+                for place in {*position, *entry.position}
+                if position.get(place) != entry.position.get(place)
+            )
+            names = ", ".join(shown(place) for place in differing)
+            self._fault(f"{where}: its position is not where its ranges lead: {names}")
+
+    def _restore(self, version: int, parameters: Mapping[str, Any]) -> None:
+        target = parameters.get("version")
+        if target in (None, "") or int(str(target)) < (self._marks[0][0] if self._marks else 0):
+            self._fault(f"RESTORE at version {version}: cannot tell which entries stand")
+            return
+        self._node = [node for at, node in self._marks if at <= int(str(target))][-1]
+
+    def _fault(self, line: str) -> None:
+        self._findings.add(Kind.FAULT, line)
+
+
+def _entries(node: _Node | None) -> Iterator[LedgerEntry]:
+    """The entry of a node and those before it, newest first."""
+    while node is not None:
+        yield node.entry
+        node = node.before
+
+
+def _parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
+    return LedgerEntry(
+        version=version,
+        sequence=int(facts["sequence"]),
+        commit=str(facts["commit"]),
+        cluster=str(facts["cluster"]),
+        topics=dict(facts["topics"]),
+        ranges=tuple(
+            LedgerRange((topic, int(partition)), int(start), int(until))
+            for topic, partition, start, until in facts["ranges"]
+        ),
+        position={
+            (topic, int(partition)): int(offset)
+            for topic, partitions in facts["position"].items()
+            for partition, offset in partitions.items()
+        },
+    )

@@ -1,0 +1,117 @@
+"""The quarantine rows that count: those of commits that stand. All others are left-overs.
+
+Held in memory as two numbers per row (offset, and a hash of the raw key and value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from rivermouth.verify.coverage import Coverage, Offsets
+from rivermouth.verify.log import LedgerEntry, Place, shown
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
+from rivermouth.verify.rows import TableRows, coordinates
+
+_COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
+
+
+class Quarantined:
+    """The standing quarantine rows of one partition, by offset, and which of them were seen."""
+
+    def __init__(self, offsets: Offsets, hashes: NDArray[np.int64]) -> None:
+        order = np.argsort(offsets, kind="stable")
+        self.offsets = offsets[order]
+        self._hashes = hashes[order]
+        self._seen = np.zeros(len(order), bool)
+
+    def mask(self, offsets: Offsets) -> NDArray[np.bool_]:
+        """Which of ``offsets`` (ascending) lie in quarantine."""
+        return np.isin(offsets, self.offsets)
+
+    def same(self, message: Message) -> bool:
+        """Note that the record was seen; whether quarantine holds its raw key and value."""
+        first, last = np.searchsorted(self.offsets, [message.offset(), message.offset() + 1])
+        self._seen[first:last] = True
+        return bool(np.all(self._hashes[first:last] == _hash(message.key(), message.value())))
+
+    def within(self, start: int, until: int) -> Offsets:
+        """The quarantined offsets in ``[start, until)``."""
+        first, last = np.searchsorted(self.offsets, [start, until])
+        return self.offsets[first:last]
+
+    def unseen(self, start: int, until: int) -> Offsets:
+        """The quarantined offsets in ``[start, until)`` that no visible record has."""
+        first, last = np.searchsorted(self.offsets, [start, until])
+        return self.offsets[first:last][~self._seen[first:last]]
+
+
+def read_quarantine(
+    path: Path, standing: Sequence[LedgerEntry], coverage: Coverage, findings: Findings
+) -> Mapping[Place, Quarantined]:
+    """The standing quarantine rows by partition; counts them per range.
+
+    Rows outside the range of their own entry are findings, and so is an offset twice.
+    """
+    if not TableRows.exist(path):
+        return {}
+    by_commit = {each.commit: number for number, each in enumerate(standing)}
+    commits = pa.array([*by_commit], pa.string())
+    parts: dict[Place, list[tuple[Offsets, NDArray[np.int64]]]] = {}
+    for batch in TableRows(path).batches(_COLUMNS):
+        ours = batch.filter(pc.is_in(batch.column("commit").cast(pa.string()), commits))
+        columns = [ours.column(name) for name in ("topic", "partition", "offset")]
+        found, _ = coordinates(*columns)
+        keys, values = ours.column("key").to_pylist(), ours.column("value").to_pylist()
+        hashes = np.array([_hash(*each) for each in zip(keys, values, strict=True)], np.int64)
+        tags = np.array([by_commit[each] for each in ours.column("commit").to_pylist()], np.int64)
+        for each in found:
+            _count(each.place, each.offsets, tags[each.rows], coverage, findings)
+            parts.setdefault(each.place, []).append((each.offsets, hashes[each.rows]))
+    rows = {
+        place: Quarantined(
+            np.concatenate([each[0] for each in pieces]),
+            np.concatenate([each[1] for each in pieces]),
+        )
+        for place, pieces in parts.items()
+    }
+    for place, each in rows.items():
+        _check_twice(place, each.offsets, findings)
+    findings.quarantined = sum(len(each.offsets) for each in rows.values())
+    return rows
+
+
+def _count(
+    place: Place, offsets: Offsets, tags: Offsets, coverage: Coverage, findings: Findings
+) -> None:
+    span = coverage.spans.get(place)
+    index = span.index(offsets) if span else np.full(len(offsets), -1)
+    inside = index >= 0
+    if span is not None:
+        np.add.at(span.quarantined, index[inside], 1)
+        inside[inside] = span.entries[index[inside]] == tags[inside]
+    stray = offsets[~inside]
+    lines = [
+        f"{shown(place)}@{offset}: in quarantine under an entry that does not cover it"
+        for offset in stray[:PROBLEM_LINES].tolist()
+    ]
+    findings.add(Kind.UNEXPECTED, *lines, count=len(stray))
+
+
+def _check_twice(place: Place, offsets: Offsets, findings: Findings) -> None:
+    again = offsets[1:][offsets[1:] == offsets[:-1]]
+    lines = [
+        f"{shown(place)}@{offset}: in quarantine more than once"
+        for offset in np.unique(again)[:PROBLEM_LINES].tolist()
+    ]
+    findings.add(Kind.DUPLICATED, *lines, count=len(again))
+
+
+def _hash(key: object, value: object) -> int:
+    return hash((key, value))

@@ -1,0 +1,125 @@
+"""What a verification found: counts by kind, a few lines for people, and what it left open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain, zip_longest
+from typing import Any
+
+PROBLEM_LINES = 20
+
+
+class Kind(Enum):
+    """The classes of findings; the value is the name in JSON. Any of them means not ok."""
+
+    MISSING = "missing"
+    """Visible in Kafka inside the ledger's ranges, without effect on the table."""
+    DUPLICATED = "duplicated"
+    """Twice in the table or in quarantine, or in both."""
+    DIFFERENT = "different"
+    """There, but not with the values, the winner or the raw bytes that Kafka says."""
+    UNEXPECTED = "unexpected"
+    """In the table or in quarantine, but not visible in Kafka or in no range."""
+    GAP = "gaps"
+    OVERLAP = "overlaps"
+    FAULT = "faults"
+    """Something else is wrong with the ledger, the source or the table."""
+    OFFSETS_TABLE = "offsets_table_differences"
+
+
+class Findings:
+    """Collects what is found while one pipeline is verified."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entries = 0
+        self.records = 0
+        self.quarantined = 0
+        self.superseded: int | None = None
+        self.unchecked: list[str] = []
+        self._counts: Counter[Kind] = Counter()
+        self._lines: dict[Kind, list[str]] = {kind: [] for kind in Kind}
+
+    def add(self, kind: Kind, *lines: str, count: int | None = None) -> None:
+        """Count ``count`` findings (default: one per line) and keep the first few lines."""
+        self._counts[kind] += len(lines) if count is None else count
+        room = PROBLEM_LINES - len(self._lines[kind])
+        self._lines[kind] += lines[: max(0, room)]
+
+    def proof(self) -> PipelineProof:
+        """Everything found so far, as a value."""
+        return PipelineProof(
+            name=self.name,
+            entries=self.entries,
+            records=self.records,
+            quarantined=self.quarantined,
+            superseded=self.superseded,
+            counts={kind: self._counts[kind] for kind in Kind},
+            unchecked=tuple(self.unchecked),
+            problems=self._problems(),
+        )
+
+    def _problems(self) -> tuple[str, ...]:
+        """At most ``PROBLEM_LINES``, of every kind some, and how many more there are."""
+        mixed = chain.from_iterable(zip_longest(*self._lines.values()))
+        shown = [line for line in mixed if line is not None][:PROBLEM_LINES]
+        total = self._counts.total()
+        more = total - len(shown)
+        return (*shown, f"and {more:,} more, {total:,} in all") if more > 0 else tuple(shown)
+
+
+@dataclass(frozen=True)
+class PipelineProof:
+    """What was proven, or disproven, of one pipeline.
+
+    ``records`` are those that a read_committed consumer sees in the ledger's ranges;
+    ``superseded`` (upserts only) had their effect and were replaced or deleted later.
+    ``unchecked`` says what could not be looked at; it does not make a pipeline fail.
+    """
+
+    name: str
+    entries: int
+    records: int
+    quarantined: int
+    superseded: int | None
+    counts: dict[Kind, int] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was found."""
+        return not any(self.counts.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object of one pipeline."""
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "ok": self.ok,
+            "entries": self.entries,
+            "records": self.records,
+            "quarantined": self.quarantined,
+        }
+        if self.superseded is not None:
+            facts["superseded"] = self.superseded
+        facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
+        return {**facts, "unchecked": list(self.unchecked), "problems": list(self.problems)}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was proven of each selected pipeline, in the order of the configuration."""
+
+    pipelines: Sequence[PipelineProof]
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was found in any pipeline."""
+        return all(each.ok for each in self.pipelines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of ``rivermouth verify --json``."""
+        return {"ok": self.ok, "pipelines": [each.as_dict() for each in self.pipelines]}

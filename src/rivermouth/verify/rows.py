@@ -1,0 +1,124 @@
+"""Reading a table as it stands at one version: batches of coordinates and canonical values.
+
+Through delta-rs, which applies deletion vectors and column mapping; Spark is not involved.
+Rows come in batches of a few thousand, in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from numpy.typing import NDArray
+
+from rivermouth.verify.coverage import Offsets
+from rivermouth.verify.log import Place
+
+
+class Unreadable(Exception):
+    """delta-rs cannot read the table; the text says why."""
+
+
+class TableRows:
+    """The rows of the table at ``path``, at ``version`` (None: the newest)."""
+
+    def __init__(self, path: Path, version: int | None = None) -> None:
+        try:
+            self._table = DeltaTable(str(path), version=version)
+            self.schema = pa.schema(self._table.schema().to_arrow())
+        except (DeltaError, TableNotFoundError) as fault:
+            raise Unreadable(f"{path.parent.name}.{path.name}: {fault}") from fault
+
+    @staticmethod
+    def exist(path: Path) -> bool:
+        """Whether there is a table at ``path``."""
+        return DeltaTable.is_deltatable(str(path))
+
+    def transaction(self, app: str) -> int:
+        """The version of the newest ``txn`` of ``app`` in the snapshot; 0 where there is none."""
+        return self._table.transaction_version(app) or 0
+
+    def batches(
+        self, columns: Sequence[str], predicate: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows, projected to ``columns``."""
+        try:
+            reader = self._table.scan(columns=list(columns), predicate=predicate)
+            yield from pa.RecordBatchReader.from_stream(reader)
+        except (DeltaError, pa.ArrowException, OSError) as fault:
+            raise Unreadable(str(fault)) from fault
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Which rows of a batch came from one partition: their row numbers and offsets."""
+
+    place: Place
+    rows: NDArray[np.int64]
+    offsets: Offsets
+
+
+def coordinates(
+    topics: pa.Array, partitions: pa.Array, offsets: pa.Array
+) -> tuple[list[Coordinates], int]:
+    """The rows of a batch by partition, and how many rows have no coordinates."""
+    known = pc.and_(pc.and_(topics.is_valid(), partitions.is_valid()), offsets.is_valid())
+    rows = np.flatnonzero(known.to_numpy(zero_copy_only=False))
+    taken = pa.array(rows)
+    names = topics.take(taken).cast(pa.string()).dictionary_encode()
+    numbers = partitions.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
+    at = offsets.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    found: list[Coordinates] = []
+    for code, number in sorted({*zip(codes.tolist(), numbers.tolist(), strict=True)}):
+        here = np.flatnonzero((codes == code) & (numbers == number))
+        place = (str(names.dictionary[code].as_py()), int(number))
+        found.append(Coordinates(place, rows[here], at[here]))
+    return found, len(topics) - len(rows)
+
+
+def field(batch: pa.RecordBatch, struct: str, name: str) -> pa.Array:
+    """One field of a struct column."""
+    return pc.struct_field(batch.column(struct), name)
+
+
+def canonical(batch: pa.RecordBatch, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of a batch as tuples of canonical values; see ``converters``."""
+    lists = [_canonical(batch.column(name)).to_pylist() for name in columns]
+    return list(zip(*lists, strict=True)) if lists else [()] * batch.num_rows
+
+
+def micros_of(timestamps: pa.Array) -> list[int | None]:
+    """Timestamps as microseconds since 1970."""
+    values: list[int | None] = _canonical(timestamps).to_pylist()
+    return values
+
+
+def _canonical(column: pa.Array) -> pa.Array:
+    return column.cast(_plain(column.type))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type with the same bits whose Python values are the canonical ones."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _plain(each.type)) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind

@@ -1,0 +1,43 @@
+"""A driver process for tests that kill it: ``python -m tests.driver FILE once|continuous NAME…``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from rivermouth.config import load
+from rivermouth.local.session import QUICK_START, start_session
+from rivermouth.report import CommitReport, OpenReport, PipelineReport, exit_code
+from rivermouth.run import Run
+from rivermouth.scratch import scratch_root
+
+
+class _Printer:
+    def opened(self, report: OpenReport) -> None:
+        sys.stdout.write(f"opened {report.line()}\n")
+        sys.stdout.flush()
+
+    def committed(self, report: CommitReport) -> None:
+        sys.stdout.write(f"committed {report.line()}\n")
+        sys.stdout.flush()
+
+    def finished(self, report: PipelineReport) -> None:
+        sys.stdout.write(f"finished {report.line()}\n")
+        sys.stdout.flush()
+
+
+def main(file: str, kind: str, *names: str) -> int:
+    """Run the pipelines like the command does, with a JVM that starts fast."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    scratch = scratch_root()
+    session = start_session(scratch / "session", QUICK_START)
+    run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
+    return exit_code(run.pipelines(names, _Printer(), stop))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

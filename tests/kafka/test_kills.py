@@ -1,0 +1,116 @@
+"""SIGKILL of a real driver at every named point, in both modes; then: nothing lost or doubled.
+
+Each round produces more records, starts a driver that goes on from whatever the last kill
+left behind, and kills it at the next point. The table is proved against the topic after
+every kill, and once more after a last run that is let finish.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from rivermouth.testing import Record
+from rivermouth.verify import verify
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+
+IN_PROCESS = ("P0", "P10", "P1", "P2", "P3", "P12", "P6", "P7", "P8", "P9", "P11")
+WATCHED = ("data files written", "commit visible")
+MODES = {"append": "bronze", "upsert": "silver"}
+PER_ROUND = 600
+PARTITIONS = 2
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module", params=MODES)
+def lake(
+    request: pytest.FixtureRequest,
+    rivermouth_broker: Broker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Lake]:
+    mode: str = request.param
+    kept = Lake(tmp_path_factory.mktemp(f"kills-{mode}"), rivermouth_broker.bootstrap_servers)
+    topic = f"kills-{mode}"
+    kept.topic(topic, PARTITIONS)
+    make = append_pipeline if mode == "append" else upsert_pipeline
+    kept.configure(**{mode: make(topic, max_offsets_per_trigger=PER_ROUND // 3)})
+    yield kept
+
+
+def records(mode: str, seed: int) -> list[Record]:
+    """One round's records: good ones, bad ones, and for upserts tombstones."""
+    dice = random.Random(f"{mode} {seed}")
+    made: list[Record] = []
+    for number in range(PER_ROUND):
+        key = dice.randrange(100)
+        value: bytes | None = bid(key) if mode == "append" else order(key, f"s{seed}", number)
+        if number % 50 == 7:
+            value = b'{"auction": "no number'
+        elif number % 20 == 3 and mode == "upsert":
+            value = None
+        made.append((str(key).encode(), value, key % PARTITIONS))
+    return made
+
+
+def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:
+    """Kill a driver and its JVM when a sign of its first commit shows in the table's folder."""
+    log = table / "_delta_log"
+    before = {*table.glob("*.parquet"), *log.glob("*.json")} if table.exists() else set()
+    pattern = (table, "*.parquet") if sign == "data files written" else (log, "*.json")
+
+    def watch() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if any(each not in before for each in pattern[0].glob(pattern[1])):
+                os.killpg(process_group, signal.SIGKILL)
+                return
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("point", [*IN_PROCESS, *WATCHED])
+def test_a_driver_killed_at_the_point_leaves_every_record_once(lake: Lake, point: str) -> None:
+    [mode] = load(lake.file).pipelines
+    seed = [*IN_PROCESS, *WATCHED].index(point)
+    lake.produce(f"kills-{mode}", records(mode, seed))
+
+    watched = point in WATCHED
+    driver = lake.driver([mode], "" if watched else f"{point}=kill")
+    if watched:
+        kill_when(driver.pid, lake.path(f"{MODES[mode]}.kills_{mode}"), point).join()
+    said, _ = driver.communicate(timeout=120)
+
+    assert driver.returncode == -signal.SIGKILL, said
+    if lake.path(f"{MODES[mode]}.kills_{mode}").exists():
+        [proof] = verify(load(lake.file), None).as_dict()["pipelines"]
+        assert (proof["missing"], proof["duplicated"], proof["gaps"], proof["overlaps"]) == (
+            0,
+            0,
+            0,
+            0,
+        ), proof
+
+
+def test_after_all_kills_a_run_finishes_and_verify_proves_it(lake: Lake) -> None:
+    [mode] = load(lake.file).pipelines
+    driver = lake.driver([mode])
+    said, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 0, said
+
+    [proof] = verify(load(lake.file), None).as_dict()["pipelines"]
+    assert proof["ok"], proof
+    assert proof["records"] == PER_ROUND * len([*IN_PROCESS, *WATCHED])
+    assert not list((lake.scratch / "checkpoints").iterdir())

@@ -1,0 +1,160 @@
+"""A lake in a temporary folder: its configuration file, its topics, its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Config, load
+from rivermouth.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run import Run
+from rivermouth.testing import Record, create_topic, produce
+
+BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
+ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
+
+
+def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """An append pipeline from ``topic`` into ``bronze.<topic>``."""
+    return {
+        "source": {"topics": [topic], "format": "json", **source},
+        "schema": BIDS,
+        "target": {"table": f"bronze.{_name(topic)}"},
+    }
+
+
+def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """An upsert pipeline from ``topic`` into ``silver.<topic>``; tombstones by text keys."""
+    return {
+        "source": {"topics": [topic], "format": "json", "key": "string", **source},
+        "schema": ORDERS,
+        "target": {
+            "table": f"silver.{_name(topic)}",
+            "mode": "upsert",
+            "keys": ["order_id"],
+            "order_by": ["updated_at"],
+        },
+    }
+
+
+def bid(auction: int, price: int = 100) -> bytes:
+    """A good record for ``append_pipeline``."""
+    return json.dumps(
+        {"auction": auction, "bidder": 7, "price": price, "at": "2026-01-02T03:04:05Z"}
+    ).encode()
+
+
+def order(order_id: int, status: str, second: int) -> bytes:
+    """A good record for ``upsert_pipeline``; ``second`` of one minute orders it."""
+    at = f"2026-01-02T03:{second // 60:02d}:{second % 60:02d}Z"
+    return json.dumps(
+        {"order_id": order_id, "status": status, "amount": "12.50", "updated_at": at}
+    ).encode()
+
+
+@dataclass
+class Heard:
+    """A listener that keeps what it hears."""
+
+    opens: list[OpenReport] = field(default_factory=list)
+    commits: list[CommitReport] = field(default_factory=list)
+    ends: list[PipelineReport] = field(default_factory=list)
+
+    def opened(self, report: OpenReport) -> None:
+        self.opens.append(report)
+
+    def committed(self, report: CommitReport) -> None:
+        self.commits.append(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        self.ends.append(report)
+
+
+@dataclass
+class Lake:
+    """A warehouse under ``folder``, read from the broker at ``servers``."""
+
+    folder: Path
+    servers: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "rivermouth.yml"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "lake"
+
+    @property
+    def scratch(self) -> Path:
+        return self.folder / "scratch"
+
+    def configure(self, **pipelines: Mapping[str, Any]) -> Config:
+        """Write the configuration file and load it."""
+        text = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": self.servers},
+            "warehouse": "./lake",
+            "trigger": "200ms",
+            "pipelines": pipelines,
+        }
+        self.file.write_text(json.dumps(text, indent=2), encoding="utf-8")
+        return load(self.file)
+
+    def topic(self, name: str, partitions: int = 1, **config: str) -> None:
+        """Create a topic; underscores in option names stand for dots."""
+        options = {key.replace("_", "."): value for key, value in config.items()}
+        create_topic(self.servers, name, partitions, options)
+
+    def produce(self, topic: str, records: Iterable[Record]) -> int:
+        return produce(self.servers, topic, records)
+
+    def run(self, spark: SparkSession, *names: str, heard: Heard | None = None) -> Heard:
+        """Run the named pipelines once, to the end of their topics."""
+        kept = heard or Heard()
+        run = Run(load(self.file), spark, self.scratch, continuous=False)
+        run.pipelines(names, kept, threading.Event())
+        return kept
+
+    def driver(
+        self, names: Sequence[str], failpoints: str = "", *, continuous: bool = False
+    ) -> subprocess.Popen[str]:
+        """Start a driver process of its own, with its own JVM, in its own process group."""
+        environ = {
+            **os.environ,
+            "RIVERMOUTH_FAILPOINTS": failpoints,
+            "RIVERMOUTH_SCRATCH": str(self.scratch),
+        }
+        kind = "continuous" if continuous else "once"
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.driver", str(self.file), kind, *names],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def path(self, table: str) -> Path:
+        schema, name = table.split(".")
+        return self.warehouse / schema / name
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Every row of a table, read without Spark."""
+        rows: list[dict[str, Any]] = DeltaTable(str(self.path(table))).to_pyarrow_table().to_pylist()
+        return rows
+
+
+def _name(topic: str) -> str:
+    return topic.replace("-", "_").replace(".", "_")

@@ -1,0 +1,39 @@
+"""``docs/configuration.md`` names every setting, and its examples load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rivermouth.config import Config
+from rivermouth.config.ddl import parse_columns
+from rivermouth.config.shape import ALIASES, PIPELINE_KEYS, SOURCE_KEYS, TARGET_KEYS, TOP_KEYS
+
+TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+SCHEMAS = re.findall(r"^```sql\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+KEYS = {*TOP_KEYS, *PIPELINE_KEYS, *SOURCE_KEYS, *TARGET_KEYS, *ALIASES, "failOnDataLoss"}
+ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
+
+
+def test_the_page_has_examples() -> None:
+    assert len(SNIPPETS) >= 4
+    assert len(SCHEMAS) >= 1
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_every_example_of_a_file_loads(snippet: str, loads: Callable[..., Config]) -> None:
+    assert loads(snippet, ENVIRON).pipelines
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_example_of_a_schema_is_read(schema: str) -> None:
+    assert parse_columns(schema)
+
+
+@pytest.mark.parametrize("key", sorted(KEYS))
+def test_every_key_and_alias_is_described(key: str) -> None:
+    assert f"`{key}`" in TEXT

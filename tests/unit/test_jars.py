@@ -1,0 +1,171 @@
+"""The jars: fetched once from a real Ivy repository in a folder, and held against the lock."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
+from rivermouth.local.jars import jars, read_lock, verify_jars
+
+pytestmark = pytest.mark.unit
+
+ONE, TWO = "org.one:one_2.13:1.0", "org.two:two:2.0-10"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A repository in a folder, an environment that points at it, and a lock of its jars."""
+
+    repository: Path
+    settings: Path
+    cache: Path
+    lock: Path
+    environ: dict[str, str]
+
+    def remove(self) -> None:
+        shutil.rmtree(self.repository)
+        self.settings.unlink()
+
+
+def publish(repository: Path, coordinate: str, content: bytes) -> str:
+    group, name, version = coordinate.split(":")
+    folder = repository / group / name / version
+    folder.mkdir(parents=True)
+    (folder / f"{name}-{version}.jar").write_bytes(content)
+    return f"{coordinate} {hashlib.sha256(content).hexdigest()}\n"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Mirror:
+    repository = tmp_path / "repository"
+    lines = publish(repository, TWO, b"two"), publish(repository, ONE, b"one")
+    lock = tmp_path / "jars.lock"
+    lock.write_text("# a comment\n\n[pair]\n" + "".join(lines) + "\n[none]\n")
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="folder"/><resolvers>'
+        '<filesystem name="folder"><artifact pattern="'
+        f'{repository}/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    cache = tmp_path / "cache"
+    named = {"RIVERMOUTH_CACHE": str(cache), "RIVERMOUTH_IVY_SETTINGS": str(settings)}
+    return Mirror(repository, settings, cache, lock, {**os.environ, **named})
+
+
+def test_a_set_is_fetched_in_the_order_of_the_lock_with_a_line_per_jar(mirror: Mirror) -> None:
+    said: list[str] = []
+    files = jars("pair", environ=mirror.environ, lock=mirror.lock, progress=said.append)
+    assert [file.name for file in files] == ["two-2.0-10.jar", "one_2.13-1.0.jar"]
+    assert [file.read_bytes() for file in files] == [b"two", b"one"]
+    assert said[0] == "downloading 2 jars (set pair)"
+    assert sorted(line[:9] for line in said[1:]) == ["jar 1/2: ", "jar 2/2: "]
+    kept = sorted(path.name for path in (mirror.cache / "jars").iterdir())
+    assert kept == [".pair.checked", "one_2.13-1.0.jar", "two-2.0-10.jar"]
+
+
+def test_the_second_call_needs_neither_repository_nor_java(mirror: Mirror) -> None:
+    first = jars("pair", environ=mirror.environ, lock=mirror.lock)
+    mirror.remove()
+    bare = {"RIVERMOUTH_CACHE": str(mirror.cache), "PATH": "", "JAVA_HOME": "/nonexistent"}
+    assert jars("pair", environ=bare, lock=mirror.lock) == first
+    verify_jars("pair", environ=bare, lock=mirror.lock)
+
+
+def test_only_what_is_missing_is_fetched(mirror: Mirror) -> None:
+    files = jars("pair", environ=mirror.environ, lock=mirror.lock)
+    files[0].unlink()
+    shutil.rmtree(mirror.repository / "org.one")
+    assert jars("pair", environ=mirror.environ, lock=mirror.lock) == files
+    assert files[0].read_bytes() == b"two"
+
+
+def test_a_downloaded_jar_that_differs_never_enters_the_cache(mirror: Mirror) -> None:
+    (mirror.repository / "org.one/one_2.13/1.0/one_2.13-1.0.jar").write_bytes(b"evil")
+    with pytest.raises(JarMismatch, match=r"RM204 .*org\.one:one_2\.13:1\.0 is not the file"):
+        jars("pair", environ=mirror.environ, lock=mirror.lock)
+    assert [path.name for path in (mirror.cache / "jars").glob("**/one*")] == []
+
+
+@pytest.mark.parametrize("content", [b"longer than before", b"", b"eno"])
+def test_a_cached_jar_that_was_altered_is_noticed(mirror: Mirror, content: bytes) -> None:
+    altered = jars("pair", environ=mirror.environ, lock=mirror.lock)[1]
+    altered.write_bytes(content)
+    with pytest.raises(JarMismatch, match=re.escape(str(altered))):
+        jars("pair", environ=mirror.environ, lock=mirror.lock)
+
+
+def test_verify_reads_the_content_even_where_size_and_time_agree(mirror: Mirror) -> None:
+    altered = jars("pair", environ=mirror.environ, lock=mirror.lock)[1]
+    before = altered.stat()
+    altered.write_bytes(b"eno")
+    os.utime(altered, ns=(before.st_atime_ns, before.st_mtime_ns))
+    jars("pair", environ=mirror.environ, lock=mirror.lock)
+    with pytest.raises(JarMismatch):
+        verify_jars("pair", environ=mirror.environ, lock=mirror.lock)
+
+
+def test_a_new_lock_is_checked_against_the_files_that_are_there(mirror: Mirror) -> None:
+    jars("pair", environ=mirror.environ, lock=mirror.lock)
+    mirror.lock.write_text(
+        mirror.lock.read_text().replace("[pair]\n", f"[pair]\na:b:1 {'0' * 64}\n")
+    )
+    with pytest.raises(JarsUnreachable):
+        jars("pair", environ=mirror.environ, lock=mirror.lock)
+
+
+@pytest.mark.parametrize("missing", ["repository", "settings"])
+def test_an_unreachable_repository_is_one_line_with_the_remedy(
+    mirror: Mirror, missing: str
+) -> None:
+    shutil.rmtree(mirror.repository)
+    if missing == "settings":
+        mirror.settings.unlink()
+    with pytest.raises(JarsUnreachable) as raised:
+        jars("pair", environ=mirror.environ, lock=mirror.lock)
+    assert str(raised.value).startswith("RM203 ")
+    assert raised.value.remedy
+    assert "\n" not in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_verify_says_when_a_set_was_never_fetched(mirror: Mirror) -> None:
+    with pytest.raises(JarsUnreachable, match="not in the cache"):
+        verify_jars("pair", environ=mirror.environ, lock=mirror.lock)
+
+
+def test_a_cache_that_cannot_be_written_is_named(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    environ = {**mirror.environ, "RIVERMOUTH_CACHE": str(tmp_path / "file")}
+    with pytest.raises(SetupError, match="RIVERMOUTH_CACHE"):
+        jars("pair", environ=environ, lock=mirror.lock)
+
+
+def test_processes_that_fetch_at_once_do_not_disturb_each_other(mirror: Mirror) -> None:
+    code = (
+        "import sys; from pathlib import Path; from rivermouth.local.jars import jars;"
+        "print(*[path.read_text() for path in jars('pair', lock=Path(sys.argv[1]))])"
+    )
+    command = [sys.executable, "-c", code, str(mirror.lock)]
+    both = [
+        subprocess.Popen(command, env=mirror.environ, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate(timeout=120)[0] for process in both] == ["two one\n"] * 2
+
+
+def test_the_lock_of_the_package_is_whole() -> None:
+    sets = read_lock()
+    assert {name: len(listed) for name, listed in sets.items()} == {"spark": 11, "broker": 46}
+    every = {jar for listed in sets.values() for jar in listed}
+    assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in every)
+    assert len({jar.file_name for jar in every}) == len(every), "the cache is one flat folder"

@@ -1,0 +1,147 @@
+"""The rules of the house, checked: sizes, names, directions, nothing switched off."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rivermouth
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "rivermouth"
+CODE = sorted(
+    path for folder in ("src", "jobs", "tools", "bench") for path in (ROOT / folder).rglob("*.py")
+)
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+MODULE_LINES, FUNCTION_LINES = 250, 50
+FORBIDDEN_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+# Put together here, so that this file does not hold what it forbids.
+FORBIDDEN_WORDS = re.compile(
+    "|".join(["TO" + "DO", "FIX" + "ME", "type: " + "ignore", "no" + "qa"])
+)
+MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
+PURE = ("errors", "offsets", "ledger", "plan", "report", "config")
+FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
+
+
+def short(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@pytest.mark.parametrize("path", CODE, ids=short)
+def test_a_module_is_short_named_for_what_it_does_and_says_what_it_is(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MODULE_LINES, f"{lines} lines"
+    assert path.stem not in FORBIDDEN_NAMES
+    assert ast.get_docstring(tree(path)), "a module begins with what it is for"
+
+
+@pytest.mark.parametrize("path", CODE, ids=short)
+def test_every_function_fits_on_a_screen(path: Path) -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    long = {
+        node.name: (node.end_lineno or 0) - node.lineno + 1
+        for node in ast.walk(tree(path))
+        if isinstance(node, functions) and (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+@pytest.mark.parametrize("path", [*CODE, *TESTS], ids=short)
+def test_nothing_is_switched_off_or_left_for_later(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [f"{n}: {line}" for n, line in enumerate(lines, 1) if FORBIDDEN_WORDS.search(line)]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", CODE, ids=short)
+def test_only_what_talks_to_people_prints(path: Path) -> None:
+    if any(path.is_relative_to(folder) for folder in MAY_PRINT):
+        return
+    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    names = [call.func.id for call in calls if isinstance(call.func, ast.Name)]
+    assert "print" not in names
+
+
+def module_path(name: str) -> Path | None:
+    """The file of ``rivermouth.…``; None for a name that is not a module."""
+    place = ROOT / "src" / Path(*name.split("."))
+    for path in (place / "__init__.py", place.with_suffix(".py")):
+        if path.exists():
+            return path
+    return None
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that ``path`` imports anywhere, a name for each candidate submodule too."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def reachable(room: str) -> dict[str, str]:
+    """What importing ``room`` imports, at any depth: module to the file that asked for it."""
+    found: dict[str, str] = {}
+    start = module_path(f"rivermouth.{room}")
+    todo = [start] if start else []
+    if start and start.name == "__init__.py":
+        todo += sorted(start.parent.rglob("*.py"))
+    while todo:
+        path = todo.pop()
+        for name in imports(path):
+            if name not in found:
+                found[name] = short(path)
+                inner = module_path(name) if name.startswith("rivermouth.") else None
+                todo += [inner] if inner else []
+    return found
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_a_pure_room_imports_nothing_of_spark_kafka_or_delta(room: str) -> None:
+    found = reachable(room)
+    assert found, f"there is no room {room}"
+    foreign = {name: by for name, by in found.items() if name.split(".")[0] in FOREIGN}
+    assert foreign == {}
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_a_pure_room_starts_where_spark_kafka_and_delta_are_not_installed(room: str) -> None:
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({FOREIGN!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{blocked}; import rivermouth.{room}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_public_names_are_all_there_and_all_listed() -> None:
+    listed = rivermouth.__all__
+    assert sorted(set(listed)) == sorted(listed), "a name is listed twice"
+    missing = [name for name in listed if not hasattr(rivermouth, name)]
+    assert missing == []
+    init = tree(PACKAGE / "__init__.py")
+    bound = {
+        alias.asname or alias.name
+        for node in init.body
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        for alias in node.names
+    } | {node.name for node in init.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert {name for name in bound if not name.startswith("_")} <= set(listed)
