@@ -6,6 +6,7 @@ cannot be done is one line with the remedy, and exit code 2.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -168,7 +169,8 @@ def main() -> int:
         say(str(refused))
         return 2
     except OSError as error:
-        say(f"{error.filename or VENV}: {error.strerror}. Make room or rights, and run again")
+        remedy = "Free 2 GB" if error.errno == errno.ENOSPC else "See to its permissions"
+        say(f"{error.filename or VENV}: {error.strerror}. {remedy} and run again")
         return 2
     except KeyboardInterrupt:
         return 130

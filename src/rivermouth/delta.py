@@ -56,6 +56,17 @@ class DeltaLog:
             yield record_of(following, actions)
             following += 1
 
+    def commits_backwards(self, limit: int) -> Iterator[CommitRecord]:
+        """The newest ``limit`` commits, newest first: a look at the end of a long log."""
+        for version in self._versions()[: -limit - 1 : -1]:
+            yield record_of(version, self._actions(version))
+
+    def added_statistics(self, version: int) -> list[Mapping[str, Any]]:
+        """What Delta noted of the values in the files that one commit added."""
+        actions = self._actions(version)
+        texts = [each["add"].get("stats") for each in actions if "add" in each]
+        return [json.loads(text) for text in texts if text]
+
     def added_files(self, version: int) -> list[Path]:
         """The data files that one commit added."""
         actions = self._actions(version)
@@ -77,7 +88,7 @@ class DeltaLog:
 
     def _table(self) -> DeltaTable:
         try:
-            return DeltaTable(str(self.path), without_files=True)
+            return DeltaTable(str(self.path))
         except (DeltaError, OSError) as fault:
             raise LedgerBroken(
                 "the log cannot be read", where=str(self.path), found=str(fault)

@@ -34,28 +34,22 @@
     │   ├── CommitUnknown      RM501          the log could not be read back
     │   ├── CommitFailed       RM502          Delta refused or lost the write
     │   └── BatchFailed        RM503          Spark could not read or write the batch
+    ├── QueryRefused           RM701  exit 2  a SQL statement that cannot be answered
     └── RunFailed              RM900  exit 5  some pipelines failed, others did not
 
-Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``).
-A ``Halt`` is always raised before anything is written. Each error says what was
-expected, what was found, where, and what to do; ``docs/errors.md`` explains each code.
+Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``). Each error
+says what was expected and found, where, and what to do; ``docs/errors.md`` explains each code.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class RivermouthError(Exception):
-    """Base of the tree: a code, an exit code, and four facts in words.
+    """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file)."""
 
-    ``what`` is a full clause without a final stop. ``where`` names the pipeline, topic,
-    partition, table or file. ``remedy`` is an instruction; each class has a default.
-    """
-
-    code: ClassVar[str] = "RM000"
-    exit_code: ClassVar[int] = 1
-    default_remedy: ClassVar[str] = ""
+    code: str = "RM000"
+    exit_code: int = 1
+    default_remedy: str = ""
 
     def __init__(
         self, what: str, *, where: str = "", expected: str = "", found: str = "", remedy: str = ""
@@ -65,15 +59,15 @@ class RivermouthError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        text = f"{self.code} {self.where}: {self.what}" if self.where else f"{self.code} {self.what}"
+        text = f"{self.code} {self.where + ': ' if self.where else ''}{self.what}"
         text += f"; expected {self.expected}" if self.expected else ""
         text += f"; found {self.found}" if self.found else ""
         return f"{text}. {self.remedy}" if self.remedy else text
 
     def as_dict(self) -> dict[str, str]:
         """The same facts for machines: code, what, where, expected, found, remedy."""
-        facts = ("what", "where", "expected", "found", "remedy")
-        return {"code": self.code, **{name: getattr(self, name) for name in facts}}
+        facts = ("code", "what", "where", "expected", "found", "remedy")
+        return {name: getattr(self, name) for name in facts}
 
 
 class ConfigError(RivermouthError):
@@ -81,13 +75,11 @@ class ConfigError(RivermouthError):
 
     code = "RM100"
     exit_code = 2
+    __str__ = Exception.__str__
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
         super().__init__("\n".join(problems))
-
-    def __str__(self) -> str:
-        return "\n".join(self.problems)
 
 
 class SetupError(RivermouthError):
@@ -246,6 +238,11 @@ class CommitFailed(CommitError):
 class BatchFailed(CommitError):
     code = "RM503"
     default_remedy = "Nothing of this batch is visible; mend the cause and run again"
+
+
+class QueryRefused(RivermouthError):
+    code = "RM701"
+    exit_code = 2
 
 
 class RunFailed(RivermouthError):

@@ -10,11 +10,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, TimeoutError as FutureTimeout
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.offsets import TopicPartition, Watermarks
@@ -76,6 +77,23 @@ class Kafka:
         low = self._offsets(native, OffsetSpec.earliest())
         high = self._offsets(native, OffsetSpec.latest())
         return {each: Watermarks(low[each], high[each]) for each in low}
+
+    def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
+        """How long each topic keeps its records; None where it deletes none for their age."""
+        names = list(topics)
+        asked = self._ask(
+            lambda: self._admin.describe_configs(
+                [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names],
+                request_timeout=self._timeout_s,
+            )
+        )
+        kept: dict[str, timedelta | None] = {}
+        for resource, future in asked.items():
+            settings = self._wait(future, resource.name)
+            age_ms = int(settings["retention.ms"].value)
+            deletes = "delete" in settings["cleanup.policy"].value and age_ms >= 0
+            kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
+        return kept
 
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: OffsetSpec

@@ -108,18 +108,18 @@ class Entry:
             )
         try:
             return _entry(facts)
-        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise LedgerBroken("an entry that cannot be read", found=repr(fault)) from fault
 
 
 def _entry(facts: Mapping[str, Any]) -> Entry:
     rows = facts.get("rows")
     return Entry(
-        pipeline=facts["pipeline"],
+        pipeline=_text(facts["pipeline"]),
         sequence=int(facts["sequence"]),
-        commit=facts["commit"],
-        cluster=facts["cluster"],
-        table=facts["table"],
+        commit=_text(facts["commit"]),
+        cluster=_text(facts["cluster"]),
+        table=_text(facts["table"]),
         topics=dict(facts["topics"]),
         ranges=tuple(
             OffsetRange(TopicPartition(topic, partition), start, until)
@@ -129,6 +129,12 @@ def _entry(facts: Mapping[str, Any]) -> Entry:
         config=dict(facts["config"]),
         rows=None if rows is None else tuple(RowCounts(*each) for each in rows),
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {value!r}")
+    return value
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from rivermouth.kafka import Kafka
 from rivermouth.local.lock import TableLock
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
 from rivermouth.scratch import ScratchCheckpoint
-from rivermouth.stream import Stream, Trigger, reader_options, translate
+from rivermouth.spark_errors import translate
+from rivermouth.stream import Stream, Trigger, reader_options
 from rivermouth.tables.offsets import OffsetsTable
 from rivermouth.tables.quarantine import QuarantineTable
 from rivermouth.tables.target import check_target, create_target
@@ -93,6 +94,7 @@ class Run:
             error = fault
         except Exception as fault:  # a defect of ours or of Spark: one pipeline's, not the run's
             error = BatchFailed("unexpected error", where=name, found=repr(fault))
+            error.__cause__ = fault
         seconds = time.monotonic() - began
         report = replace(
             tally.report, pipeline=name, sequence=sequence, seconds=seconds, error=error

@@ -49,7 +49,7 @@ class Checkpoint:
             else:
                 before = _logged_offsets(self.path / "offsets" / str(batch_id - 1))
             after = _logged_offsets(self.path / "offsets" / str(batch_id))
-        except (OSError, ValueError, IndexError) as fault:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as fault:
             raise BatchFailed(
                 "the checkpoint of this run cannot be read",
                 where=str(self.path),

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import BatchFailed, RetentionLost, RivermouthError
+from rivermouth.errors import RivermouthError
 from rivermouth.failpoints import reach
 from rivermouth.ingest import Ingest
 from rivermouth.offsets import Position
 from rivermouth.scratch import Checkpoint
+from rivermouth.spark_errors import translate
 
 READER_DEFAULTS: Mapping[str, str] = {
     # Spark asks the broker for both ends of a partition after every poll, and polls 500
@@ -113,12 +114,3 @@ class Stream:
 
 
 _POLL_S = 0.2
-
-
-def translate(fault: Exception, where: str) -> RivermouthError:
-    """An error of Spark's as one of ours; its first line is kept."""
-    text = str(fault)
-    said = next((line for line in text.splitlines() if line.strip()), repr(fault))
-    if "KAFKA_DATA_LOSS" in text:
-        return RetentionLost("Spark found offsets missing in Kafka", where=where, found=said)
-    return BatchFailed("Spark could not carry out the batch", where=where, found=said)

@@ -137,11 +137,10 @@ def test_the_public_names_are_all_there_and_all_listed() -> None:
     assert sorted(set(listed)) == sorted(listed), "a name is listed twice"
     missing = [name for name in listed if not hasattr(rivermouth, name)]
     assert missing == []
-    init = tree(PACKAGE / "__init__.py")
-    bound = {
+    offered = {
         alias.asname or alias.name
-        for node in init.body
-        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        for node in ast.walk(tree(PACKAGE / "__init__.py"))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rivermouth.")
         for alias in node.names
-    } | {node.name for node in init.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert {name for name in bound if not name.startswith("_")} <= set(listed)
+    }
+    assert offered | {"__version__"} == set(listed)

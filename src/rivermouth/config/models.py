@@ -125,6 +125,13 @@ class Kafka(_Model):
     def bootstrap_servers(self) -> str:
         return str(self.options["bootstrap.servers"])
 
+    def revealed(self) -> dict[str, str]:
+        """The options with their secrets in the clear: only for the moment of use."""
+        return {
+            name: value.reveal() if isinstance(value, Secret) else value
+            for name, value in self.options.items()
+        }
+
 
 class Source(_Model):
     """What a pipeline reads."""

@@ -23,39 +23,13 @@ from confluent_kafka.admin import AdminClient
 
 from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
+from rivermouth.local.broker_settings import LOGGING, SETTINGS
 from rivermouth.local.cache import writing
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.loopback import HOST, accepts, free_port, is_free
 
 __all__ = ["Broker"]
-
-_LOGGING = """\
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-"""
-_SETTINGS = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "auto.create.topics.enable": "false",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.num.partitions": "3",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "3",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "log.cleaner.dedupe.buffer.size": "16777216",  # the default takes a quarter of the heap
-}
 
 
 class Broker:
@@ -152,10 +126,10 @@ class Broker:
 
     def _prepare(self) -> Path:
         self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        (self.directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
         controller = f"{HOST}:{self._controller_port}"
         settings = {
-            **_SETTINGS,
+            **SETTINGS,
             "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self.directory / "data"),

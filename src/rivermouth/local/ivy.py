@@ -37,6 +37,10 @@ _SETTINGS = """\
 </ivysettings>
 """
 _TRUST_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
+_TRUST_REMEDY = (
+    "Java does not trust the repository's certificate: name a trust store that does with "
+    "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE"
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -95,7 +99,7 @@ def retrieve(
             *("-confs", "default", "-retrieve"),
             f"{into}/[organisation]/[artifact]/[revision](-[classifier]).[ext]",
         ]
-        _run(command, environ, progress, len(wanted))
+        _run(command, environ, progress, into)
 
 
 def _module(wanted: Sequence[Coordinate], transitive: bool) -> str:
@@ -136,9 +140,9 @@ def _trust(java: Java, work: Path, environ: Mapping[str, str]) -> list[str]:
 
 
 def _run(
-    command: list[str], environ: Mapping[str, str], progress: Callable[[str], None], count: int
+    command: list[str], environ: Mapping[str, str], progress: Callable[[str], None], into: Path
 ) -> None:
-    done, said = 0, []
+    said = []
     with subprocess.Popen(
         command,
         env=dict(environ),
@@ -151,14 +155,16 @@ def _run(
         for line in ivy.stdout or ():
             said.append(line.strip())
             if found := re.search(r"\[SUCCESSFUL \] \S+?#(\S+?);(\S+?)!", line):
-                done += 1
                 progress(f"{found.group(1)} {found.group(2)}")
     output = "\n".join(said)
     if "No space left on device" in output:
-        raise DiskFull("no room is left on the disk while downloading jars")
+        raise DiskFull("no room is left on the disk for the jars", where=str(into))
     if ivy.returncode != 0:
+        distrust = "PKIX" in output or "SSLHandshake" in output
         raise JarsUnreachable(
-            f"{count - done} of {count} jars could not be downloaded", found=_reason(said)
+            "the jars could not be downloaded",
+            found=_reason(said),
+            remedy=_TRUST_REMEDY if distrust else "",
         )
 
 

@@ -43,7 +43,9 @@ def _filled(recorded: Recorded, counts: Mapping[OffsetRange, RowCounts]) -> Reco
     entry = recorded.entry
     if entry.rows is not None:
         return recorded
-    return replace(recorded, entry=replace(entry, rows=tuple(counts[each] for each in entry.ranges)))
+    return replace(
+        recorded, entry=replace(entry, rows=tuple(counts[each] for each in entry.ranges))
+    )
 
 
 def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[RowCounts, ...]:

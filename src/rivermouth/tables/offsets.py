@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
     ]
 )
 
+
 class OffsetsTable:
     """The offsets table of a warehouse, at ``path``. Shared by all pipelines."""
 
@@ -70,32 +71,47 @@ class OffsetsTable:
             try:
                 self._append(missing, table_name)
                 return
-            except CommitFailedError:
+            except CommitFailedError:  # somebody was faster: look again
                 continue
-        raise CommitFailed("the offsets table refused three times", where=str(self.path))
+        raise self._failed("refused three times", "a conflict each time", _AGAIN)
 
     def rebuild(self, recorded: Sequence[Recorded], table_name: str) -> None:
-        """Replace the pipeline's rows from the first of these entries on; see ``project``."""
+        """Replace the rows of these consecutive entries; see ``project``.
+
+        Later rows stay, and so does the newest sequence: a driver may be running, and a
+        table that knows more than the log is a finding (RM415) that must not be wiped out.
+        """
         if not recorded:
             return
-        first = recorded[0].entry
-        predicate = f"pipeline = '{first.pipeline}' AND sequence >= {first.sequence}"
-        exists = self._refreshed() is not None
-        write_deltalake(
-            str(self.path),
-            _rows(recorded, table_name),
-            mode="overwrite" if exists else "append",
-            predicate=predicate if exists else None,
-            commit_properties=_commit_properties(recorded[-1]),
-        )
+        first, last = recorded[0].entry, recorded[-1].entry
+        sequence = max(last.sequence, self.sequence(first.pipeline))
+        between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
+        try:
+            if self._table is None:
+                self._append(recorded, table_name)
+                return
+            write_deltalake(
+                self._table,
+                _rows(recorded, table_name),
+                mode="overwrite",
+                predicate=f"pipeline = '{first.pipeline}' AND {between}",
+                commit_properties=_commit_properties(recorded[-1], sequence),
+            )
+        except (DeltaError, OSError) as fault:
+            raise self._failed("could not be rebuilt", str(fault), _REBUILD) from fault
 
     def _append(self, missing: Sequence[Recorded], table_name: str) -> None:
-        write_deltalake(
-            self._table or str(self.path),
-            _rows(missing, table_name),
-            mode="append",
-            commit_properties=_commit_properties(missing[-1]),
-        )
+        try:
+            write_deltalake(
+                self._table or str(self.path),
+                _rows(missing, table_name),
+                mode="append",
+                commit_properties=_commit_properties(missing[-1], missing[-1].entry.sequence),
+            )
+        except CommitFailedError:
+            raise
+        except (DeltaError, OSError) as fault:
+            raise self._failed("could not be written", str(fault), _AGAIN) from fault
 
     def _refreshed(self) -> DeltaTable | None:
         try:
@@ -103,22 +119,25 @@ class OffsetsTable:
                 self._table = DeltaTable(str(self.path))
             elif self._table is not None:
                 self._table.update_incremental()
-        except DeltaError as fault:
-            raise CommitFailed(
-                "the offsets table cannot be read",
-                where=str(self.path),
-                found=str(fault),
-                remedy="Delete its folder, then run: rivermouth offsets rebuild",
-            ) from fault
+        except (DeltaError, OSError) as fault:
+            raise self._failed("cannot be read", str(fault), _REBUILD) from fault
         return self._table
+
+    def _failed(self, how: str, found: str, remedy: str) -> CommitFailed:
+        what = f"the offsets table {how}; the target table is as it should be"
+        return CommitFailed(what, where=str(self.path), found=found, remedy=remedy)
+
+
+_AGAIN = "Run again: the start brings the offsets table up to date"
+_REBUILD = "Delete its folder, then run: rivermouth offsets rebuild"
 
 
 def _app(pipeline: str) -> str:
     return f"{app_id(pipeline)}/offsets"
 
 
-def _commit_properties(last: Recorded) -> CommitProperties:
-    transaction = Transaction(_app(last.entry.pipeline), last.entry.sequence, last.timestamp_ms)
+def _commit_properties(last: Recorded, sequence: int) -> CommitProperties:
+    transaction = Transaction(_app(last.entry.pipeline), sequence, last.timestamp_ms)
     return CommitProperties(app_transactions=[transaction])
 
 

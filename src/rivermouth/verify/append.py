@@ -21,12 +21,12 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.decode import RowDecoder, parse_object
+from rivermouth.verify.decode import RowDecoder, differences, parse_object
 from rivermouth.verify.log import Place, shown
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.replay import Progress, replay
 from rivermouth.verify.result import PROBLEM_LINES, Kind
-from rivermouth.verify.rows import TableRows, canonical, coordinates, field, micros_of
+from rivermouth.verify.rows import TableRows, coordinates, field, tuples
 from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
@@ -50,16 +50,16 @@ def verify_append(
         subject.findings.unchecked.append(f"values of offsets that are no multiple of {stride}")
     held = _TableSide(subject, folder, window, stride)
     held.read(table)
-    checks = {
-        place: _PartitionCheck(subject, place, held, quarantine.get(place))
-        for place in subject.readable
-    }
+    checks: dict[Place, _PartitionCheck] = {}
+    gone = 0
     for seen in replay(subject, quarantine, progress):
+        place = seen.place
+        if place not in checks:
+            checks[place] = _PartitionCheck(subject, place, held, quarantine.get(place))
         if seen.messages:
-            checks[seen.place].see(seen.offsets, seen.messages)
-        else:
-            checks[seen.place].finish()
-    gone = sum(each.compacted_away for each in checks.values())
+            checks[place].see(seen.offsets, seen.messages)
+        if seen.done:
+            gone += checks.pop(place).finish()
     if gone:
         subject.findings.unchecked.append(f"{count(gone, 'row')} whose records are compacted away")
 
@@ -121,8 +121,8 @@ class _TableSide:
                 self._samples.add_items((place, number), items)
 
     def _values(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        stamps = micros_of(field(batch, "_kafka", "timestamp"))
-        rows = canonical(batch, self.columns)
+        stamps = field(batch, "_kafka", "timestamp").to_pylist()
+        rows = tuples(batch, self.columns)
         return [(*row, stamp) for row, stamp in zip(rows, stamps, strict=True)]
 
     def _outside(self, place: Place, offsets: Offsets) -> None:
@@ -140,7 +140,7 @@ class _PartitionCheck:
     def __init__(
         self, subject: Subject, place: Place, held: _TableSide, quarantined: Quarantined | None
     ) -> None:
-        self.compacted_away = 0
+        self._compacted_away = 0
         self._subject = subject
         self._place = place
         self._held = held
@@ -164,13 +164,13 @@ class _PartitionCheck:
                     if row is not None:
                         self._compare(each, row)
 
-    def finish(self) -> None:
-        """Judge what is left; the partition has been read to its end."""
+    def finish(self) -> int:
+        """Judge what is left, at the end; return how many rows compaction may explain."""
         self._close()
         while self._base + self._held.window < self._span.until:
             self._next()
             self._close()
-        self._samples = {}
+        return self._compacted_away
 
     def _next(self) -> None:
         self._number += 1
@@ -200,15 +200,16 @@ class _PartitionCheck:
     def _unexplained(self, phantom: NDArray[np.intp]) -> NDArray[np.intp]:
         """Leave out what has expired and what compaction may have removed."""
         start, until = self._subject.readable[self._place]
-        start = max(start, self._subject.source.lows([self._place])[self._place])
-        at = phantom + self._base
-        phantom = phantom[(at >= start) & (at < until)]
+        phantom = phantom[(phantom + self._base >= start) & (phantom + self._base < until)]
+        if len(phantom):  # retention may have moved on since the partition was read
+            low = self._subject.source.lows([self._place])[self._place]
+            phantom = phantom[phantom + self._base >= low]
         if self._place[0] not in self._subject.compacted:
             return phantom
         asked = phantom[:PROBLEM_LINES].tolist()
         holds = self._subject.source.holds
         aborted = [each for each in asked if holds(self._place, self._base + each)]
-        self.compacted_away += len(phantom) - len(aborted)
+        self._compacted_away += len(phantom) - len(aborted)
         return np.array(aborted, np.intp)
 
     def _report(self, kind: Kind, what: str, found: NDArray[np.intp], number: int) -> None:
@@ -231,12 +232,3 @@ class _PartitionCheck:
         )
         if differing:
             self._subject.findings.add(Kind.DIFFERENT, f"{where}: {differing}")
-
-
-def differences(
-    names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]
-) -> str:
-    """The names of the columns whose values differ; empty where none does."""
-    pairs = zip(names, expected, found, strict=True)
-    differing = [name for name, a, b in pairs if a != b and repr(a) != repr(b)]
-    return f"other values in {', '.join(differing)}" if differing else ""

@@ -84,3 +84,10 @@ def _cast(key: bytes, kind: pa.DataType) -> Any:
         return converter(kind)(int(text) if pa.types.is_integer(kind) else text.strip())
     except ValueError as fault:
         raise Undecodable(f"a message key that is not {kind}: {text!r}") from fault
+
+
+def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:
+    """The names of the columns whose values differ; empty where none does."""
+    pairs = zip(names, expected, found, strict=True)
+    differing = [name for name, a, b in pairs if a != b and repr(a) != repr(b)]
+    return f"other values in {', '.join(differing)}" if differing else ""

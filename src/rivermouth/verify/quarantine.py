@@ -37,7 +37,8 @@ class Quarantined:
 
     def same(self, message: Message) -> bool:
         """Note that the record was seen; whether quarantine holds its raw key and value."""
-        first, last = np.searchsorted(self.offsets, [message.offset(), message.offset() + 1])
+        offset = int(message.offset() or 0)
+        first, last = np.searchsorted(self.offsets, [offset, offset + 1])
         self._seen[first:last] = True
         return bool(np.all(self._hashes[first:last] == _hash(message.key(), message.value())))
 
@@ -65,7 +66,7 @@ def read_quarantine(
     commits = pa.array([*by_commit], pa.string())
     parts: dict[Place, list[tuple[Offsets, NDArray[np.int64]]]] = {}
     for batch in TableRows(path).batches(_COLUMNS):
-        ours = batch.filter(pc.is_in(batch.column("commit").cast(pa.string()), commits))
+        ours = batch.filter(pc.is_in(batch.column("commit"), commits))
         columns = [ours.column(name) for name in ("topic", "partition", "offset")]
         found, _ = coordinates(*columns)
         keys, values = ours.column("key").to_pylist(), ours.column("value").to_pylist()
@@ -81,9 +82,9 @@ def read_quarantine(
         )
         for place, pieces in parts.items()
     }
-    for place, each in rows.items():
-        _check_twice(place, each.offsets, findings)
-    findings.quarantined = sum(len(each.offsets) for each in rows.values())
+    for place, held in rows.items():
+        _check_twice(place, held.offsets, findings)
+    findings.quarantined = sum(len(held.offsets) for held in rows.values())
     return rows
 
 

@@ -27,8 +27,8 @@ _NONE = np.zeros(0, np.int64)
 class Seen:
     """Visible records of one partition, ascending; ``good`` are those not in quarantine.
 
-    ``ranges`` holds the index of each record's range in its ``Span``. Without messages it
-    says that the partition is done.
+    ``ranges`` holds the index of each record's range in its ``Span``; ``done`` says that
+    the partition has been read to its end.
     """
 
     place: Place
@@ -36,6 +36,7 @@ class Seen:
     offsets: Offsets
     ranges: Offsets
     good: NDArray[np.bool_]
+    done: bool
 
 
 def replay(
@@ -52,8 +53,8 @@ def replay(
         reached = {place: start for place, (start, _) in group.items()}
         done += sum(start - subject.coverage.spans[place].start for place, start in reached.items())
         for place, messages in subject.source.read(group):
-            now = messages[-1].offset() + 1 if messages else max(group[place][1], reached[place])
-            done, reached[place] = done + int(now or 0) - reached[place], int(now or 0)
+            now = int(messages[-1].offset() or 0) + 1 if messages else group[place][1]
+            done, reached[place] = done + now - reached[place], now
             progress(subject.pipeline.name, done, total)
             yield _seen(subject, quarantine, place, messages)
     for place, rows in quarantine.items():
@@ -66,7 +67,7 @@ def _seen(
     place: Place,
     messages: Sequence[Message],
 ) -> Seen:
-    span = subject.coverage.spans[place]
+    span, done = subject.coverage.spans[place], not messages
     offsets = np.array([each.offset() for each in messages], np.int64)
     ranges = span.index(offsets) if messages else _NONE
     inside = ranges >= 0
@@ -81,7 +82,7 @@ def _seen(
             if not rows.same(messages[position]):
                 line = f"{shown(place)}@{offsets[position]}: quarantine holds other bytes"
                 subject.findings.add(Kind.DIFFERENT, line)
-    return Seen(place, messages, offsets, ranges, ~bad)
+    return Seen(place, messages, offsets, ranges, ~bad, done)
 
 
 def _report_unseen(subject: Subject, place: Place, rows: Quarantined) -> None:

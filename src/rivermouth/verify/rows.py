@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Offsets
 from rivermouth.verify.log import Place
+
+# Spark writes INT96 by default; read as nanoseconds, years before 1678 and after 2262 wrap.
+_ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
 
 
 class Unreadable(Exception):
@@ -48,10 +51,14 @@ class TableRows:
     def batches(
         self, columns: Sequence[str], predicate: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, projected to ``columns``."""
+        """All rows, projected to ``columns``, with canonical values (see ``converters``)."""
+        named = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        statement = f"SELECT {named} FROM rows" + (f" WHERE {predicate}" if predicate else "")
         try:
-            reader = self._table.scan(columns=list(columns), predicate=predicate)
-            yield from pa.RecordBatchReader.from_stream(reader)
+            engine = QueryBuilder(_ENGINE).register("rows", self._table)
+            for batch in pa.RecordBatchReader.from_stream(engine.execute(statement)):
+                plain = [column.cast(_plain(column.type)) for column in batch.columns]
+                yield pa.RecordBatch.from_arrays(plain, batch.schema.names)
         except (DeltaError, pa.ArrowException, OSError) as fault:
             raise Unreadable(str(fault)) from fault
 
@@ -72,7 +79,7 @@ def coordinates(
     known = pc.and_(pc.and_(topics.is_valid(), partitions.is_valid()), offsets.is_valid())
     rows = np.flatnonzero(known.to_numpy(zero_copy_only=False))
     taken = pa.array(rows)
-    names = topics.take(taken).cast(pa.string()).dictionary_encode()
+    names = topics.take(taken).dictionary_encode()
     numbers = partitions.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
     at = offsets.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
     codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -89,20 +96,9 @@ def field(batch: pa.RecordBatch, struct: str, name: str) -> pa.Array:
     return pc.struct_field(batch.column(struct), name)
 
 
-def canonical(batch: pa.RecordBatch, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of a batch as tuples of canonical values; see ``converters``."""
-    lists = [_canonical(batch.column(name)).to_pylist() for name in columns]
-    return list(zip(*lists, strict=True)) if lists else [()] * batch.num_rows
-
-
-def micros_of(timestamps: pa.Array) -> list[int | None]:
-    """Timestamps as microseconds since 1970."""
-    values: list[int | None] = _canonical(timestamps).to_pylist()
-    return values
-
-
-def _canonical(column: pa.Array) -> pa.Array:
-    return column.cast(_plain(column.type))
+def tuples(batch: pa.RecordBatch, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of a batch as tuples of the named columns."""
+    return list(zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

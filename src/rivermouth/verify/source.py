@@ -25,13 +25,15 @@ from confluent_kafka import (
     Message,
     TopicCollection,
     TopicPartition,
+    admin,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from rivermouth.config import Config, Secret
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.verify.log import Place, shown
 
+# confluent-kafka calls itself typed, but does not type or export what is needed here.
+_ADMIN: Any = admin
 _JAVA_ONLY = re.compile(r"sasl\.jaas\.config|.*serializer|max\.poll\.records")
 _JAAS = re.compile(r"(username|password)\s*=\s*[\"']?([^\"';\s]+)")
 _AWAY = {
@@ -74,10 +76,10 @@ class Source:
     """
 
     def __init__(self, options: Mapping[str, str], timeout_s: float = 30.0) -> None:
-        self._options = dict(options)
+        self._options: dict[str, str | int | float | bool] = {**options}
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
-        self._admin = AdminClient(self._options, logger=_LOG)
+        self._admin = admin.AdminClient(self._options, logger=_LOG)
 
     def identity(self, topics: Iterable[str]) -> Identity:
         """What the cluster says of itself and of ``topics``; a missing topic is left out."""
@@ -96,7 +98,7 @@ class Source:
         return Identity(str(cluster.cluster_id), ids, self._compacted(ids))
 
     def _compacted(self, topics: Iterable[str]) -> frozenset[str]:
-        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        asked = [_ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, topic) for topic in topics]
         if not asked:
             return frozenset()
         answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
@@ -108,13 +110,13 @@ class Source:
 
     def lows(self, places: Iterable[Place]) -> dict[Place, int]:
         """The first offset that each partition still holds."""
-        return self._offsets(places, OffsetSpec.earliest())
+        return self._offsets(places, _ADMIN.OffsetSpec.earliest())
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """The last stable offset of each partition: where a read_committed reader ends."""
-        return self._offsets(places, OffsetSpec.latest())
+        return self._offsets(places, _ADMIN.OffsetSpec.latest())
 
-    def _offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+    def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
         asked = {TopicPartition(topic, partition): spec for topic, partition in places}
         if not asked:
             return {}
@@ -124,7 +126,9 @@ class Source:
         found = {(each.topic, each.partition): self._wait(one) for each, one in answers.items()}
         return {place: int(answer.offset) for place, answer in found.items()}
 
-    def read(self, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Message]]]:
+    def read(
+        self, ranges: Mapping[Place, tuple[int, int]]
+    ) -> Iterator[tuple[Place, list[Message]]]:
         """The visible records of each ``[start, until)``, in order within a partition.
 
         Comes back a last time, with no records, for each partition that is done.
@@ -175,7 +179,7 @@ class Source:
             answer = consumer.poll(self._timeout_s)
             return answer is not None and answer.error() is None and answer.offset() == offset
 
-    def _reader(self, isolation: str) -> dict[str, str | int | bool]:
+    def _reader(self, isolation: str) -> dict[str, str | int | float | bool]:
         return {
             **self._options,
             "group.id": "rivermouth-verify",

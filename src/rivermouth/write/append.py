@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rivermouth.ledger import Entry
+from rivermouth.spark_errors import said
 from rivermouth.write.commit import (
     Quarantine,
     Target,
@@ -39,8 +39,8 @@ class Append:
         """See ``Writer.write``. ``rows`` are known only where a record was bad."""
         try:
             self._commit(good_rows(_refusing_bad(decoded), self.target), entry)
-        except PySparkException as fault:
-            if _BAD_RECORD not in str(fault):
+        except Exception as fault:
+            if _BAD_RECORD not in said(fault):
                 raise
             return self._write_split(decoded, entry)
         return entry

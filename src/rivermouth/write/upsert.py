@@ -25,6 +25,10 @@ from rivermouth.write.commit import (
 )
 
 MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
+# A batch without a good record folds to nothing; adaptive execution would then drop the plan
+# and, with it, the counts of the bad ones.
+_ADAPTIVE_EXCLUDES = "spark.sql.adaptive.optimizer.excludedRules"
+_DROP_OF_EMPTY_PLANS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _BROADCAST_RECORDS_MAX = 200_000
 _SOURCE = "rivermouth_source"
 
@@ -43,8 +47,10 @@ class Upsert:
         observation = Observation()
         observed = decoded.observe(observation, *counters(entry.ranges))
         good = observed.where("code IS NULL")
-        # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
-        changes = fold(good, self.target, tombstones=self.tombstones).localCheckpoint()
+        folded = fold(good, self.target, tombstones=self.tombstones)
+        with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+            # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
+            changes = folded.localCheckpoint()
         entry = counted(entry, observation.get)
         if any(each.quarantined for each in entry.rows or ()):
             self.quarantine.write(decoded.where("code IS NOT NULL"), entry)

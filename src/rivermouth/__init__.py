@@ -1,0 +1,57 @@
+"""rivermouth: where the stream meets the delta.
+
+rivermouth reads Kafka with Spark Structured Streaming and keeps Delta tables exactly up to
+date. The Kafka offsets of a batch are recorded in the very commit that makes its rows visible,
+so the table's own log is the only truth about what has been read. Spark's checkpoint is
+scratch: every run starts a fresh one at the offsets the log names. After any crash, replay or
+second driver, each record has had its effect exactly once or lies in quarantine. Where that
+cannot be upheld the pipeline halts before it writes, and says which offsets and what to do.
+One YAML file describes it all, on a laptop and on Databricks (``rivermouth --help``).
+
+The names below need neither Spark nor Kafka; ``rivermouth.run.Run`` runs pipelines in a
+session of yours. Each is imported when it is first asked for, so that the command starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rivermouth.config import Config, load
+    from rivermouth.errors import ConfigError, Halt, RivermouthError
+    from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport, exit_code
+
+__all__ = [
+    "CommitReport",
+    "Config",
+    "ConfigError",
+    "Halt",
+    "Listener",
+    "OpenReport",
+    "PipelineReport",
+    "RivermouthError",
+    "__version__",
+    "exit_code",
+    "load",
+]
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "Config": "config",
+    "load": "config",
+    "ConfigError": "errors",
+    "Halt": "errors",
+    "RivermouthError": "errors",
+    "CommitReport": "report",
+    "Listener": "report",
+    "OpenReport": "report",
+    "PipelineReport": "report",
+    "exit_code": "report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,0 +1,86 @@
+"""The command line as one app, and the one place where an error becomes an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from rivermouth import __version__
+from rivermouth.cli import machine, running, settings, tables
+from rivermouth.errors import RivermouthError
+
+EPILOG = (
+    "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 halted by a guard, "
+    "4 quality threshold, 5 some pipelines failed."
+)
+
+app = typer.Typer(
+    name="rivermouth",
+    help="Kafka to Delta, exactly once.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rivermouth {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def rivermouth(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    del version
+
+
+app.command("run")(running.run)
+app.command("status")(tables.status)
+app.command("verify")(tables.verify)
+app.command("sql")(tables.sql)
+app.add_typer(tables.offsets, name="offsets")
+app.command("validate")(settings.validate)
+app.add_typer(settings.config, name="config")
+app.command("doctor")(machine.doctor)
+app.command("broker")(machine.broker)
+app.command("demo")(machine.demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and leave the process with its exit code."""
+    try:
+        app(list(arguments) if arguments is not None else None, prog_name="rivermouth")
+    except RivermouthError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as fault:  # a defect: keep the traceback, say one line
+        sys.stderr.write(f"{_unexpected(fault)}\n")
+        sys.exit(1)
+    sys.exit(0)
+
+
+def _unexpected(fault: Exception) -> str:
+    from rivermouth.scratch import scratch_root
+
+    log = scratch_root() / "errors.log"
+    said = f"unexpected {type(fault).__name__}: {str(fault).partition(chr(10))[0]}"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as file:
+            file.write("".join(traceback.format_exception(fault)))
+    except OSError as unwritten:
+        return f"{said}. Its traceback could not be written to {log}: {unwritten.strerror}"
+    return f"{said}. The traceback is in {log}"

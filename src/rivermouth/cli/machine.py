@@ -1,0 +1,105 @@
+"""``doctor``, ``broker`` and ``demo``: what concerns this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rivermouth.cli.stopping import Stop
+
+if TYPE_CHECKING:
+    from rivermouth.doctor import Check
+
+_MARK = {True: "OK  ", False: "FAIL"}
+
+OptionalConfig = Annotated[
+    Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this file needs, too.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")]
+Folder = Annotated[
+    Path | None, typer.Option("--dir", help="Keep the data there; else it goes with the broker.")
+]
+DemoPath = Annotated[Path, typer.Option("--dir", help="Made anew each time.")]
+Keep = Annotated[
+    bool, typer.Option("--keep", help="At the end keep the broker running until Ctrl-C.")
+]
+
+
+def doctor(file: OptionalConfig = None) -> None:
+    """Check this machine, and what a configuration needs. Exit code 2 if anything fails."""
+    from itertools import chain
+
+    from rivermouth.cli.render import say
+    from rivermouth.doctor import check_config, check_machine
+
+    checks = check_machine(say)
+    failed = _show(chain(checks, check_config(file)) if file else checks)
+    if failed:
+        typer.echo(f"FAILED: {failed} of the checks; mend the first one first")
+        raise typer.Exit(2)
+    typer.echo(f"OK. Next: rivermouth {f'run {file}' if file else 'demo'}")
+
+
+def _show(checks: Iterable[Check]) -> int:
+    from rivermouth.cli.render import console, wrapped
+
+    out, failed = console(), 0
+    for check in checks:
+        style = "green" if check.ok else "bold red"
+        out.print(_MARK[check.ok], style=style, end=" ")
+        first = f"{check.name:<15} "
+        out.print(wrapped(check.found, " " * 21, " " * 5 + first)[5:], soft_wrap=True)
+        if not check.ok:
+            failed += 1
+            out.print(wrapped(f"to do: {check.fix}", " " * 21), soft_wrap=True)
+    return failed
+
+
+def broker(port: Port = 0, folder: Folder = None) -> None:
+    """Run a real Kafka broker on this machine, in the foreground."""
+    from rivermouth.cli.render import say
+    from rivermouth.errors import SetupError
+    from rivermouth.local.broker import Broker
+    from rivermouth.local.jars import jars
+
+    jars("broker", progress=say)
+    stop = Stop("stopping the broker")
+    stop.listen()
+    say("starting Kafka…")
+    with Broker(folder, port or None) as running:
+        kept = f"kept in {running.directory}" if folder else "gone when it stops"
+        typer.echo(f"bootstrap.servers: {running.bootstrap_servers}")
+        typer.echo(f"data:              {kept}")
+        typer.echo(f"stop:              Ctrl-C, or kill {os.getpid()}")
+        while not stop.event.wait(0.5):
+            if not _alive(running.pid):
+                raise SetupError("the broker ended by itself", remedy=f"Read {running.log}")
+    typer.echo("stopped")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
+    """A broker, two pipelines, a driver killed at the worst moment, and the proof."""
+    from rivermouth.local.demo.folder import DemoFolder
+    from rivermouth.local.demo.story import Story
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # either way the broker is stopped
+    Story(DemoFolder(folder), typer.echo).tell(_until_stopped if keep else None)
+
+
+def _until_stopped() -> None:
+    stop = Stop("stopping the broker")
+    stop.listen()
+    stop.event.wait()

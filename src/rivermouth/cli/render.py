@@ -1,0 +1,109 @@
+"""Values as text: numbers, errors, tables. Nothing wider than the terminal, or 80 columns."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rivermouth.errors import RivermouthError
+
+_INDENT = "  "
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where people read: colour only on a terminal, and never under NO_COLOR."""
+    return Console(stderr=stderr, highlight=False, markup=False)
+
+
+def compact(number: int | None) -> str:
+    """``999``, ``12.3k``, ``4.56M``: at most five characters. Unknown is ``?``."""
+    if number is None:
+        return "?"
+    for limit, unit in ((1_000, ""), (1_000_000, "k"), (1_000_000_000, "M")):
+        if number < limit:
+            return f"{number}" if not unit else f"{_three(number * 1_000 / limit)}{unit}"
+    return f"{_three(number / 1_000_000_000)}G"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, cut rather than rounded, so that 999,999 is not 1000k."""
+    text = f"{value:.6f}"
+    return text[:4].rstrip(".") if value < 1_000 else text.partition(".")[0]
+
+
+def count(number: int | None) -> str:
+    """``1,234``; unknown is ``?``."""
+    return "?" if number is None else f"{number:,}"
+
+
+def failure(name: str, error: RivermouthError) -> str:
+    """An error of a pipeline in a few short lines, the remedy last."""
+    where = f" {error.where}:" if error.where else ""
+    facts = [
+        f"{error.code}{where} {error.what}",
+        f"expected {error.expected}" if error.expected else "",
+        f"found {error.found}" if error.found else "",
+        f"to do: {error.remedy}" if error.remedy else "",
+    ]
+    lines = [wrapped(fact, _INDENT) for fact in facts if fact]
+    return "\n".join([f"FAILED {name}", *lines])
+
+
+def wrapped(text: str, indent: str, first: str | None = None) -> str:
+    """The text in lines of at most 80 columns; words such as paths are never broken."""
+    return textwrap.fill(
+        text,
+        80,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def as_json(value: Any) -> None:
+    """One JSON object on standard output; what JSON has no type for becomes text."""
+    json.dump(value, sys.stdout, indent=2, default=str)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A plain table; numbers to the right, long text folded into lines."""
+    kept = [list(row) for row in rows]
+    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    for index, heading in enumerate(headings):
+        numbers = bool(kept) and all(_numeric(row[index]) for row in kept)
+        shown.add_column(
+            escape(heading), justify="right" if numbers else "left", overflow="fold"
+        )
+    for row in kept:
+        shown.add_row(*(escape(_cell(value)) for value in row))
+    return shown
+
+
+def say(text: str) -> None:
+    """A line for people on standard error: what is being waited for."""
+    typer.echo(text, err=True)
+
+
+def _numeric(value: object) -> bool:
+    if isinstance(value, str):
+        return value.replace(",", "").replace(".", "").lstrip("-").isdigit() or value == "?"
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)

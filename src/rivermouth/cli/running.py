@@ -1,0 +1,129 @@
+"""``run``: Kafka to Delta, and what came of it as text, JSON and exit code."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, selected
+from rivermouth.cli.stopping import Stop
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rivermouth.cli.progress import Behind
+    from rivermouth.config import Config
+    from rivermouth.offsets import Position
+    from rivermouth.report import PipelineReport
+
+Continuous = Annotated[
+    bool,
+    typer.Option(
+        "--continuous/--once",
+        help="Go on until stopped, or end where the topics ended at the start.",
+    ),
+]
+
+_STOPPING = "stopping: the batch in hand is finished first (Ctrl-C again aborts)"
+_ABORTED = "aborted; the next run finds out what was committed"
+
+
+def run(
+    file: ConfigFile, select: Select = "", continuous: Continuous = False, json: AsJson = False
+) -> None:
+    """Bring the tables up to date.
+
+    One pipeline that fails does not stop the others. SIGTERM or Ctrl-C finishes the batch in
+    hand and ends; a second Ctrl-C aborts, which is safe too.
+    """
+    config = load_config(file)
+    names = selected(config, select)
+    _require_spark()
+    from rivermouth.cli.render import as_json, console
+    from rivermouth.report import exit_code
+
+    shown = console(stderr=json)
+    stop = Stop(_STOPPING, _ABORTED)
+    stop.listen()
+    reports = _run(config, names, shown, stop, continuous=continuous)
+    _summarize(shown, reports, file, stopped=stop.event.is_set())
+    if json:
+        as_json({"pipelines": [each.as_dict() for each in reports]})
+    raise typer.Exit(exit_code(reports))
+
+
+def _require_spark() -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        from rivermouth.errors import MissingPackage
+
+        raise MissingPackage("run needs Spark, and pyspark is not installed")
+
+
+def _run(
+    config: Config, names: Sequence[str], shown: Console, stop: Stop, *, continuous: bool
+) -> list[PipelineReport]:
+    from rivermouth.cli.progress import listener
+    from rivermouth.local.jars import jars
+    from rivermouth.scratch import scratch_root
+
+    jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
+    shown.print("starting Spark…")
+    from rivermouth.local.session import start_session
+    from rivermouth.run import Run
+
+    session = start_session(scratch_root())
+    stop.listen()
+    try:
+        if stop.event.is_set():
+            return []
+        pipelines = Run(config, session, scratch_root(), continuous=continuous)
+        with listener(shown, _behind(config) if continuous else None) as heard:
+            return pipelines.pipelines(names, heard, stop.event)
+    finally:
+        session.stop()
+
+
+def _behind(config: Config) -> Behind:
+    """How far a position is behind Kafka, for the display of a continuous run."""
+    from rivermouth.errors import SourceError
+    from rivermouth.kafka import Kafka
+    from rivermouth.plan import behind
+
+    kafka = Kafka(config.kafka.revealed(), timeout_s=1.0)
+
+    def ask(position: Position) -> int | None:
+        try:
+            return behind(position, kafka.watermarks(position))
+        except SourceError:
+            return None
+
+    return ask
+
+
+def _summarize(
+    shown: Console, reports: Sequence[PipelineReport], file: Path, *, stopped: bool
+) -> None:
+    """Every pipeline once more, the failed ones last; then the verdict."""
+    from rivermouth.cli.render import failure
+    from rivermouth.report import exit_code
+
+    failed = [each for each in reports if each.error is not None]
+    shown.print()
+    for each in reports:
+        if each.error is None:
+            shown.print(each.line(), soft_wrap=True)
+    for each in failed:
+        if each.error is not None:
+            shown.print(failure(each.pipeline, each.error), soft_wrap=True)
+    if failed:
+        shown.print(
+            f"FAILED: {len(failed)} of {len(reports)} pipelines, exit code {exit_code(reports)}"
+        )
+        return
+    records = sum(each.applied for each in reports)
+    end = "stopped; the next run goes on from here" if stopped else f"{records:,} records"
+    shown.print(f"OK: {end}. Next: rivermouth verify {file}", soft_wrap=True)

@@ -1,0 +1,76 @@
+"""``validate`` and ``config``: what can be said about a configuration file by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rivermouth.config import Config
+
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="The configuration file (YAML).")
+]
+Select = Annotated[
+    str, typer.Option("--select", metavar="a,b", help="Only these pipelines; default: all.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+
+config = typer.Typer(
+    help="About the configuration format.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+def load_config(file: Path) -> Config:
+    """The configuration, or a ConfigError with every problem of the file."""
+    from rivermouth.config import load
+
+    return load(file)
+
+
+def selected(config: Config, select: str) -> list[str]:
+    """The names in ``select`` in the order of the file; all where it is empty.
+
+    Raises ConfigError with one line per name that is not configured.
+    """
+    from rivermouth.errors import ConfigError
+
+    wanted = [name.strip() for name in select.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in config.pipelines]
+    if unknown:
+        raise ConfigError(tuple(_unknown(name, config.pipelines) for name in unknown))
+    return [name for name in config.pipelines if not wanted or name in wanted]
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    from rivermouth.config.problems import closest
+
+    guess = closest(name, known)
+    meant = f' — did you mean "{guess}"?' if guess else ""
+    return f'--select: there is no pipeline "{name}"{meant} Configured: {", ".join(known)}'
+
+
+def validate(file: ConfigFile) -> None:
+    """Check a configuration file; touches neither Kafka nor a table."""
+    pipelines = load_config(file).pipelines
+    names = ", ".join(pipelines)
+    typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")
+    typer.echo(f"Next: rivermouth doctor {file}")
+
+
+@config.callback()
+def about() -> None:
+    """About the configuration format."""
+
+
+@config.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of configuration files, for editors."""
+    import json
+
+    from rivermouth.config import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,34 @@
+"""What the local broker is told: one node that keeps one copy, starts fast and says little."""
+
+from __future__ import annotations
+
+__all__ = ["LOGGING", "SETTINGS"]
+
+LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "broker.session.timeout.ms": "3000",  # for so long a killed broker's return is refused
+    "broker.heartbeat.interval.ms": "500",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "log.cleaner.dedupe.buffer.size": "16777216",  # the default takes a quarter of the heap
+}

@@ -1,0 +1,99 @@
+"""The demo's records into Kafka: the topics, the stream, and a transaction that is aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic  # where confluent_kafka types it
+
+from rivermouth.errors import KafkaRefused, SourceError
+from rivermouth.local.demo.records import (
+    BID_PARTITIONS,
+    ORDER_PARTITIONS,
+    Record,
+    aborted,
+    bids,
+    orders,
+)
+
+ABORTED = 400
+_POLL_EVERY = 2_000
+
+
+def fill(bootstrap_servers: str, bid_count: int, order_count: int) -> None:
+    """Create both topics and produce to them; returns when all is acknowledged.
+
+    Half of the order changes come before the aborted transaction, half after. Raises a
+    SourceError.
+    """
+    try:
+        _create_topics(bootstrap_servers)
+        producer = Producer(_options(bootstrap_servers))
+        changes = list(orders(order_count))
+        half = order_count // 2
+        _produce(producer, chain(_to("orders", changes[:half]), _to("bids", bids(bid_count))))
+        _abort(bootstrap_servers)
+        _produce(producer, _to("orders", changes[half:]))
+    except KafkaException as fault:
+        raise _refused(fault) from fault
+
+
+Addressed = tuple[str, Record]
+
+
+def _to(topic: str, records: Iterable[Record]) -> Iterable[Addressed]:
+    return ((topic, record) for record in records)
+
+
+def _create_topics(bootstrap_servers: str) -> None:
+    admin = AdminClient(_options(bootstrap_servers))
+    topics = [NewTopic("bids", BID_PARTITIONS, 1), NewTopic("orders", ORDER_PARTITIONS, 1)]
+    for created in admin.create_topics(topics).values():
+        created.result(30)
+
+
+def _produce(producer: Producer, records: Iterable[Addressed]) -> None:
+    """Produce in order within each partition; raise KafkaException for what is not taken."""
+    failed: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for number, (topic, (key, value, partition)) in enumerate(records):
+        if number % _POLL_EVERY == 0:
+            producer.poll(0)
+        while True:
+            try:
+                producer.produce(topic, value, key, partition, on_delivery=on_delivery)
+                break
+            except BufferError:  # librdkafka's queue is full
+                producer.poll(0.05)
+    left = producer.flush(60)
+    if failed or left:
+        raise KafkaException(failed[0] if failed else KafkaError(KafkaError._TIMED_OUT))
+
+
+def _abort(bootstrap_servers: str) -> None:
+    producer = Producer({**_options(bootstrap_servers), "transactional.id": "rivermouth-demo"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    _produce(producer, _to("orders", aborted(ABORTED)))
+    producer.abort_transaction(30)
+
+
+def _options(bootstrap_servers: str) -> dict[str, str | int | bool]:
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "log_level": 2,
+        "enable.idempotence": True,
+        "linger.ms": 50,
+        "queue.buffering.max.messages": 200_000,
+    }
+
+
+def _refused(fault: KafkaException) -> SourceError:
+    return KafkaRefused("the demo's records were not taken", found=str(fault.args[0]))

@@ -1,0 +1,99 @@
+"""What the demo's topics hold: auction bids after NEXMark, and changes of orders.
+
+The same records at every run, from one seed. Most are good; about one in a thousand is bad,
+in each of the ways that streams are. About one order change in a hundred is a tombstone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+Record = tuple[bytes | None, bytes | None, int]
+"""Key, value, partition."""
+
+BID_PARTITIONS = 4
+ORDER_PARTITIONS = 3
+ORDERS = 5_000
+
+_SEED = 20_260_101
+_START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_CHANNELS = ("apple", "baidu", "facebook", "google")
+_STATUSES = ("open", "paid", "packed", "shipped", "delivered", "returned")
+_FILLER = "the bidder asks to be told when the auction ends"
+_BAD_EVERY = 1_000
+_TOMBSTONE_EVERY = 100
+
+_BAD_BIDS: tuple[Record, ...] = (
+    (None, b'{"auction": 1007, "bidder": 20', 0),  # cut off
+    (None, b"not json at all", 1),
+    (None, b'{"auction": "a hammer", "bidder": 2, "price": 100}', 2),  # text for a number
+    (None, b"", 3),
+    (None, None, 0),  # a tombstone where nothing can be deleted
+    (None, b"\xff\xfe\x00", 1),
+)
+_BAD_ORDERS: tuple[Record, ...] = (
+    (b"17", b'{"order_id": 17, "status": "pa', 17 % ORDER_PARTITIONS),
+    (b"18", b'{"status": "paid", "amount": 1.50}', 18 % ORDER_PARTITIONS),  # no key column
+    (b"seventeen", None, 0),  # a tombstone for a key that is no number
+    (b"19", b'["an", "array"]', 19 % ORDER_PARTITIONS),
+)
+
+
+def bids(count: int) -> Iterator[Record]:
+    """``count`` records of about 230 bytes, spread over the partitions in turn."""
+    chance = random.Random(_SEED)
+    for number in range(count):
+        if number % _BAD_EVERY == _BAD_EVERY - 1:
+            yield _BAD_BIDS[number // _BAD_EVERY % len(_BAD_BIDS)]
+            continue
+        auction = 1_000 + int(chance.random() ** 3 * 500)  # a few auctions draw most bids
+        channel = _CHANNELS[number % len(_CHANNELS)]
+        price = int(100 * 10 ** (chance.random() * 5))
+        value = (
+            f'{{"auction":{auction},"bidder":{2_000 + int(chance.random() * 9_000)},'
+            f'"price":{price},"channel":"{channel}",'
+            f'"url":"https://{channel}.example/item?id={auction}&ref={number:08d}",'
+            f'"at":"{_moment(number)}","extra":"{_FILLER}"}}'
+        )
+        yield None, value.encode(), number % BID_PARTITIONS
+
+
+def orders(count: int) -> Iterator[Record]:
+    """``count`` changes of 5,000 orders; all changes of an order are in one partition.
+
+    Now and then a change arrives late: it must not overwrite a newer one.
+    """
+    chance = random.Random(_SEED + 1)
+    for number in range(count):
+        if number % _BAD_EVERY == _BAD_EVERY - 1:
+            yield _BAD_ORDERS[number // _BAD_EVERY % len(_BAD_ORDERS)]
+            continue
+        order_id = int(chance.random() * ORDERS)
+        late = 20_000 if chance.random() < 0.02 else 0
+        progress = number * len(_STATUSES) // count + int(chance.random() * 3) - 1
+        status = _STATUSES[min(max(progress, 0), len(_STATUSES) - 1)]
+        key, partition = str(order_id).encode(), order_id % ORDER_PARTITIONS
+        if chance.random() < 1 / _TOMBSTONE_EVERY:
+            yield key, None, partition
+            continue
+        value = (
+            f'{{"order_id":{order_id},"status":"{status}",'
+            f'"amount":{chance.randrange(100, 90_000) / 100:.2f},'
+            f'"updated_at":"{_moment(max(0, number - late))}"}}'
+        )
+        yield key, value.encode(), partition
+
+
+def aborted(count: int) -> Iterator[Record]:
+    """Order changes of a transaction that never comes about: no reader may see them."""
+    for number in range(count):
+        value = f'{{"order_id":{number},"status":"ABORTED","updated_at":"2027-01-01T00:00:00Z"}}'
+        yield str(number).encode(), value.encode(), number % ORDER_PARTITIONS
+
+
+def _moment(number: int) -> str:
+    """The time of a record: ten milliseconds after the one before."""
+    at = _START + timedelta(milliseconds=10 * number)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,145 @@
+"""The steps of the demo. Each command is a real one, in a process of its own, shown as typed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rivermouth.errors import RivermouthError
+from rivermouth.local.broker import Broker
+from rivermouth.local.demo.filling import ABORTED, fill
+from rivermouth.local.demo.folder import DemoFolder
+from rivermouth.local.demo.records import ORDERS
+from rivermouth.local.jars import jars
+
+BIDS, ORDER_CHANGES = 300_000, 60_000
+BIDS_PER_BATCH, CHANGES_PER_BATCH = 110_000, 22_000
+# Both pipelines pass P6 once when they record the partitions and three times with data: at the
+# sixth time together, each has data committed and two batches are left.
+KILL_AT = "P6=6*kill"
+STEPS = 8
+
+QUERIES = (
+    (
+        "the highest bids of each channel",
+        "SELECT channel, count(*) AS bids, max(price) AS highest FROM bronze.bids "
+        "GROUP BY channel ORDER BY highest DESC",
+    ),
+    (
+        "open orders",
+        "SELECT status, count(*) AS orders, sum(amount) AS amount FROM silver.orders "
+        "WHERE status NOT IN ('delivered', 'returned') GROUP BY status ORDER BY orders DESC",
+    ),
+    (
+        "the newest rows of the offsets table",
+        "SELECT pipeline, sequence, topic, partition, from_offset, until_offset, records, "
+        "quarantined AS bad FROM rivermouth.offsets ORDER BY committed_at DESC, partition LIMIT 7",
+    ),
+)
+
+Say = Callable[[str], None]
+
+
+class StepFailed(RivermouthError):
+    """A step of the demo did not do what it is there to show."""
+
+
+class Story:
+    """Numbered steps with the seconds since the start, and the commands that they run."""
+
+    def __init__(self, folder: DemoFolder, say: Say) -> None:
+        self._folder = folder
+        self._say = say
+        self._began = time.monotonic()
+        self._number = 0
+
+    def tell(self, await_end: Callable[[], None] | None) -> None:
+        """All steps; ``await_end`` keeps the broker until it returns. Raises StepFailed."""
+        with self._step("a fresh folder and a real Kafka broker"):
+            self._folder.make_anew()
+            jars("broker", progress=self._say)
+            broker = Broker(self._folder.kafka)
+            broker.start()
+        try:
+            self._ingest(broker)
+            self._prove()
+            self._leave(broker, kept=await_end is not None)
+            if await_end is not None:
+                await_end()
+        finally:
+            broker.stop()
+
+    def _ingest(self, broker: Broker) -> None:
+        with self._step("auction bids and order changes into two topics"):
+            self._folder.configure(broker.bootstrap_servers, BIDS_PER_BATCH, CHANGES_PER_BATCH)
+            fill(broker.bootstrap_servers, BIDS, ORDER_CHANGES)
+            self._say(f"{BIDS:,} bids, {ORDER_CHANGES:,} changes of {ORDERS:,} orders: 1 % are")
+            self._say(f"tombstones, 0.1 % are bad; a transaction of {ABORTED} is aborted")
+        with self._step("a run, killed between a Delta commit and Spark's own bookkeeping"):
+            self._command("run", expect=-signal.SIGKILL, failpoints=KILL_AT)
+            self._say("the driver is dead: killed by signal 9, nothing could be tidied up")
+        with self._step("what it left: the tables' own log says how far they are"):
+            self._command("status")
+        with self._step("the next run reads that log and goes on from there"):
+            self._command("run")
+
+    def _prove(self) -> None:
+        with self._step("the proof: Kafka and the tables are read again and compared"):
+            self._command("verify")
+        with self._step("the tables answer SQL, without a JVM"):
+            for title, statement in QUERIES:
+                self._say(f"\n-- {title}")
+                self._command("sql", statement)
+
+    def _leave(self, broker: Broker, *, kept: bool) -> None:
+        with self._step("yours now"):
+            path, config = self._folder.path, self._folder.config
+            again = typed("broker", "--dir", self._folder.kafka, "--port", broker.port)
+            ends = "runs until Ctrl-C" if kept else f"has ended; start it again: {again}"
+            self._say(f"tables  {path / 'lake'}")
+            self._say(f"config  {config}")
+            self._say(f"broker  {ends}")
+            self._say("\nNext, with the broker up:")
+            for words in (("status", config), ("verify", config), ("run", config, "--continuous")):
+                self._say(f"  {typed(*words)}")
+            self._say("and without it:")
+            self._say(f"  {typed('sql', config, 'SELECT * FROM bronze.bids LIMIT 5')}")
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        """Announce a step; an error inside is raised again as that step's."""
+        self._number += 1
+        elapsed = time.monotonic() - self._began
+        self._say(f"\n[{self._number}/{STEPS} {elapsed:3.0f} s] {what}")
+        try:
+            yield
+        except RivermouthError as error:
+            failed = StepFailed(f"step {self._number} of the demo failed ({what}): {error}")
+            failed.exit_code = error.exit_code
+            raise failed from error
+
+    def _command(self, name: str, *words: str, expect: int = 0, failpoints: str = "") -> None:
+        """Run ``rivermouth NAME CONFIG WORDS`` and require that it ends as expected."""
+        line = typed(name, self._folder.config, *words)
+        prefix = f"RIVERMOUTH_FAILPOINTS='{failpoints}' " if failpoints else ""
+        self._say(f"$ {prefix}{line}")
+        environ = {**os.environ, "RIVERMOUTH_FAILPOINTS": failpoints}
+        arguments = [name, str(self._folder.config), *words]
+        done = subprocess.run([sys.executable, "-m", "rivermouth", *arguments], env=environ)
+        if done.returncode != expect:
+            raise StepFailed(
+                f"rivermouth {name} ended otherwise",
+                expected=f"exit code {expect}",
+                found=f"exit code {done.returncode}",
+            )
+
+
+def typed(*words: object) -> str:
+    """A command line as a person types it."""
+    return shlex.join(["rivermouth", *map(str, words)])

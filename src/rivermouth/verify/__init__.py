@@ -1,0 +1,51 @@
+"""The proof: Kafka and the table read again, by code that shares nothing with the writer.
+
+    ledger (own reading of the log) -> Kafka's identity -> quarantine -> rows, by mode
+    -> offsets table -> a value
+
+Of the rest of the package it uses the configuration and the errors, nothing else; a test
+holds it to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rivermouth.config import Config
+from rivermouth.errors import ConfigError
+from rivermouth.verify.proof import Bounds, verify_pipeline
+from rivermouth.verify.result import Kind, PipelineProof, Verification
+from rivermouth.verify.source import Source, client_options
+
+__all__ = ["Bounds", "Kind", "PipelineProof", "Verification", "verify"]
+
+
+def verify(
+    config: Config,
+    select: Sequence[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    bounds: Bounds | None = None,
+) -> Verification:
+    """Verify the selected pipelines (None: all) against Kafka, read_committed.
+
+    ``progress`` is called with a pipeline, offsets done, and offsets in all. What is wrong
+    with the data is in the result; raises ConfigError for a pipeline that is not
+    configured, and SourceError where Kafka cannot be read.
+    """
+    unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
+    if unknown:
+        raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
+    chosen = [name for name in config.pipelines if select is None or name in select]
+    source = Source(client_options(config))
+    return Verification(
+        [
+            verify_pipeline(
+                config, config.pipelines[name], source, progress or _quiet, bounds or Bounds()
+            )
+            for name in chosen
+        ]
+    )
+
+
+def _quiet(pipeline: str, done: int, total: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,90 @@
+"""Values for tests, in few words: ranges, positions, entries, and the history of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
+from rivermouth.offsets import OffsetRange, Position, TopicPartition
+
+PIPELINE = "orders"
+CLUSTER = "cluster-1"
+TABLE = "table-1"
+TOPIC = "t"
+TOPICS = {TOPIC: "topic-1"}
+
+
+def place(partition: int = 0, topic: str = TOPIC) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def span(start: int, until: int, partition: int = 0, topic: str = TOPIC) -> OffsetRange:
+    return OffsetRange(TopicPartition(topic, partition), start, until)
+
+
+def position(*offsets: int, topic: str = TOPIC) -> Position:
+    """The position whose partition 0 stands at the first offset, 1 at the second, …"""
+    return Position({TopicPartition(topic, n): offset for n, offset in enumerate(offsets)})
+
+
+def entry_after(previous: Entry | None, *ranges: OffsetRange, pipeline: str = PIPELINE) -> Entry:
+    """The entry that rightly follows ``previous``."""
+    sequence = previous.sequence + 1 if previous else 1
+    return Entry(
+        pipeline=pipeline,
+        sequence=sequence,
+        commit=f"{pipeline}-commit-{sequence}",
+        cluster=CLUSTER,
+        table=TABLE,
+        topics=TOPICS,
+        ranges=ranges,
+        position=(previous.position if previous else Position()).advance(ranges),
+        config={"mode": "append"},
+        rows=tuple(RowCounts(each.span, 0) for each in ranges),
+    )
+
+
+def record_of_entry(version: int, entry: Entry, operation: str = "WRITE") -> CommitRecord:
+    """The commit at ``version`` that carries ``entry``."""
+    txns = {app_id(entry.pipeline): entry.sequence}
+    return CommitRecord(version, version * 1000, operation, {}, txns, entry.to_json())
+
+
+def foreign(
+    version: int, operation: str, parameters: Mapping[str, Any] | None = None
+) -> CommitRecord:
+    """A commit of somebody else at ``version``."""
+    return CommitRecord(version, version * 1000, operation, parameters or {}, {}, None)
+
+
+class History:
+    """A table's log in the making; each step adds one commit and gives the history back."""
+
+    def __init__(self, pipeline: str = PIPELINE) -> None:
+        self.records: list[CommitRecord] = []
+        self.pipeline = pipeline
+        self.newest: Entry | None = None
+        self.did("CREATE TABLE")
+
+    @property
+    def next_version(self) -> int:
+        return len(self.records)
+
+    def wrote(self, *ranges: OffsetRange) -> History:
+        self.newest = entry_after(self.newest, *ranges, pipeline=self.pipeline)
+        self.records.append(record_of_entry(self.next_version, self.newest))
+        return self
+
+    def did(self, operation: str, **parameters: object) -> History:
+        self.records.append(foreign(self.next_version, operation, parameters))
+        return self
+
+    def restored(self, version: object) -> History:
+        return self.did("RESTORE", version=version, timestamp=None)
+
+
+def renumbered(records: list[CommitRecord]) -> list[CommitRecord]:
+    """The same commits as versions 0, 1, 2, …: a log that looks whole."""
+    return [replace(each, version=version) for version, each in enumerate(records)]

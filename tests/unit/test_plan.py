@@ -1,0 +1,318 @@
+"""Relating, deciding, and where to start: tables of values, and what holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rivermouth.errors import (
+    Halt,
+    LogTruncated,
+    OffsetGap,
+    OffsetOverlap,
+    OtherCluster,
+    PartitionGone,
+    RetentionLost,
+    TopicRecreated,
+)
+from rivermouth.ledger import Entry
+from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.plan import (
+    Action,
+    KafkaFacts,
+    Relation,
+    batch_ranges,
+    behind,
+    births,
+    decide,
+    moved,
+    relate,
+    start_positions,
+)
+from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span
+
+pytestmark = pytest.mark.unit
+
+LAST = span(10, 20)
+
+
+@pytest.mark.parametrize(
+    ("offered", "last", "relation"),
+    [
+        (span(0, 5), None, Relation.PARTITION_ADDED),
+        (span(7, 7), None, Relation.PARTITION_ADDED),
+        (span(20, 25), LAST, Relation.NEW),
+        (span(20, 20), LAST, Relation.NEW),
+        (span(21, 25), LAST, Relation.GAP),
+        (span(21, 21), LAST, Relation.GAP),
+        (span(10, 20), LAST, Relation.SAME),
+        (span(10, 15), LAST, Relation.PREFIX),
+        (span(15, 20), LAST, Relation.SUFFIX),
+        (span(12, 18), LAST, Relation.CONTAINS),
+        (span(12, 12), LAST, Relation.CONTAINS),
+        (span(5, 15), LAST, Relation.OVERLAP),
+        (span(15, 25), LAST, Relation.OVERLAP),
+        (span(5, 25), LAST, Relation.OVERLAP),
+        (span(10, 21), LAST, Relation.OVERLAP),
+        (span(9, 20), LAST, Relation.OVERLAP),
+        (span(0, 5), LAST, Relation.BEHIND),
+        (span(5, 10), LAST, Relation.BEHIND),
+        (span(10, 10), LAST, Relation.BEHIND),
+        # Where only the position is known, it is the empty range there.
+        (span(20, 25), span(20, 20), Relation.NEW),
+        (span(20, 20), span(20, 20), Relation.NEW),
+        (span(15, 20), span(20, 20), Relation.BEHIND),
+        (span(15, 25), span(20, 20), Relation.OVERLAP),
+        (span(21, 25), span(20, 20), Relation.GAP),
+        (span(0, 5), span(0, 0), Relation.NEW),
+    ],
+    ids=str,
+)
+def test_a_range_lies_to_the_last_recorded_one_in_exactly_one_way(
+    offered: OffsetRange, last: OffsetRange | None, relation: Relation
+) -> None:
+    assert relate(offered, last) is relation
+
+
+NEWEST = entry_after(entry_after(None, span(0, 0), span(0, 8, 1)), span(0, 5))
+
+
+@pytest.mark.parametrize(
+    ("name", "newest", "ranges", "action", "halt"),
+    [
+        ("nothing", NEWEST, [], Action.PROCEED, None),
+        ("the first batch ever", None, [span(3, 9)], Action.PROCEED, None),
+        ("it goes on", NEWEST, [span(5, 9), span(8, 9, 1)], Action.PROCEED, None),
+        ("one partition goes on", NEWEST, [span(8, 9, 1)], Action.PROCEED, None),
+        ("a partition was added", NEWEST, [span(5, 9), span(0, 4, 2)], Action.PROCEED, None),
+        ("an empty partition was added", NEWEST, [span(0, 0, 2)], Action.PROCEED, None),
+        ("exactly what is recorded", NEWEST, [span(0, 5)], Action.SKIP, None),
+        ("recorded and more", NEWEST, [span(0, 5), span(8, 9, 1)], Action.HALT, OffsetOverlap),
+        ("a part of what is recorded", NEWEST, [span(0, 4)], Action.HALT, OffsetOverlap),
+        ("partly recorded", NEWEST, [span(4, 9)], Action.HALT, OffsetOverlap),
+        ("long recorded", NEWEST, [span(0, 8, 1)], Action.HALT, OffsetOverlap),
+        ("a gap", NEWEST, [span(6, 9)], Action.HALT, OffsetGap),
+        ("one right, one gap", NEWEST, [span(5, 9), span(9, 12, 1)], Action.HALT, OffsetGap),
+        ("a partition twice", NEWEST, [span(5, 9), span(5, 9)], Action.HALT, OffsetOverlap),
+        ("a new partition twice", None, [span(0, 4), span(0, 4)], Action.HALT, OffsetOverlap),
+        ("a new partition with a hole", None, [span(0, 4), span(5, 6)], Action.HALT, OffsetGap),
+    ],
+)
+def test_a_micro_batch_proceeds_is_skipped_or_halts(
+    name: str,
+    newest: Entry | None,
+    ranges: list[OffsetRange],
+    action: Action,
+    halt: type[Halt] | None,
+) -> None:
+    decision = decide(PIPELINE, ranges, newest)
+    assert decision.action is action, name
+    assert (type(decision.halt) if decision.halt else None) is halt, name
+
+
+def test_an_entry_of_empty_ranges_alone_is_not_done_twice() -> None:
+    born = entry_after(None, span(7, 7), span(0, 0, 1))
+    assert decide(PIPELINE, born.ranges, born).action is Action.SKIP
+    assert decide(PIPELINE, [span(7, 9)], born).action is Action.PROCEED
+
+
+def test_a_halt_names_partition_expected_and_found() -> None:
+    halt = decide(PIPELINE, [span(6, 9)], NEWEST).halt
+    assert halt is not None
+    assert halt.where == "orders t-0"
+    assert (halt.expected, halt.found) == ("a start at 5", "a start at 6")
+
+
+BATCHES = st.lists(
+    st.dictionaries(st.integers(0, 3), st.integers(0, 4), min_size=1, max_size=4), max_size=8
+)
+
+
+def following(newest: Entry | None, batch: Mapping[int, int]) -> list[OffsetRange]:
+    stands = newest.position if newest else Position()
+    starts = {partition: stands.get(place(partition)) or 0 for partition in batch}
+    return [span(starts[n], starts[n] + by, n) for n, by in sorted(batch.items())]
+
+
+@given(BATCHES)
+def test_what_is_accepted_is_contiguous_and_no_offset_is_accepted_twice(
+    batches: list[dict[int, int]],
+) -> None:
+    newest: Entry | None = None
+    accepted: list[tuple[TopicPartition, int]] = []
+    for batch in batches:
+        ranges = following(newest, batch)
+        decision = decide(PIPELINE, ranges, newest)
+        if decision.action is Action.SKIP:  # nothing but empty ranges, again
+            assert moved(ranges) == 0
+            continue
+        assert decision.action is Action.PROCEED
+        for each in ranges:
+            accepted += [
+                (each.topic_partition, n) for n in range(each.from_offset, each.until_offset)
+            ]
+        newest = entry_after(newest, *ranges)
+    assert len(set(accepted)) == len(accepted)
+    stands = newest.position if newest else Position()
+    whole = [(each, n) for each, until in stands.offsets.items() for n in range(until)]
+    assert sorted(accepted) == whole
+
+
+@given(
+    BATCHES,
+    st.dictionaries(st.integers(0, 3), st.integers(0, 4), min_size=1),
+    st.integers(-6, 6).filter(bool),
+    st.data(),
+)
+def test_a_range_that_starts_elsewhere_never_proceeds(
+    batches: list[dict[int, int]], last: dict[int, int], by: int, data: st.DataObject
+) -> None:
+    newest: Entry | None = entry_after(None, *(span(0, 0, n) for n in range(4)))
+    for batch in batches:
+        newest = entry_after(newest, *following(newest, batch))
+    ranges = following(newest, last)
+    index = data.draw(st.integers(0, len(ranges) - 1))
+    right = ranges[index]
+    start = max(0, right.from_offset + by)
+    if start == right.from_offset:
+        return
+    wrong = OffsetRange(right.topic_partition, start, max(start, right.until_offset))
+    offered = [*ranges[:index], wrong, *ranges[index + 1 :]]
+    assert decide(PIPELINE, offered, newest).action is not Action.PROCEED
+
+
+def facts(
+    watermarks: Mapping[TopicPartition, tuple[int, int]],
+    *,
+    cluster: str = CLUSTER,
+    topics: Mapping[str, str] = TOPICS,
+) -> KafkaFacts:
+    marks = {each: Watermarks(*pair) for each, pair in watermarks.items()}
+    return KafkaFacts(cluster, topics, marks)
+
+
+HERE = facts({place(0): (0, 50), place(1): (3, 40)})
+
+
+@pytest.mark.parametrize(
+    ("name", "newest", "kafka", "start", "expected"),
+    [
+        ("earliest is what Kafka still has", None, HERE, "earliest", position(0, 3)),
+        ("latest is the last stable offset", None, HERE, "latest", position(50, 40)),
+        ("a number is taken", None, HERE, 7, position(7, 7)),
+        ("the ledger wins over the setting", NEWEST, HERE, "latest", position(5, 8)),
+        (
+            "a partition added to a known topic starts at its beginning, whatever the setting",
+            NEWEST,
+            facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)}),
+            "latest",
+            position(5, 8, 4),
+        ),
+        (
+            "a topic added to the pipeline starts where the setting says",
+            NEWEST,
+            facts(
+                {place(0): (0, 50), place(1): (0, 9), place(0, "new"): (1, 6)},
+                topics={**TOPICS, "new": "topic-2"},
+            ),
+            "latest",
+            Position({place(0): 5, place(1): 8, place(0, "new"): 6}),
+        ),
+        (
+            "a topic taken out of the pipeline is not read, and not missed",
+            NEWEST,
+            facts({place(0, "new"): (1, 6)}, topics={"new": "topic-2"}),
+            "earliest",
+            Position({place(0, "new"): 1}),
+        ),
+        (
+            "a position at either end is held",
+            NEWEST,
+            facts({place(0): (5, 50), place(1): (0, 8)}),
+            "earliest",
+            position(5, 8),
+        ),
+    ],
+)
+def test_a_run_starts_at_explicit_offsets(
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, expected: Position
+) -> None:
+    assert start_positions(PIPELINE, newest, kafka, lambda _: start) == expected, name
+
+
+@pytest.mark.parametrize(
+    ("name", "newest", "kafka", "start", "halt"),
+    [
+        ("another cluster", NEWEST, facts({}, cluster="other"), "earliest", OtherCluster),
+        ("another topic", NEWEST, facts({}, topics={"t": "other"}), "earliest", TopicRecreated),
+        ("a partition gone", NEWEST, facts({place(0): (0, 9)}), "earliest", PartitionGone),
+        (
+            "retention passed the position by one",
+            NEWEST,
+            facts({place(0): (6, 9), place(1): (0, 9)}),
+            "earliest",
+            RetentionLost,
+        ),
+        (
+            "the log ends one before the position",
+            NEWEST,
+            facts({place(0): (0, 4), place(1): (0, 9)}),
+            "earliest",
+            LogTruncated,
+        ),
+        ("a start that Kafka no longer has", None, HERE, 2, RetentionLost),
+        ("a start that Kafka does not have yet", None, HERE, 45, LogTruncated),
+    ],
+)
+def test_a_start_that_cannot_be_right_halts(
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, halt: type[Halt]
+) -> None:
+    with pytest.raises(halt):
+        start_positions(PIPELINE, newest, kafka, lambda _: start)
+
+
+def test_partitions_never_seen_are_born_as_empty_ranges_where_they_start() -> None:
+    assert births(position(5, 8, 4), NEWEST) == (span(4, 4, 2),)
+    assert births(position(5, 8), NEWEST) == ()
+    assert births(position(50, 3), None) == (span(50, 50), span(3, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "expected"),
+    [
+        ("nothing moved", position(5, 8), position(5, 8), ()),
+        ("one moved", position(5, 8), position(5, 9), (span(8, 9, 1),)),
+        ("one appeared with records", position(5), position(5, 3), (span(0, 3, 1),)),
+        ("one appeared empty", position(5), position(5, 0), (span(0, 0, 1),)),
+        ("both", position(5), position(7, 0), (span(5, 7), span(0, 0, 1))),
+    ],
+)
+def test_the_ranges_of_a_batch_lie_between_two_positions(
+    name: str, before: Position, after: Position, expected: tuple[OffsetRange, ...]
+) -> None:
+    assert batch_ranges(before, after) == expected, name
+
+
+def test_a_partition_that_moves_backwards_halts() -> None:
+    with pytest.raises(LogTruncated, match="t-1"):
+        batch_ranges(position(5, 8), position(6, 7))
+
+
+@pytest.mark.parametrize(
+    ("stands", "watermarks", "left"),
+    [
+        (position(5, 8), {place(0): (0, 50), place(1): (0, 10)}, 47),
+        (position(5), {place(0): (0, 5)}, 0),
+        (position(5), {place(0): (0, 3)}, 0),
+        (position(5), {place(0): (9, 12)}, 3),
+        (position(), {place(0): (2, 12)}, 10),
+        (position(5), {}, 0),
+    ],
+)
+def test_behind_counts_what_can_still_be_read(
+    stands: Position, watermarks: dict[TopicPartition, tuple[int, int]], left: int
+) -> None:
+    assert behind(stands, facts(watermarks).watermarks) == left

@@ -1,0 +1,212 @@
+"""Scratch checkpoints: what they say of a batch, who holds them, and what is cleared away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from rivermouth.errors import BatchFailed, LogTruncated
+from rivermouth.offsets import OffsetRange
+from rivermouth.scratch import Checkpoint, ScratchCheckpoint, remove_dead, scratch_root
+from tests.builders import span
+
+pytestmark = pytest.mark.unit
+
+META = '{"batchWatermarkMs":0,"batchTimestampMs":1}'
+
+
+def v1(*partitions: int) -> str:
+    """An offset log file as Spark writes it by default."""
+    return f"v1\n{META}\n{nested(*partitions)}"
+
+
+def v2(*partitions: int) -> str:
+    """An offset log file of the newer format: sources by number."""
+    return f"v2\n{META}\n0:{nested(*partitions)}"
+
+
+def nested(*partitions: int) -> str:
+    return json.dumps({"t": {str(n): offset for n, offset in enumerate(partitions)}})
+
+
+def source(*partitions: int) -> str:
+    return f"\0v1\n{nested(*partitions)}"
+
+
+def checkpoint(folder: Path, **files: str) -> Checkpoint:
+    """``offsets_0="…"`` is the file ``offsets/0``."""
+    for name, text in files.items():
+        file = folder.joinpath(*name.split("_"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return Checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "batch", "expected"),
+    [
+        ("the first", {"sources_0_0": source(5, 8), "offsets_0": v1(9, 8)}, 0, (span(5, 9),)),
+        (
+            "the next",
+            {"offsets_0": v1(5, 8), "offsets_1": v1(6, 9)},
+            1,
+            (span(5, 6), span(8, 9, 1)),
+        ),
+        ("format 2", {"offsets_0": v2(5, 8), "offsets_1": v2(6, 8)}, 1, (span(5, 6),)),
+        ("format changes", {"offsets_0": v1(5), "offsets_1": v2(6)}, 1, (span(5, 6),)),
+        ("an empty one", {"offsets_3": v1(5), "offsets_4": v1(5)}, 4, ()),
+        ("an added partition", {"offsets_0": v1(5), "offsets_1": v1(5, 2)}, 1, (span(0, 2, 1),)),
+        ("no NUL byte", {"sources_0_0": source(5)[1:], "offsets_0": v1(9)}, 0, (span(5, 9),)),
+    ],
+)
+def test_the_ranges_of_a_batch_are_what_spark_wrote_down_before_it(
+    tmp_path: Path,
+    name: str,
+    files: dict[str, str],
+    batch: int,
+    expected: tuple[OffsetRange, ...],
+) -> None:
+    assert checkpoint(tmp_path, **files).ranges(batch) == expected, name
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("no file", {"offsets_0": v1(5)}),
+        ("an empty file", {"offsets_0": v1(5), "offsets_1": ""}),
+        ("a cut file", {"offsets_0": v1(5), "offsets_1": v1(6)[:-4]}),
+        ("a missing line", {"offsets_0": v1(5), "offsets_1": f"v1\n{META}"}),
+        ("a format of the future", {"offsets_0": v1(5), "offsets_1": v1(6).replace("v1", "v3")}),
+        ("no source", {"offsets_0": v1(5), "offsets_1": f"v1\n{META}\n-"}),
+        ("not a position", {"offsets_0": v1(5), "offsets_1": f"v1\n{META}\n[1]"}),
+        ("a negative offset", {"offsets_0": v1(5), "offsets_1": v1(-2)}),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_fails_the_batch(
+    tmp_path: Path, name: str, files: dict[str, str]
+) -> None:
+    with pytest.raises(BatchFailed, match="checkpoint of this run cannot be read"):
+        checkpoint(tmp_path, **files).ranges(1)
+
+
+def test_a_partition_that_moved_backwards_halts(tmp_path: Path) -> None:
+    with pytest.raises(LogTruncated):
+        checkpoint(tmp_path, offsets_0=v1(5), offsets_1=v1(4)).ranges(1)
+
+
+def test_a_checkpoint_is_there_for_one_run_and_gone_after_it(tmp_path: Path) -> None:
+    root = tmp_path / "scratch"
+    with ScratchCheckpoint(root, "orders") as held:
+        assert held.path.is_dir()
+        assert held.path.parent == root
+        (held.path / "offsets").mkdir()
+    assert list(root.iterdir()) == []
+
+
+def test_it_goes_even_when_the_run_fails(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), ScratchCheckpoint(tmp_path, "orders"):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_runs_do_not_clear_each_others_folder(tmp_path: Path) -> None:
+    with ScratchCheckpoint(tmp_path, "orders") as one, ScratchCheckpoint(tmp_path, "orders") as two:
+        remove_dead(tmp_path)
+        assert one.path != two.path
+        assert one.path.is_dir()
+        assert two.path.is_dir()
+
+
+HOLD = """
+import os, sys
+from pathlib import Path
+from rivermouth.scratch import ScratchCheckpoint
+with ScratchCheckpoint(Path(sys.argv[1]), "bids") as held:
+    (held.path / "offsets").mkdir()
+    print(held.path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.kill
+def test_what_a_killed_run_left_is_cleared_by_the_next_and_not_before(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        left = Path(other.stdout.readline().strip())
+        remove_dead(tmp_path)
+        assert left.is_dir(), "it is alive"
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        assert left.is_dir()
+        with ScratchCheckpoint(tmp_path, "orders") as mine:
+            assert {each.name for each in tmp_path.iterdir()} == {
+                mine.path.name,
+                mine.path.name + ".lock",
+            }
+
+
+OTHERS = ["notes.txt", "spark", "orders", "orders-1", "photos-0123456789abcdef", "x.lock"]
+
+
+def test_other_things_in_the_folder_are_none_of_our_business(tmp_path: Path) -> None:
+    for name in OTHERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "precious").write_text("kept")
+    (tmp_path / "letter").write_text("kept")
+    with ScratchCheckpoint(tmp_path, "orders"):
+        pass
+    assert {each.name for each in tmp_path.iterdir()} == {*OTHERS, "letter"}
+    assert all((tmp_path / name / "precious").exists() for name in OTHERS)
+
+
+def test_a_run_between_its_lock_and_its_folder_is_left_alone(tmp_path: Path) -> None:
+    lock = tmp_path / f"orders-{'0' * 32}.lock"
+    lock.touch()
+    inode = lock.stat().st_ino
+    remove_dead(tmp_path)
+    assert lock.stat().st_ino == inode
+
+
+def test_a_dead_folder_without_a_lock_goes_too(tmp_path: Path) -> None:
+    (tmp_path / f"orders-{'0' * 32}" / "offsets").mkdir(parents=True)
+    remove_dead(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_runs_that_start_and_end_at_once_keep_their_folders(tmp_path: Path) -> None:
+    lost: list[Path] = []
+
+    def run() -> None:
+        for _ in range(25):
+            with ScratchCheckpoint(tmp_path, "orders") as held:
+                (held.path / "offsets").mkdir()
+                remove_dead(tmp_path)
+                if not (held.path / "offsets").is_dir():
+                    lost.append(held.path)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert lost == []
+    assert [each for each in tmp_path.iterdir() if each.suffix != ".lock"] == []
+
+
+def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RIVERMOUTH_SCRATCH", str(tmp_path))
+    assert scratch_root() == tmp_path
+    monkeypatch.delenv("RIVERMOUTH_SCRATCH")
+    assert scratch_root().name == f"rivermouth-{os.getuid()}"
