@@ -52,6 +52,14 @@ class Chain:
         return self.newest.sequence if self.newest else 0
 
     @property
+    def standing(self) -> int:
+        """The sequence up to which entries stand in the table as it is; -1: nobody can tell.
+
+        Less than ``sequence`` once a RESTORE, REPLACE or TRUNCATE has undone commits.
+        """
+        return self._standing
+
+    @property
     def position(self) -> Position:
         """The position after the newest entry."""
         return self.newest.position if self.newest else Position()

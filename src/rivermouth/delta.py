@@ -133,7 +133,15 @@ def _unreadable(file: Path, fault: Exception) -> LedgerBroken:
 
 
 def record_of(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
-    """One commit's actions as the ledger looks at them."""
+    """One commit's actions as the ledger looks at them. Raises LedgerBroken."""
+    try:
+        return _record(version, actions)
+    except (LookupError, TypeError, ValueError, AttributeError) as fault:
+        where = f"version {version}"
+        raise LedgerBroken("a commit cannot be read", where=where, found=repr(fault)) from fault
+
+
+def _record(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
     info: Mapping[str, Any] = {}
     txns: dict[str, int] = {}
     for each in actions:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ def check_machine(progress: Say) -> Iterator[Check]:
     yield _package("pyspark", "spark-sql-kafka-0-10_2.13")
     yield _package("delta-spark", "delta-spark_4.2_2.13")
     for name in read_lock():
-        yield _attempt(f"jars: {name}", lambda name=name: _jars(name, progress))
+        yield _attempt(f"jars: {name}", partial(_jars, name, progress))
     yield _folder("cache", cache_folder(), "Name another folder with RIVERMOUTH_CACHE")
     yield _folder("scratch", scratch_root(), "Name another folder with RIVERMOUTH_SCRATCH")
 
@@ -139,7 +140,7 @@ def _source(config: Config) -> Iterator[Check]:
         topic for each in config.pipelines.values() for topic in each.source.topics
     )
     for topic in topics:
-        yield _attempt(f"topic {topic}", lambda topic=topic: _topic(kafka, topic))
+        yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
 
 
 def _topic(kafka: Kafka, topic: str) -> str:

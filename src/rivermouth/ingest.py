@@ -165,15 +165,15 @@ class Ingest:
         standing = with_rows(self._rooms.log, recorded)
         self._project(standing)
         reach("P8")
-        newest = standing[-1]
+        ours = next(each for each in standing if each.entry.commit == entry.commit)
         self._rooms.listener.committed(
             CommitReport(
                 pipeline=self.pipeline.name,
                 sequence=entry.sequence,
-                table_version=newest.version,
+                table_version=ours.version,
                 ranges=entry.ranges,
-                rows=newest.entry.rows or (),
-                position=newest.entry.position,
+                rows=ours.entry.rows or (),
+                position=ours.entry.position,
                 seconds=time.monotonic() - began,
             )
         )
@@ -181,13 +181,15 @@ class Ingest:
     def _next_entry(
         self, ranges: tuple[OffsetRange, ...], rows: tuple[RowCounts, ...] | None = None
     ) -> Entry:
+        # A topic that was taken out of the configuration keeps its id: it may come back.
+        recorded = self._chain.newest.topics if self._chain.newest else {}
         return Entry(
             pipeline=self.pipeline.name,
             sequence=self._chain.sequence + 1,
             commit=str(uuid.uuid4()),
             cluster=self._facts.cluster,
             table=self._table,
-            topics=self._facts.topics,
+            topics={**recorded, **self._facts.topics},
             ranges=ranges,
             position=self._chain.position.advance(ranges),
             config=self.pipeline.identity,

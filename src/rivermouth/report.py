@@ -34,6 +34,8 @@ class CommitReport:
     def line(self) -> str:
         """``orders: entry 7, version 9: 1,200 records, 3 quarantined, 0.8 s``."""
         text = f"{self.pipeline}: entry {self.sequence}, version {self.table_version}: "
+        if not any(each.span for each in self.ranges):
+            return f"{text}{len(self.ranges)} new partition(s) recorded"
         text += f"{self.applied:,} records"
         if self.quarantined:
             text += f", {self.quarantined:,} quarantined"
@@ -76,7 +78,7 @@ class PipelineReport:
         """One line for the end of a run."""
         if self.error is not None:
             return f"{self.pipeline}: FAILED {self.error}"
-        text = f"{self.pipeline}: OK, {self.applied:,} records in {self.commits} commits"
+        text = f"{self.pipeline}: OK, {self.applied:,} records in {self.commits} commit(s)"
         if self.quarantined:
             text += f", {self.quarantined:,} quarantined"
         return f"{text}, entry {self.sequence}, {self.seconds:.1f} s"

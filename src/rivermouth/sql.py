@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -31,9 +32,10 @@ _ENGINE = {
     # Spark writes INT96 by default; read as nanoseconds, far years would wrap.
     "datafusion.execution.parquet.coerce_int96": "us",
 }
-_READS = {"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "SHOW", "EXPLAIN", "("}
-_BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
-_WORD = re.compile(r"\(|[A-Za-z]+")
+_READS = {"SELECT", "WITH", "VALUES", "DESCRIBE", "DESC", "SHOW", "("}
+_EXPLAIN = {"EXPLAIN", "ANALYZE", "VERBOSE"}
+# A word or mark, with the blanks and comments before it.
+_WORDS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*([A-Za-z]+|\S)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -61,27 +63,32 @@ def query(config: Config, statement: str) -> QueryResult:
     try:
         answer = pa.RecordBatchReader.from_stream(engine.execute(statement)).read_all()
     except (DeltaError, pa.ArrowException, ValueError) as fault:
-        raise QueryRefused(_first_line(fault), remedy=_remedy(fault, present)) from fault
+        raise QueryRefused(_one_line(fault), remedy=_remedy(fault, present)) from fault
     return QueryResult(tuple(answer.schema.names), answer)
 
 
 def render(result: QueryResult) -> str:
     """The answer for people, 80 columns wide; null is shown as ``null``."""
-    kinds = [pa.types.is_primitive(each.type) for each in result.arrow.schema]
-    numbers = [index for index, plain in enumerate(kinds) if plain]
+    numbers = [n for n, each in enumerate(result.arrow.schema) if _is_number(each.type)]
     rows = [[_cell(value) for value in row] for row in result.rows()]
     return text_table(result.columns, rows, numbers=numbers)
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return any(
+        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    )
+
+
 def _check_reads(statement: str) -> None:
     """Let through only what begins like a query: COPY, SET and CREATE have no place here."""
-    blank = _BLANK.match(statement)
-    word = _WORD.match(statement, blank.end() if blank else 0)
-    if word is None or word[0].upper() not in _READS:
+    words = _WORDS.finditer(statement)
+    first = next((each[1].upper() for each in words if each[1].upper() not in _EXPLAIN), "")
+    if first not in _READS:
         raise QueryRefused(
             "only statements that read are answered",
             expected="SELECT, WITH, VALUES, DESCRIBE, SHOW or EXPLAIN",
-            found=word[0] if word else "nothing",
+            found=first or "nothing",
         )
 
 
@@ -90,49 +97,54 @@ def _register(engine: QueryBuilder, config: Config) -> list[str]:
     tables: dict[TableName, list[Pipeline]] = {}
     for pipeline in config.pipelines.values():
         tables.setdefault(pipeline.target.table, []).append(pipeline)
-    conditions: dict[TableName, str] = {}
-    for name, pipelines in tables.items():
-        conditions[name] = ""
-        if DeltaTable.is_deltatable(str(name.quarantine.path(config.warehouse))):
-            log = DeltaLog(name.path(config.warehouse))
-            conditions[name.quarantine] = _standing(log, pipelines)
-    conditions[OFFSETS_TABLE] = ""
-    for schema in sorted({name.schema for name in conditions}):
+    names = [OFFSETS_TABLE, *tables, *(name.quarantine for name in tables)]
+    present = [name for name in names if DeltaTable.is_deltatable(str(name.path(config.warehouse)))]
+    for schema in sorted({name.schema for name in names}):
         engine.execute(f"CREATE SCHEMA {_quoted(schema)}")
-    return [
-        str(name)
-        for number, (name, condition) in enumerate(conditions.items())
-        if _create_view(engine, config, name, f"rivermouth_{number}", condition)
-    ]
+    conditions = dict.fromkeys(present, "")
+    for name, pipelines in tables.items():
+        if name.quarantine in conditions:
+            log = DeltaLog(name.path(config.warehouse))
+            standing = _standing(log, pipelines, projected=OFFSETS_TABLE in conditions)
+            conditions[name.quarantine] = f" WHERE {standing}"
+    for number, (name, condition) in enumerate(conditions.items()):
+        path = str(name.path(config.warehouse))
+        _create_view(engine, name, path, f"rivermouth_{number}", condition)
+    return [str(name) for name in present]
 
 
 def _create_view(
-    engine: QueryBuilder, config: Config, name: TableName, hidden: str, condition: str
-) -> bool:
-    """A view on the table at its path; the table itself is then taken out of sight."""
-    path = str(name.path(config.warehouse))
-    if not DeltaTable.is_deltatable(path):
-        return False
+    engine: QueryBuilder, name: TableName, path: str, hidden: str, condition: str
+) -> None:
+    """A view on the table at ``path``; the table itself is then taken out of sight."""
+    view = f"{_quoted(name.schema)}.{_quoted(name.name)}"
     try:
         engine.register(hidden, DeltaTable(path))
-        view = f"{_quoted(name.schema)}.{_quoted(name.name)}"
         engine.execute(f"CREATE VIEW {view} AS SELECT * FROM {hidden}{condition}")
         engine.execute(f"DROP TABLE {hidden}")
     except DeltaError as fault:
-        raise QueryRefused(f"{name} cannot be read", found=_first_line(fault)) from fault
-    return True
+        raise QueryRefused(f"{name} cannot be read", found=_one_line(fault)) from fault
 
 
-def _standing(log: DeltaLog, pipelines: Iterable[Pipeline]) -> str:
-    """The condition for quarantine rows of commits that stand in the table as it is now."""
-    commits: list[str] = []
+def _standing(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
+    """The condition for quarantine rows of commits that stand in the table as it is now.
+
+    Entries that log clean-up has taken are found in the offsets table.
+    """
     records = list(log.commits())
+    conditions = ["false"]
     for pipeline in pipelines:
         chain = Chain(pipeline.name, pipeline.name)
-        chain.extend(records)
-        commits += sorted(chain.standing_commits())
-    listed = ", ".join(f"'{each}'" for each in commits if "'" not in each)
-    return f' WHERE "commit" IN ({listed})' if listed else " WHERE false"
+        entries = [each.entry for each in chain.extend(records)]
+        standing = [each.commit for each in entries if each.sequence <= chain.standing]
+        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in standing)
+        conditions += [f'"commit" IN ({listed})'] if listed else []
+        if projected and records and records[0].version > 0:
+            first = min([each.sequence for each in entries], default=1 << 62)
+            older = f"pipeline = '{pipeline.name}' AND sequence < {first}"
+            earlier = f'SELECT "commit" FROM rivermouth.offsets WHERE {older}'
+            conditions.append(f'"commit" IN ({earlier})')
+    return " OR ".join(conditions)
 
 
 def _remedy(fault: Exception, present: Sequence[str]) -> str:
@@ -141,9 +153,8 @@ def _remedy(fault: Exception, present: Sequence[str]) -> str:
     return f"Tables that exist: {', '.join(present) or 'none yet'}"
 
 
-def _first_line(fault: Exception) -> str:
-    text = " ".join(str(fault).split())
-    return text.removesuffix(".")
+def _one_line(fault: Exception) -> str:
+    return " ".join(str(fault).split()).replace("'datafusion.", "'").removesuffix(".")
 
 
 def _quoted(name: str) -> str:
@@ -151,10 +162,10 @@ def _quoted(name: str) -> str:
 
 
 def _json_values(column: pa.ChunkedArray) -> list[Any]:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(column.type):
         # Python's datetime ends at the year 9999 and at microseconds; text does not.
-        column = column.cast(pa.string())
+        texts = column.cast(pa.string()).to_pylist()
+        return [text and text.replace(" ", "T", 1).replace("+0000", "Z") for text in texts]
     return [_json_value(value) for value in column.to_pylist()]
 
 
@@ -170,7 +181,9 @@ def _json_value(value: Any) -> Any:
         return {str(name): _json_value(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_json_value(each) for each in value]
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return str(value)
 
 
 def _cell(value: Any) -> str:

@@ -7,6 +7,7 @@ writer, so that what ``verify`` proves here it proves of the formats alone.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,7 +44,7 @@ QUARANTINE = pa.schema(
         ("value", pa.binary()),
     ]
 )
-STAMP_MS = 1_767_225_600_000
+STAMP_MS = int(time.time()) * 1000  # any older, and retention would take the records
 STAMP = datetime.fromtimestamp(STAMP_MS / 1000, timezone.utc)
 
 Range = tuple[int, int, int]  # partition, from, until
@@ -109,7 +110,10 @@ class World:
         return verify(self.config, bounds=bounds).pipelines[0]
 
     def produce(
-        self, records: Iterable[tuple[int, bytes | None, bytes | None]], *, commit: bool | None = None
+        self,
+        records: Iterable[tuple[int, bytes | None, bytes | None]],
+        *,
+        commit: bool | None = None,
     ) -> None:
         """Write (partition, key, value); in one transaction where ``commit`` is not None."""
         options: dict[str, Any] = {"bootstrap.servers": self.servers}

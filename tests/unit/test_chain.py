@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,7 +27,7 @@ from tests.builders import (
 
 pytestmark = pytest.mark.unit
 
-HARMLESS = [
+HARMLESS: list[tuple[str, dict[str, object]]] = [
     ("OPTIMIZE", {}),
     ("VACUUM END", {}),
     ("SET TBLPROPERTIES", {"properties": "{}"}),
@@ -42,7 +42,7 @@ HARMLESS = [
     ("REPLACE COLUMNS", {"columns": "[]"}),
 ]
 # As Spark and deltalake write them into the log.
-UNDOING = [
+UNDOING: list[tuple[str, dict[str, object]]] = [
     ("DELETE", {}),
     ("DELETE", {"predicate": None}),
     ("DELETE", {"predicate": "[]"}),
@@ -290,10 +290,10 @@ def test_in_a_trimmed_log_a_restore_to_before_its_beginning_halts() -> None:
 
 
 MOVES = st.lists(st.integers(0, 5), min_size=1, max_size=3)
-STEPS = st.lists(st.one_of(MOVES, st.sampled_from(HARMLESS)), max_size=14)
+OTHERS = st.sampled_from(HARMLESS)
 
 
-def built(steps: list[list[int] | tuple[str, dict[str, object]]]) -> History:
+def built(steps: Sequence[list[int] | tuple[str, dict[str, object]]]) -> History:
     """A valid history: lists move partitions 0, 1, 2 on; pairs are commits of others."""
     history = History()
     for step in steps:
@@ -309,7 +309,7 @@ def built(steps: list[list[int] | tuple[str, dict[str, object]]]) -> History:
     return history
 
 
-HISTORIES = STEPS.map(built)
+HISTORIES = st.lists(MOVES | OTHERS, max_size=14).map(built)
 WITH_ENTRIES = HISTORIES.filter(lambda history: history.newest is not None)
 
 

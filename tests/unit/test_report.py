@@ -33,11 +33,17 @@ def commit_report(*rows: RowCounts) -> CommitReport:
             [RowCounts(1200, 2), RowCounts(1, 1)],
             "orders: entry 7, version 9: 1,201 records, 3 quarantined, 0.8 s",
         ),
-        ([], "orders: entry 7, version 9: 0 records, 0.8 s"),
+        ([RowCounts(0, 0)], "orders: entry 7, version 9: 0 records, 0.8 s"),
     ],
 )
 def test_a_commit_is_one_line(rows: list[RowCounts], line: str) -> None:
     assert commit_report(*rows).line() == line
+
+
+def test_a_commit_of_empty_ranges_alone_says_what_it_is_for() -> None:
+    born = (span(7, 7), span(0, 0, 1))
+    report = CommitReport("orders", 1, 1, born, (RowCounts(0, 0),) * 2, position(7, 0), 0.8)
+    assert report.line() == "orders: entry 1, version 1: 2 new partition(s) recorded"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def done(error: RivermouthError | None = None, quarantined: int = 0) -> Pipeline
 
 
 def test_a_pipeline_that_went_well_is_one_line() -> None:
-    assert done().line() == "orders: OK, 1,200 records in 3 commits, entry 7, 2.5 s"
+    assert done().line() == "orders: OK, 1,200 records in 3 commit(s), entry 7, 2.5 s"
     assert "3 quarantined" in done(quarantined=3).line()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NoReturn
 
 import typer
@@ -57,10 +57,10 @@ app.command("broker")(machine.broker)
 app.command("demo")(machine.demo)
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main(arguments: Sequence[str] | None = None, command: Callable[..., object] = app) -> NoReturn:
     """Run the command and leave the process with its exit code."""
     try:
-        app(list(arguments) if arguments is not None else None, prog_name="rivermouth")
+        command(list(arguments) if arguments is not None else None, prog_name="rivermouth")
     except RivermouthError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)

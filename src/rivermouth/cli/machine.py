@@ -91,7 +91,7 @@ def _alive(pid: int) -> bool:
 
 
 def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
-    """A broker, two pipelines, a driver killed at the worst moment, and the proof."""
+    """See it: a driver killed at the worst moment, and the proof."""
     from rivermouth.local.demo.folder import DemoFolder
     from rivermouth.local.demo.story import Story
 

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from rivermouth.cli.render import compact, failure
+from rivermouth.cli.render import compact, failure, wrapped
 from rivermouth.offsets import Position
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
 
@@ -39,13 +39,16 @@ class Lines:
         return None
 
     def opened(self, report: OpenReport) -> None:
-        self._console.print(report.line(), soft_wrap=True)
+        self._say(wrapped(report.line(), "  ", ""))
 
     def committed(self, report: CommitReport) -> None:
-        self._console.print(report.line(), soft_wrap=True)
+        self._say(wrapped(report.line(), "  ", ""))
 
     def finished(self, report: PipelineReport) -> None:
-        text = report.line() if report.error is None else failure(report.pipeline, report.error)
+        if report.error is not None:  # the others are summed up at the end of the run
+            self._say(failure(report.pipeline, report.error))
+
+    def _say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)
 
 
@@ -99,7 +102,7 @@ class LiveRows:
         self._rows[report.pipeline] = _Row(
             report.behind, time.monotonic(), report.position, lag=report.behind
         )
-        self._console.print(report.line())
+        self._console.print(wrapped(report.line(), "  ", ""))
 
     def committed(self, report: CommitReport) -> None:
         row = self._rows.get(report.pipeline)
@@ -144,8 +147,6 @@ class LiveRows:
             row.asked = time.monotonic()
 
 
-def listener(
-    console: Console, behind: Behind | None
-) -> AbstractContextManager[Listener]:
+def listener(console: Console, behind: Behind | None) -> AbstractContextManager[Listener]:
     """Live rows on a terminal, lines elsewhere; enter it for as long as the run takes."""
     return LiveRows(console, behind) if console.is_terminal else Lines(console)

@@ -1,17 +1,14 @@
-"""Values as text: numbers, errors, tables. Nothing wider than the terminal, or 80 columns."""
+"""Values as text and JSON: numbers, errors, lines of at most 80 columns."""
 
 from __future__ import annotations
 
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from rivermouth.errors import RivermouthError
 
@@ -37,11 +34,6 @@ def _three(value: float) -> str:
     """Three significant digits, cut rather than rounded, so that 999,999 is not 1000k."""
     text = f"{value:.6f}"
     return text[:4].rstrip(".") if value < 1_000 else text.partition(".")[0]
-
-
-def count(number: int | None) -> str:
-    """``1,234``; unknown is ``?``."""
-    return "?" if number is None else f"{number:,}"
 
 
 def failure(name: str, error: RivermouthError) -> str:
@@ -76,34 +68,6 @@ def as_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A plain table; numbers to the right, long text folded into lines."""
-    kept = [list(row) for row in rows]
-    shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
-    for index, heading in enumerate(headings):
-        numbers = bool(kept) and all(_numeric(row[index]) for row in kept)
-        shown.add_column(
-            escape(heading), justify="right" if numbers else "left", overflow="fold"
-        )
-    for row in kept:
-        shown.add_row(*(escape(_cell(value)) for value in row))
-    return shown
-
-
 def say(text: str) -> None:
     """A line for people on standard error: what is being waited for."""
     typer.echo(text, err=True)
-
-
-def _numeric(value: object) -> bool:
-    if isinstance(value, str):
-        return value.replace(",", "").replace(".", "").lstrip("-").isdigit() or value == "?"
-    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value)

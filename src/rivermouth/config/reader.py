@@ -73,6 +73,8 @@ class _Reader:
 
     def _leaf(self, node: ScalarNode, tag: str, path: Path) -> Leaf:
         text, place = str(node.value), _place(node)
+        if node.style == ">":
+            text = text.replace("\a", "")  # so ruamel marks where it folded
         raw = self._text[node.start_mark.index : node.end_mark.index]
         secret = any(isinstance(step, str) and sensitive(step) for step in path)
         try:

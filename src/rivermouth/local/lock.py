@@ -6,10 +6,11 @@ for as long as that driver's JVM could still commit, and not a moment longer.
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 
@@ -25,7 +26,8 @@ class TableLock:
     of one run may share a table: within a JVM, Delta's commits exclude each other.
     """
 
-    _held: dict[Path, tuple[Any, int]] = {}
+    _held: ClassVar[dict[Path, tuple[Any, int]]] = {}
+    _turn: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, session: SparkSession, file: Path, patience_s: float = 5.0) -> None:
         self._session = session
@@ -33,10 +35,11 @@ class TableLock:
         self._patience_s = patience_s
 
     def __enter__(self) -> None:
-        channel, holders = self._held.get(self._file, (None, 0))
-        if channel is None:
-            channel = self._acquire()
-        self._held[self._file] = (channel, holders + 1)
+        with self._turn:
+            channel, holders = self._held.get(self._file, (None, 0))
+            if channel is None:
+                channel = self._acquire()
+            self._held[self._file] = (channel, holders + 1)
 
     def __exit__(
         self,
@@ -44,11 +47,12 @@ class TableLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        channel, holders = self._held.pop(self._file)
-        if holders > 1:
-            self._held[self._file] = (channel, holders - 1)
-        else:
-            channel.close()
+        with self._turn:
+            channel, holders = self._held.pop(self._file)
+            if holders > 1:
+                self._held[self._file] = (channel, holders - 1)
+            else:
+                channel.close()
 
     def _acquire(self) -> Any:
         self._file.parent.mkdir(parents=True, exist_ok=True)

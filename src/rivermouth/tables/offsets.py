@@ -12,6 +12,7 @@ committed_at TIMESTAMP, topic_id STRING, cluster_id STRING.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,12 +65,13 @@ class OffsetsTable:
             return
         pipeline = recorded[0].entry.pipeline
         for _ in range(3):
-            stands = self.sequence(pipeline)
+            table = self._created()
+            stands = table.transaction_version(_app(pipeline)) or 0
             missing = [each for each in recorded if each.entry.sequence > stands]
             if not missing:
                 return
             try:
-                self._append(missing, table_name)
+                self._append(table, missing, table_name)
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
@@ -84,14 +86,12 @@ class OffsetsTable:
         if not recorded:
             return
         first, last = recorded[0].entry, recorded[-1].entry
-        sequence = max(last.sequence, self.sequence(first.pipeline))
+        table = self._created()
+        sequence = max(last.sequence, table.transaction_version(_app(first.pipeline)) or 0)
         between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
         try:
-            if self._table is None:
-                self._append(recorded, table_name)
-                return
             write_deltalake(
-                self._table,
+                table,
                 _rows(recorded, table_name),
                 mode="overwrite",
                 predicate=f"pipeline = '{first.pipeline}' AND {between}",
@@ -100,10 +100,10 @@ class OffsetsTable:
         except (DeltaError, OSError) as fault:
             raise self._failed("could not be rebuilt", str(fault), _REBUILD) from fault
 
-    def _append(self, missing: Sequence[Recorded], table_name: str) -> None:
+    def _append(self, table: DeltaTable, missing: Sequence[Recorded], table_name: str) -> None:
         try:
             write_deltalake(
-                self._table or str(self.path),
+                table,
                 _rows(missing, table_name),
                 mode="append",
                 commit_properties=_commit_properties(missing[-1], missing[-1].entry.sequence),
@@ -113,12 +113,30 @@ class OffsetsTable:
         except (DeltaError, OSError) as fault:
             raise self._failed("could not be written", str(fault), _AGAIN) from fault
 
+    def _created(self) -> DeltaTable:
+        """The table to write to, created empty where there is none: a write that creates has
+        no ``txn`` to compare with, so of two at once both would stand.
+        """
+        found = self._refreshed()
+        if found is not None:
+            return found
+        try:
+            with suppress(CommitFailedError):  # somebody was faster
+                DeltaTable.create(str(self.path), SCHEMA, mode="ignore")
+            self._table = DeltaTable(str(self.path))
+        except (DeltaError, OSError) as fault:
+            raise self._failed("could not be created", str(fault), _REBUILD) from fault
+        return self._table
+
     def _refreshed(self) -> DeltaTable | None:
         try:
-            if self._table is None and DeltaTable.is_deltatable(str(self.path)):
+            there = DeltaTable.is_deltatable(str(self.path))
+            if there and self._table is None:
                 self._table = DeltaTable(str(self.path))
-            elif self._table is not None:
+            elif there and self._table is not None:
                 self._table.update_incremental()
+            elif self._table is not None:  # a write would bring back a log without beginning
+                raise self._failed("is gone", "no table there", _AGAIN)
         except (DeltaError, OSError) as fault:
             raise self._failed("cannot be read", str(fault), _REBUILD) from fault
         return self._table

@@ -15,8 +15,9 @@ Offsets = NDArray[np.int64]
 class Span:
     """The recorded ranges of one partition, in order of their offsets.
 
-    ``entries`` holds for each range the index of its entry in the ledger. ``visible`` and
-    ``quarantined`` count records per range while a pipeline is verified.
+    ``entries`` holds for each range the index of its entry in the ledger; ``disjoint`` says
+    whether no offset lies in two. ``visible`` and ``quarantined`` count records per range
+    while a pipeline is verified.
     """
 
     def __init__(self, ranges: Sequence[tuple[int, int, int]]) -> None:
@@ -24,6 +25,7 @@ class Span:
         self.starts = np.array([each[0] for each in ordered], np.int64)
         self.untils = np.array([each[1] for each in ordered], np.int64)
         self.entries = np.array([each[2] for each in ordered], np.int64)
+        self.disjoint = bool(np.all(self.starts[1:] >= self.untils[:-1]))
         self.visible = np.zeros(len(ordered), np.int64)
         self.quarantined = np.zeros(len(ordered), np.int64)
 

@@ -12,15 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rivermouth.verify.log import Place, shown
 
 Key = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One good record of a key; ``value`` is None for a tombstone."""
 
     entry: int

@@ -11,10 +11,11 @@ _BUFFERED_BYTES = 32 << 20
 
 
 class Spill:
-    """Chunks of bytes by name. Up to 32 MiB are buffered; the rest lies in ``folder``."""
+    """Chunks of bytes by name; what exceeds ``buffered_bytes`` lies in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, buffered_bytes: int = _BUFFERED_BYTES) -> None:
         self._folder = folder
+        self._limit = buffered_bytes
         folder.mkdir(parents=True, exist_ok=True)
         self._numbers: dict[object, int] = {}
         self._buffers: dict[object, list[bytes]] = {}
@@ -24,7 +25,7 @@ class Spill:
         """Append to the bytes of ``name``."""
         self._buffers.setdefault(name, []).append(chunk)
         self._buffered += len(chunk)
-        if self._buffered > _BUFFERED_BYTES:
+        if self._buffered > self._limit:
             self._flush()
 
     def take(self, name: object) -> bytes:

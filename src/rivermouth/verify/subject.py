@@ -49,10 +49,10 @@ class Subject:
         return span.start <= offset < span.until and not start <= offset < until
 
     def whole(self, place: Place, span: Span, index: int) -> bool:
-        """Whether Kafka still shows every record of a range as it was first read."""
+        """Whether the records of a range can be counted as they were first read."""
         start, until = self.readable[place]
         inside = start <= span.starts[index] and span.untils[index] <= until
-        return bool(inside) and place[0] not in self.compacted
+        return bool(inside) and span.disjoint and place[0] not in self.compacted
 
 
 def count(number: int, noun: str) -> str:

@@ -1,6 +1,6 @@
 """Upsert tables: the topic is folded again, and compared with the table key by key.
 
-Memory: keys are spread by hash over files on disk, about 200,000 records each, and one
+Memory: keys are spread by hash over files on disk, about 50,000 records each, and one
 file at a time is folded and compared; so it is bounded by that many records and their
 rows, unless single keys have more changes than that. A quarantined record takes 17 bytes.
 Every key is compared, with the place of its winner and the values of all columns.
@@ -30,7 +30,7 @@ from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
 
-BUCKET = 200_000
+BUCKET = 50_000
 _MAX_BUCKETS = 1024
 _PENDING = 50_000
 

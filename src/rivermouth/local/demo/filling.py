@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, islice
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic  # where confluent_kafka types it
 
 from rivermouth.errors import KafkaRefused, SourceError
-from rivermouth.local.demo.records import (
-    BID_PARTITIONS,
-    ORDER_PARTITIONS,
-    Record,
-    aborted,
-    bids,
-    orders,
-)
+from rivermouth.local.demo import records
+from rivermouth.local.demo.records import BID_PARTITIONS, ORDER_PARTITIONS, Record
 
-ABORTED = 400
 _POLL_EVERY = 2_000
 
 
-def fill(bootstrap_servers: str, bid_count: int, order_count: int) -> None:
-    """Create both topics and produce to them; returns when all is acknowledged.
+def fill(bootstrap_servers: str, *, bids: int, changes: int, aborted: int) -> None:
+    """Create both topics and produce so many records; returns when all are acknowledged.
 
     Half of the order changes come before the aborted transaction, half after. Raises a
     SourceError.
@@ -32,11 +25,11 @@ def fill(bootstrap_servers: str, bid_count: int, order_count: int) -> None:
     try:
         _create_topics(bootstrap_servers)
         producer = Producer(_options(bootstrap_servers))
-        changes = list(orders(order_count))
-        half = order_count // 2
-        _produce(producer, chain(_to("orders", changes[:half]), _to("bids", bids(bid_count))))
-        _abort(bootstrap_servers)
-        _produce(producer, _to("orders", changes[half:]))
+        of_orders = records.orders(changes)
+        before = islice(of_orders, changes // 2)
+        _produce(producer, chain(_to("orders", before), _to("bids", records.bids(bids))))
+        _abort(bootstrap_servers, aborted)
+        _produce(producer, _to("orders", of_orders))
     except KafkaException as fault:
         raise _refused(fault) from fault
 
@@ -44,8 +37,8 @@ def fill(bootstrap_servers: str, bid_count: int, order_count: int) -> None:
 Addressed = tuple[str, Record]
 
 
-def _to(topic: str, records: Iterable[Record]) -> Iterable[Addressed]:
-    return ((topic, record) for record in records)
+def _to(topic: str, each: Iterable[Record]) -> Iterable[Addressed]:
+    return ((topic, record) for record in each)
 
 
 def _create_topics(bootstrap_servers: str) -> None:
@@ -55,7 +48,7 @@ def _create_topics(bootstrap_servers: str) -> None:
         created.result(30)
 
 
-def _produce(producer: Producer, records: Iterable[Addressed]) -> None:
+def _produce(producer: Producer, addressed: Iterable[Addressed]) -> None:
     """Produce in order within each partition; raise KafkaException for what is not taken."""
     failed: list[KafkaError] = []
 
@@ -63,7 +56,7 @@ def _produce(producer: Producer, records: Iterable[Addressed]) -> None:
         if error is not None:
             failed.append(error)
 
-    for number, (topic, (key, value, partition)) in enumerate(records):
+    for number, (topic, (key, value, partition)) in enumerate(addressed):
         if number % _POLL_EVERY == 0:
             producer.poll(0)
         while True:
@@ -77,15 +70,15 @@ def _produce(producer: Producer, records: Iterable[Addressed]) -> None:
         raise KafkaException(failed[0] if failed else KafkaError(KafkaError._TIMED_OUT))
 
 
-def _abort(bootstrap_servers: str) -> None:
+def _abort(bootstrap_servers: str, count: int) -> None:
     producer = Producer({**_options(bootstrap_servers), "transactional.id": "rivermouth-demo"})
     producer.init_transactions(30)
     producer.begin_transaction()
-    _produce(producer, _to("orders", aborted(ABORTED)))
+    _produce(producer, _to("orders", records.aborted(count)))
     producer.abort_transaction(30)
 
 
-def _options(bootstrap_servers: str) -> dict[str, str | int | bool]:
+def _options(bootstrap_servers: str) -> dict[str, str | int | float | bool]:
     return {
         "bootstrap.servers": bootstrap_servers,
         "log_level": 2,

@@ -71,7 +71,7 @@ def orders(count: int) -> Iterator[Record]:
             yield _BAD_ORDERS[number // _BAD_EVERY % len(_BAD_ORDERS)]
             continue
         order_id = int(chance.random() * ORDERS)
-        late = 20_000 if chance.random() < 0.02 else 0
+        late = count // 3 if chance.random() < 0.02 else 0
         progress = number * len(_STATUSES) // count + int(chance.random() * 3) - 1
         status = _STATUSES[min(max(progress, 0), len(_STATUSES) - 1)]
         key, partition = str(order_id).encode(), order_id % ORDER_PARTITIONS

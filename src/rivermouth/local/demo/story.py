@@ -10,16 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo.filling import ABORTED, fill
+from rivermouth.local.demo.filling import fill
 from rivermouth.local.demo.folder import DemoFolder
 from rivermouth.local.demo.records import ORDERS
 from rivermouth.local.jars import jars
 
-BIDS, ORDER_CHANGES = 300_000, 60_000
-BIDS_PER_BATCH, CHANGES_PER_BATCH = 110_000, 22_000
 # Both pipelines pass P6 once when they record the partitions and three times with data: at the
 # sixth time together, each has data committed and two batches are left.
 KILL_AT = "P6=6*kill"
@@ -38,29 +37,48 @@ QUERIES = (
     ),
     (
         "the newest rows of the offsets table",
-        "SELECT pipeline, sequence, topic, partition, from_offset, until_offset, records, "
-        "quarantined AS bad FROM rivermouth.offsets ORDER BY committed_at DESC, partition LIMIT 7",
+        'SELECT pipeline, sequence, partition, from_offset AS "from", until_offset AS "until", '
+        "records, quarantined AS bad, table_version AS version FROM rivermouth.offsets "
+        "ORDER BY committed_at DESC, partition LIMIT 7",
     ),
 )
 
 Say = Callable[[str], None]
 
 
-class StepFailed(RivermouthError):
-    """A step of the demo did not do what it is there to show."""
+@dataclass(frozen=True)
+class Sizes:
+    """How many records; each topic is read in three batches."""
+
+    bids: int = 300_000
+    changes: int = 60_000
+
+    @property
+    def aborted(self) -> int:
+        """Records of the transaction that is aborted."""
+        return self.changes // 150
+
+    @property
+    def per_batch(self) -> tuple[int, int]:
+        """Offsets of bids and of changes: a tenth more than a third of the records."""
+        return self.bids * 11 // 30, self.changes * 11 // 30
 
 
 class Story:
     """Numbered steps with the seconds since the start, and the commands that they run."""
 
-    def __init__(self, folder: DemoFolder, say: Say) -> None:
+    def __init__(self, folder: DemoFolder, say: Say, sizes: Sizes | None = None) -> None:
         self._folder = folder
         self._say = say
+        self._sizes = sizes or Sizes()
         self._began = time.monotonic()
         self._number = 0
 
     def tell(self, await_end: Callable[[], None] | None) -> None:
-        """All steps; ``await_end`` keeps the broker until it returns. Raises StepFailed."""
+        """All steps; ``await_end`` keeps the broker until it returns.
+
+        Raises the error of the step that failed, after saying which.
+        """
         with self._step("a fresh folder and a real Kafka broker"):
             self._folder.make_anew()
             jars("broker", progress=self._say)
@@ -77,10 +95,12 @@ class Story:
 
     def _ingest(self, broker: Broker) -> None:
         with self._step("auction bids and order changes into two topics"):
-            self._folder.configure(broker.bootstrap_servers, BIDS_PER_BATCH, CHANGES_PER_BATCH)
-            fill(broker.bootstrap_servers, BIDS, ORDER_CHANGES)
-            self._say(f"{BIDS:,} bids, {ORDER_CHANGES:,} changes of {ORDERS:,} orders: 1 % are")
-            self._say(f"tombstones, 0.1 % are bad; a transaction of {ABORTED} is aborted")
+            sizes, servers = self._sizes, broker.bootstrap_servers
+            self._folder.configure(servers, *sizes.per_batch)
+            fill(servers, bids=sizes.bids, changes=sizes.changes, aborted=sizes.aborted)
+            self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
+            self._say("some of them tombstones, some of them bad, some late;")
+            self._say(f"a transaction of {sizes.aborted} more is aborted")
         with self._step("a run, killed between a Delta commit and Spark's own bookkeeping"):
             self._command("run", expect=-signal.SIGKILL, failpoints=KILL_AT)
             self._say("the driver is dead: killed by signal 9, nothing could be tidied up")
@@ -113,16 +133,15 @@ class Story:
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
-        """Announce a step; an error inside is raised again as that step's."""
+        """Announce a step; say so when it fails."""
         self._number += 1
         elapsed = time.monotonic() - self._began
         self._say(f"\n[{self._number}/{STEPS} {elapsed:3.0f} s] {what}")
         try:
             yield
-        except RivermouthError as error:
-            failed = StepFailed(f"step {self._number} of the demo failed ({what}): {error}")
-            failed.exit_code = error.exit_code
-            raise failed from error
+        except RivermouthError:
+            self._say(f"FAILED: step {self._number} of the demo ({what})")
+            raise
 
     def _command(self, name: str, *words: str, expect: int = 0, failpoints: str = "") -> None:
         """Run ``rivermouth NAME CONFIG WORDS`` and require that it ends as expected."""
@@ -133,13 +152,19 @@ class Story:
         arguments = [name, str(self._folder.config), *words]
         done = subprocess.run([sys.executable, "-m", "rivermouth", *arguments], env=environ)
         if done.returncode != expect:
-            raise StepFailed(
-                f"rivermouth {name} ended otherwise",
+            raise RivermouthError(
+                f"rivermouth {name} did not end as it should here",
                 expected=f"exit code {expect}",
                 found=f"exit code {done.returncode}",
+                remedy="Its own lines above say why",
             )
 
 
 def typed(*words: object) -> str:
-    """A command line as a person types it."""
-    return shlex.join(["rivermouth", *map(str, words)])
+    """A command line as a person types it: SQL, with its own quotes, in the other kind."""
+    return " ".join(["rivermouth", *(_quoted(str(word)) for word in words)])
+
+
+def _quoted(word: str) -> str:
+    plain = "'" in word and not set(word) & set('"$`\\!')
+    return f'"{word}"' if plain else shlex.quote(word)

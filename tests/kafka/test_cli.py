@@ -1,0 +1,250 @@
+"""The command on real parts: a broker, Spark, Delta; every exit code really produced."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+
+from rivermouth.local.broker import Broker
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+SCRIPT = Path(sys.executable).with_name("rivermouth")
+COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "rivermouth"]
+UNREACHABLE = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) -> Lake:
+    """A lake with an append and an upsert pipeline and a few records; nothing has run yet."""
+    lake = Lake(tmp_path_factory.mktemp("shop"), rivermouth_broker.bootstrap_servers)
+    lake.topic("cli-bids", 2, retention_ms="86400000")
+    lake.topic("cli-orders", 1, cleanup_policy="compact")
+    lake.configure(bids=append_pipeline("cli-bids"), orders=upsert_pipeline("cli-orders"))
+    lake.produce("cli-bids", [(None, bid(i), i % 2) for i in range(40)])
+    lake.produce("cli-bids", [(None, b"{oops", 0)])
+    lake.produce("cli-orders", [(b"%d" % i, order(i, "open", i), 0) for i in range(5)])
+    lake.produce("cli-orders", [(b"2", None, 0)])
+    return lake
+
+
+def environ(lake: Lake) -> dict[str, str]:
+    return {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
+
+
+def rivermouth(
+    lake: Lake, *words: str, file: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """``rivermouth WORD FILE WORDS…`` in a process of its own."""
+    name, *rest = words
+    arguments = [*COMMAND, *name.split(), str(file or lake.file), *rest]
+    return subprocess.run(
+        arguments, env=environ(lake), capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def answer(lake: Lake, *words: str) -> Any:
+    """What a command says as JSON; it must end well."""
+    done = rivermouth(lake, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def rewritten(lake: Lake, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Another configuration of the same lake."""
+    config = json.loads(lake.file.read_text(encoding="utf-8"))
+    change(config)
+    file = lake.folder / "changed.yml"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return file
+
+
+def wait_for_rows(lake: Lake, table: str, count: int) -> None:
+    deadline = time.monotonic() + 120
+    while not (DeltaTable.is_deltatable(str(lake.path(table))) and len(lake.rows(table)) >= count):
+        assert time.monotonic() < deadline, f"{table} did not come to hold {count} rows"
+        time.sleep(0.3)
+
+
+def test_doctor_checks_what_a_configuration_needs(shop: Lake) -> None:
+    done = rivermouth(shop, "doctor")
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert [line for line in lines[:-1] if not line.startswith(("OK ", "     "))] == []
+    said = " ".join(done.stdout.split())
+    assert "sha256 of each as locked" in said
+    assert "topic cli-bids 2 partition(s), 41 offsets, kept for 1 day, 0:00:00" in said
+    assert "topic cli-orders 1 partition(s), 6 offsets, kept without limit" in said
+    assert lines[-1].startswith("OK. Next: rivermouth run ")
+
+
+def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> None:
+    file = rewritten(shop, lambda it: it["pipelines"]["bids"]["source"].update(topics=["nope"]))
+    done = rivermouth(shop, "doctor", file=file)
+    assert done.returncode == 2
+    assert "FAIL topic nope" in done.stdout
+    assert "OK   topic cli-orders" in done.stdout
+    assert "to do: Create the topic" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("FAILED: 1 ")
+
+
+def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: Lake) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(shop.file), "--continuous"],
+        env=environ(shop),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for_rows(shop, "bronze.cli_bids", 40)
+        wait_for_rows(shop, "silver.cli_orders", 4)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, out + err
+    assert "stopping: the batch in hand is finished first" in err
+    lines = out.splitlines()
+    assert lines[0] == "starting Spark…"
+    assert "bids: first run, 41 offsets behind" in lines
+    assert lines[-1].startswith("OK: stopped; the next run goes on from here. Next: ")
+    assert [line for line in lines if len(line) > 80 and str(shop.file) not in line] == []
+    assert not any((shop.scratch / "checkpoints").glob("*"))
+
+
+def test_status_reads_the_position_without_pyspark(shop: Lake) -> None:
+    blocked = "import sys; sys.modules.update(pyspark=None, delta=None)\n"
+    code = f"{blocked}from rivermouth.cli.app import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "status", str(shop.file), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    bids, orders = json.loads(done.stdout)["pipelines"]
+    assert bids["position"] == {"cli-bids": {"0": 21, "1": 20}}
+    assert (bids["state"], bids["sequence"], bids["lag"]["messages"]) == ("OK", 2, 0)
+    assert orders["position"] == {"cli-orders": {"0": 6}}
+    shown = rivermouth(shop, "status").stdout
+    assert "bronze.cli_bids" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_sql_answers_on_tables_quarantine_and_offsets(shop: Lake) -> None:
+    assert answer(shop, "sql", "SELECT count(*) AS n FROM bronze.cli_bids") == [{"n": 40}]
+    bad = answer(shop, "sql", 'SELECT "offset", code FROM bronze.cli_bids_quarantine')
+    assert bad == [{"offset": 20, "code": "RM603"}]
+    total = "SELECT pipeline, sum(records) AS n FROM rivermouth.offsets GROUP BY 1 ORDER BY 1"
+    assert answer(shop, "sql", total) == [
+        {"pipeline": "bids", "n": 41},
+        {"pipeline": "orders", "n": 6},
+    ]
+
+
+def test_verify_proves_it_and_offsets_rebuild_leaves_it_proven(shop: Lake) -> None:
+    assert answer(shop, "verify")["ok"] is True
+    before = sorted(map(str, shop.rows("rivermouth.offsets")))
+
+    rebuilt = rivermouth(shop, "offsets rebuild")
+
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert "bids: 2 entries" in rebuilt.stdout
+    assert sorted(map(str, shop.rows("rivermouth.offsets"))) == before
+    shown = rivermouth(shop, "verify", "--select", "orders")
+    assert shown.returncode == 0
+    assert shown.stdout.splitlines()[-1] == "OK: 6 records read again, 0 missing, 0 duplicated"
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_stdout(
+    shop: Lake,
+) -> None:
+    lost = append_pipeline("cli-no-such-topic")
+    moved = {**append_pipeline("cli-bids"), "target": {"table": "bronze.elsewhere"}}
+    file = rewritten(shop, lambda it: it["pipelines"].update(bids=moved, lost=lost))
+    shop.produce("cli-orders", [(b"9", order(9, "open", 9), 0)])
+
+    done = rivermouth(shop, "run", "--json", "--select", "lost,bids,orders", file=file)
+
+    assert done.returncode == 5, done.stderr
+    reports = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
+    assert reports["orders"]["ok"] is True
+    assert reports["orders"]["applied"] == 1
+    assert reports["lost"]["error"]["code"] == "RM302"
+    assert reports["bids"]["error"]["code"] == "RM415"
+    tail = done.stderr.partition("orders: OK, ")[2]
+    assert "FAILED lost" in tail, "failures are repeated after what went well"
+    assert "FAILED bids" in tail
+    assert done.stderr.splitlines()[-1] == "FAILED: 2 of 3 pipelines, exit code 5"
+
+
+def test_a_guard_that_halts_the_only_pipeline_is_exit_code_3(shop: Lake) -> None:
+    other_keys = {"keys": ["order_id", "status"]}
+    file = rewritten(
+        shop,
+        lambda it: (
+            it["pipelines"]["orders"]["target"].update(other_keys),
+            it["pipelines"]["orders"]["source"].update(key="json"),
+        ),
+    )
+    done = rivermouth(shop, "run", "--select", "orders", file=file)
+    assert done.returncode == 3, done.stdout
+    assert "RM408" in done.stdout
+    assert done.stdout.splitlines()[-1] == "FAILED: 1 of 1 pipelines, exit code 3"
+
+
+def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
+    table = DeltaTable(str(shop.path("bronze.cli_bids")))
+    before = table.version()
+    table.delete("auction = 7")
+
+    done = rivermouth(shop, "verify", "--select", "bids")
+
+    DeltaTable(str(shop.path("bronze.cli_bids"))).restore(before)
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-1] == "FAILED: bids"
+
+
+def test_a_broker_that_is_not_there_is_exit_code_1(shop: Lake) -> None:
+    file = rewritten(shop, lambda it: it["kafka"].update({"bootstrap.servers": UNREACHABLE}))
+    done = rivermouth(shop, "verify", file=file)
+    assert done.returncode == 1
+    assert done.stderr.startswith("RM301 ")
+
+
+def test_the_broker_command_serves_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
+    for _ in range(2):
+        process = subprocess.Popen(
+            [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            name, _, servers = process.stdout.readline().partition(":")
+            assert name == "bootstrap.servers"
+            client = AdminClient({"bootstrap.servers": servers.strip(), "log_level": 2})
+            cluster = client.list_topics(timeout=10).cluster_id
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 0, err
+        assert out.splitlines()[-1] == "stopped"
+        known = tmp_path / "cluster"
+        assert known.exists() is False or known.read_text(encoding="utf-8") == cluster
+        known.write_text(str(cluster), encoding="utf-8")

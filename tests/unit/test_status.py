@@ -1,0 +1,260 @@
+"""The status of a pipeline from the end of its log and the facts of Kafka; no broker needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from rivermouth.config import Config, load
+from rivermouth.errors import KafkaUnreachable, TopicMissing
+from rivermouth.ledger import Entry, app_id
+from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.plan import KafkaFacts
+from rivermouth.status import PipelineStatus, State, render, status
+from rivermouth.tail import LOOK_BACK
+
+pytestmark = pytest.mark.unit
+
+STAMP = datetime(2026, 1, 1, tzinfo=timezone.utc)
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+KAFKA = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+ENTRY = Entry(
+    pipeline="p",
+    sequence=1,
+    commit="c1",
+    cluster="K",
+    table="",
+    topics={"t": "T"},
+    ranges=(OffsetRange(T0, 0, 10), OffsetRange(T1, 0, 5)),
+    position=Position({T0: 10, T1: 5}),
+)
+
+
+def facts(low: int = 0, high: int = 10, topic: str = "T", cluster: str = "K") -> KafkaFacts:
+    return KafkaFacts(cluster, {"t": topic}, {T0: Watermarks(low, high), T1: Watermarks(0, 5)})
+
+
+def answering(answer: KafkaFacts) -> Callable[[Iterable[str]], KafkaFacts]:
+    return lambda topics: answer
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return configured(tmp_path, p="t")
+
+
+def configured(folder: Path, **topics: str) -> Config:
+    pipelines = {
+        name: {
+            "source": {"topics": [topic], "format": "json"},
+            "schema": "id BIGINT",
+            "target": {"table": f"s.{name}"},
+        }
+        for name, topic in topics.items()
+    }
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": "localhost:1"},
+        "warehouse": "./lake",
+        "pipelines": pipelines,
+    }
+    (folder / "rivermouth.yml").write_text(json.dumps(text), encoding="utf-8")
+    return load(folder / "rivermouth.yml")
+
+
+def commit(config: Config, entry: Entry | None, *, rows: int = 1, mode: Any = "append") -> Path:
+    """Commit rows to the pipeline's table, with an entry or without."""
+    pipeline = config.pipelines[entry.pipeline if entry else "p"]
+    path = pipeline.target.table.path(config.warehouse)
+    kafka = [{"topic": "t", "partition": 0, "offset": n, "timestamp": STAMP} for n in range(rows)]
+    ids = pa.array([*range(rows)], pa.int64())
+    table = pa.table({"id": ids, "_kafka": pa.array(kafka, KAFKA)})
+    properties = None
+    if entry is not None:
+        whole = replace(entry, config=pipeline.identity)
+        properties = CommitProperties(
+            app_transactions=[Transaction(app_id(entry.pipeline), entry.sequence)],
+            custom_metadata={"userMetadata": whole.to_json()},
+        )
+    write_deltalake(str(path), table, mode=mode, commit_properties=properties)
+    return path
+
+
+def only(
+    config: Config, ask: Callable[[Iterable[str]], KafkaFacts], now: float = STAMP.timestamp()
+) -> PipelineStatus:
+    [found] = status(config, ask, lambda: now).pipelines
+    return found
+
+
+def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Config) -> None:
+    assert only(config, answering(facts())).as_dict() == {
+        "name": "p",
+        "state": "NEW",
+        "reason": None,
+        "sequence": None,
+        "table": "s.p",
+        "table_version": None,
+        "position": None,
+        "lag": {"messages": 15, "seconds": None},
+    }
+
+
+def test_a_table_without_an_entry_is_new(config: Config) -> None:
+    commit(config, None)
+    found = only(config, answering(facts()))
+    assert (found.state, found.sequence, found.table_version) == (State.NEW, None, 0)
+
+
+def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
+    commit(config, ENTRY)
+    assert only(config, answering(facts()), STAMP.timestamp() + 60).as_dict() == {
+        "name": "p",
+        "state": "OK",
+        "reason": None,
+        "sequence": 1,
+        "table": "s.p",
+        "table_version": 0,
+        "position": {"t": {"0": 10, "1": 5}},
+        "lag": {"messages": 0, "seconds": 0.0},
+    }
+
+
+def test_lag_in_seconds_is_the_age_of_the_newest_committed_record(config: Config) -> None:
+    commit(config, ENTRY)
+    found = only(config, answering(facts(high=17)), STAMP.timestamp() + 60)
+    assert (found.state, found.lag_messages, found.lag_seconds) == (State.BEHIND, 7, 60.0)
+
+
+def test_lag_is_never_negative(config: Config) -> None:
+    commit(config, ENTRY)
+    found = only(config, answering(facts(high=17)), STAMP.timestamp() - 60)
+    assert found.lag_seconds == 0.0
+
+
+def test_an_entry_without_rows_dates_from_its_commit(config: Config) -> None:
+    path = commit(config, ENTRY, rows=0)
+    [made] = DeltaTable(str(path)).history()
+    now = made["timestamp"] / 1000 + 5
+    assert only(config, answering(facts(high=17)), now).lag_seconds == pytest.approx(5)
+
+
+def test_the_entry_is_found_behind_commits_of_others(config: Config) -> None:
+    commit(config, ENTRY)
+    for _ in range(3):
+        commit(config, None)
+    found = only(config, answering(facts()))
+    assert (found.state, found.sequence, found.table_version) == (State.OK, 1, 3)
+
+
+def test_partitions_never_seen_count_from_their_start(config: Config) -> None:
+    commit(config, replace(ENTRY, ranges=ENTRY.ranges[:1], position=Position({T0: 10})))
+    assert only(config, answering(facts())).lag_messages == 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (facts(topic="other"), "RM404"),
+        (facts(cluster="other"), "RM405"),
+        (facts(low=11, high=20), "RM406"),
+        (facts(high=9), "RM416"),
+    ],
+)
+def test_what_would_halt_a_run_blocks_and_says_why(
+    config: Config, answer: KafkaFacts, code: str
+) -> None:
+    commit(config, ENTRY)
+    found = only(config, answering(answer))
+    assert found.state is State.BLOCKED
+    assert (found.reason or "").startswith(code)
+    assert (found.sequence, found.lag_messages, found.lag_seconds) == (1, None, None)
+
+
+def test_a_changed_setting_blocks(config: Config, tmp_path: Path) -> None:
+    commit(config, ENTRY)
+    text = config.path.read_text(encoding="utf-8")
+    target = '"target": {"table": "s.p"}'
+    assert target in text
+    upsert = '"target": {"table": "s.p", "mode": "upsert", "keys": ["id"]}'
+    config.path.write_text(text.replace(target, upsert), encoding="utf-8")
+    found = only(load(config.path), answering(facts()))
+    assert (found.reason or "").startswith("RM408")
+
+
+def test_a_restored_table_blocks(config: Config) -> None:
+    commit(config, None)
+    path = commit(config, ENTRY)
+    DeltaTable(str(path)).restore(0)
+    assert (only(config, answering(facts())).reason or "").startswith("RM411")
+
+
+def test_an_entry_out_of_sight_is_unknown_and_not_new(config: Config) -> None:
+    path = commit(config, ENTRY)
+    commit(config, None)
+    DeltaTable(str(path)).create_checkpoint()
+    (path / "_delta_log" / f"{0:020d}.json").unlink()
+    found = only(config, answering(facts()))
+    assert (found.state, found.sequence, found.position) == (State.UNKNOWN, 1, None)
+    assert str(LOOK_BACK) in (found.reason or "")
+
+
+def test_without_a_broker_the_lag_is_unknown_and_the_position_is_not(config: Config) -> None:
+    def unreachable(_: Iterable[str]) -> KafkaFacts:
+        raise KafkaUnreachable("no broker answers")
+
+    commit(config, ENTRY)
+    found = only(config, unreachable)
+    assert found.state is State.UNKNOWN
+    assert found.as_dict()["lag"] == {"messages": None, "seconds": None}
+    assert found.position == {"t": {"0": 10, "1": 5}}
+
+
+def test_a_missing_topic_hides_only_its_own_pipeline(tmp_path: Path) -> None:
+    def ask(topics: Iterable[str]) -> KafkaFacts:
+        if "gone" in topics:
+            raise TopicMissing("topic gone does not exist")
+        return facts()
+
+    config = configured(tmp_path, p="t", q="gone")
+    commit(config, ENTRY)
+    found = status(config, ask, STAMP.timestamp).pipelines
+    assert [each.state for each in found] == [State.OK, State.UNKNOWN]
+
+
+def test_kafka_is_asked_once_for_all_pipelines(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def ask(topics: Iterable[str]) -> KafkaFacts:
+        asked.append(list(topics))
+        marks = {TopicPartition(each, 0): Watermarks(0, 1) for each in asked[-1]}
+        return KafkaFacts("K", dict.fromkeys(asked[-1], "T"), marks)
+
+    found = status(configured(tmp_path, **{f"p{n}": f"t{n}" for n in range(10)}), ask).pipelines
+    assert len(asked) == 1
+    assert [each.lag_messages for each in found] == [1] * 10
+
+
+def test_the_rendering_fits_and_says_unknown_as_a_dash(config: Config) -> None:
+    commit(config, ENTRY)
+    text = render(status(config, answering(facts(high=9)), STAMP.timestamp))
+    table, reason = text.rsplit("\n", 1)
+    assert max(map(len, table.splitlines())) <= 80
+    assert "BLOCKED" in table
+    assert "-" in table
+    assert reason.startswith("p: RM416")
