@@ -24,21 +24,30 @@ def decode(raw: DataFrame, pipeline: Pipeline) -> DataFrame:
         from_json(F.col("value"), pipeline.columns).alias("parsed"),
         *_message_key(pipeline),
     )
-    names = [each.name for each in pipeline.columns]
-    row = F.struct(*(F.col("parsed").getField(name).alias(name) for name in names))
-    keys = pipeline.target.keys
-    key_columns = F.when(_tombstone(pipeline), F.col("message_key")).otherwise(
-        F.struct(*(F.col("parsed").getField(name).alias(name) for name in keys))
-    )
+    names = tuple(each.name for each in pipeline.columns)
     return parsed.select(
-        row.alias("row"),
-        *([key_columns.alias("key_columns")] if keys else []),
+        _fields(names).alias("row"),
+        *_key_columns(pipeline),
         "_kafka",
         _tombstone(pipeline).alias("tombstone"),
         _code(pipeline).alias("code"),
         "key",
         "value",
     )
+
+
+def _fields(names: Sequence[str]) -> SparkColumn:
+    return F.struct(*(F.col("parsed").getField(name).alias(name) for name in names))
+
+
+def _key_columns(pipeline: Pipeline) -> list[SparkColumn]:
+    """The key of the row, or of the row that a tombstone names; none for an append."""
+    if not pipeline.target.keys:
+        return []
+    of_row = _fields(pipeline.target.keys)
+    if pipeline.source.key is not None:
+        of_row = F.when(_tombstone(pipeline), F.col("message_key")).otherwise(of_row)
+    return [of_row.alias("key_columns")]
 
 
 def from_json(value: SparkColumn, columns: Sequence[Column]) -> SparkColumn:

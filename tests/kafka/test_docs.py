@@ -1,0 +1,131 @@
+"""What README and docs/tables.md show is run here, word for word, on real parts.
+
+Only the place of the warehouse is put in: the page says ``/data/lake``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.local.broker import Broker
+from tests.lake import Lake, bid, order
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+OPTIONAL = ("duckdb", "pandas")
+
+
+def snippets(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str) -> list[str]:
+    lines = (line for block in snippets(text, "sh") for line in block.splitlines())
+    return [line for line in lines if line.startswith("rivermouth ")]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) -> Lake:
+    """The README's configuration and topics, with a few records in them, good and bad."""
+    lake = Lake(tmp_path_factory.mktemp("docs"), rivermouth_broker.bootstrap_servers)
+    [config] = snippets(README, "yaml")
+    (lake.folder / "lake.yml").write_text(config, encoding="utf-8")
+    for topic in ("bids", "orders"):
+        lake.topic(topic, 2)
+    lake.produce("bids", [(None, bid(i % 5, i), i % 2) for i in range(20)])
+    lake.produce("bids", [(None, b"{oops", 0)])
+    lake.produce("orders", [(b"%d" % i, order(i, "open", i), i % 2) for i in range(6)])
+    return lake
+
+
+def run(lake: Lake, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=lake.folder,
+        env={**os.environ, "KAFKA_BOOTSTRAP": lake.servers, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def placed(lake: Lake, snippet: str) -> str:
+    return snippet.replace("/data/lake", str(lake.warehouse))
+
+
+@pytest.fixture(scope="module")
+def readme_answers(lake: Lake) -> dict[str, str]:
+    """What each command of the README said, in the order of the page."""
+    lines = commands(README)
+    return {line: run(lake, "-m", *shlex.split(line, comments=True)) for line in lines}
+
+
+def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
+    readme_answers: dict[str, str],
+) -> None:
+    names = [line.split()[1] for line in readme_answers]
+    assert names == ["doctor", "run", "status", "verify", "sql"]
+    assert re.search(r"^open +6$", list(readme_answers.values())[-1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", commands(TABLES))
+def test_a_command_of_the_page_on_tables_answers(
+    line: str, lake: Lake, readme_answers: dict[str, str]
+) -> None:
+    assert readme_answers
+    assert len(run(lake, "-m", *shlex.split(line)).splitlines()) >= 3
+
+
+def test_the_sql_of_the_page_runs_in_spark_and_the_view_hides_what_does_not_count(
+    lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
+) -> None:
+    assert readme_answers
+    quarantine = lake.path("bronze.bids_quarantine")
+    rows = rivermouth_spark.read.format("delta").load(str(quarantine))
+    of_a_dead_driver = rows.selectExpr("* except (commit)", "'no such commit' AS commit")
+    of_a_dead_driver.write.format("delta").mode("append").save(str(quarantine))
+
+    counts = [rivermouth_spark.sql(placed(lake, each)).count() for each in snippets(TABLES, "sql")]
+
+    assert rows.count() == 2
+    statuses, versions, view, counted = counts
+    assert (statuses, versions, view) == (1, 3, 0)
+    assert counted == 1, "of two rows in quarantine one is of a commit that does not stand"
+
+
+@pytest.mark.parametrize("snippet", snippets(TABLES, "python"))
+def test_the_python_of_the_page_runs(
+    snippet: str, lake: Lake, readme_answers: dict[str, str]
+) -> None:
+    assert readme_answers
+    for name in OPTIONAL:
+        if f"import {name}\n" in snippet:
+            pytest.importorskip(name)
+    assert run(lake, "-c", placed(lake, snippet)).strip()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tables.md"])
+def test_every_file_that_a_page_links_to_exists(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_the_readme_names_only_targets_that_the_makefile_has() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"^make (\w+)", README, re.MULTILINE)
+    assert named == ["demo", "test"]
+    assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in named)

@@ -1,0 +1,78 @@
+"""Ten pipelines against a real broker: the status is right, and quick."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from rivermouth.config import load
+from rivermouth.kafka import Kafka
+from rivermouth.ledger import Entry, app_id
+from rivermouth.local.broker import Broker
+from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.status import State, status
+from rivermouth.testing import create_topic, produce
+
+pytestmark = pytest.mark.kafka
+
+NAMES = [f"status{number}" for number in range(10)]
+
+
+def test_ten_pipelines_are_looked_at_in_under_a_second(
+    rivermouth_broker: Broker, tmp_path: Path
+) -> None:
+    servers = rivermouth_broker.bootstrap_servers
+    for number, name in enumerate(NAMES):
+        create_topic(servers, name, 2)
+        produce(servers, name, [(None, b"{}", 0)] * (3 + number))
+    pipelines = {
+        name: {
+            "source": {"topics": [name], "format": "json"},
+            "schema": "id BIGINT",
+            "target": {"table": f"s.{name}"},
+        }
+        for name in NAMES
+    }
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": servers},
+        "warehouse": "./lake",
+        "pipelines": pipelines,
+    }
+    file = tmp_path / "rivermouth.yml"
+    file.write_text(json.dumps(text), encoding="utf-8")
+    config = load(file)
+    facts = Kafka({"bootstrap.servers": servers}).facts(NAMES)
+    for name in NAMES:
+        place = TopicPartition(name, 0)
+        entry = Entry(
+            pipeline=name,
+            sequence=1,
+            commit=name,
+            cluster=facts.cluster,
+            table="",
+            topics={name: facts.topics[name]},
+            ranges=(OffsetRange(place, 0, 3),),
+            position=Position({place: 3}),
+            config=config.pipelines[name].identity,
+        )
+        properties = CommitProperties(
+            app_transactions=[Transaction(app_id(name), 1)],
+            custom_metadata={"userMetadata": entry.to_json()},
+        )
+        rows = pa.table({"id": pa.array([1], pa.int64())})
+        path = config.warehouse / "s" / name
+        write_deltalake(str(path), rows, commit_properties=properties)
+
+    began = time.monotonic()
+    found = status(config).pipelines
+    seconds = time.monotonic() - began
+
+    assert [each.lag_messages for each in found] == [*range(10)]
+    assert [each.state for each in found] == [State.OK, *[State.BEHIND] * 9]
+    assert seconds < 1

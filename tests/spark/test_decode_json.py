@@ -1,0 +1,90 @@
+"""JSON records: which are rows, which are tombstones, and which go to quarantine, and why."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from chispa import assert_df_equality
+
+from rivermouth.config import KeyFormat
+from rivermouth.decode.json import decode
+from tests.spark.conftest import Bench, a_pipeline
+
+pytestmark = pytest.mark.spark
+
+GOOD = b'{"order_id": 7, "status": "paid", "rank": 1}'
+
+
+def test_a_good_record_becomes_a_row_with_its_place(bench: Bench) -> None:
+    decoded = decode(bench.raw([(b"7", GOOD, 2, 40)]), a_pipeline())
+
+    expected = bench.spark.createDataFrame(
+        [(7, "paid", 1, "t", 2, 40, False, None)],
+        "order_id BIGINT, status STRING, rank INT, topic STRING, partition INT, offset BIGINT, "
+        "tombstone BOOLEAN, code STRING",
+    )
+    flat = decoded.select(
+        "row.*", "_kafka.topic", "_kafka.partition", "_kafka.offset", "tombstone", "code"
+    )
+    assert_df_equality(flat, expected, ignore_nullable=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (GOOD, None),
+        (b'{"order_id": 7}', None),
+        (b'{"order_id": 7, "unknown": 1}', None),
+        (b"", "RM602"),
+        (b"{", "RM603"),
+        (b"null", "RM603"),
+        (b"[1, 2]", "RM603"),
+        (b'{"order_id": "seven"}', "RM603"),
+        (b'{"order_id": 99999999999999999999}', "RM603"),
+        (b'{"status": "no key"}', "RM605"),
+        (b'{"order_id": null}', "RM605"),
+    ],
+)
+def test_the_value_decides_whether_a_record_is_good(
+    bench: Bench, value: bytes, code: str | None
+) -> None:
+    decoded = decode(bench.raw([(b"7", value, 0, 0)]), a_pipeline())
+    assert [row.code for row in decoded.select("code").collect()] == [code]
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "named"),
+    [
+        (KeyFormat.STRING, b"7", 7),
+        (KeyFormat.STRING, b"-7", -7),
+        (KeyFormat.STRING, b"seven", None),
+        (KeyFormat.STRING, b"", None),
+        (KeyFormat.STRING, None, None),
+        (KeyFormat.LONG, struct.pack(">q", 7), 7),
+        (KeyFormat.LONG, struct.pack(">q", -7), -7),
+        (KeyFormat.LONG, struct.pack(">q", -(2**63)), -(2**63)),
+        (KeyFormat.LONG, b"7", None),
+        (KeyFormat.JSON, b'{"order_id": 7}', 7),
+        (KeyFormat.JSON, b'{"order_id": "x"}', None),
+        (KeyFormat.JSON, b"{}", None),
+        (KeyFormat.JSON, b"oops", None),
+    ],
+)
+def test_a_null_value_deletes_the_row_that_the_message_key_names(
+    bench: Bench, form: KeyFormat, key: bytes | None, named: int | None
+) -> None:
+    [row] = decode(bench.raw([(key, None, 0, 0)]), a_pipeline(key=form)).collect()
+
+    assert row.tombstone
+    assert (row.code, row.row if named is None else None) == (
+        None if named is not None else "RM604",
+        row.row if named is None else None,
+    )
+    if named is not None:
+        assert row.key_columns.order_id == named
+
+
+def test_without_a_key_format_a_null_value_is_a_bad_record(bench: Bench) -> None:
+    [row] = decode(bench.raw([(b"7", None, 0, 0)]), a_pipeline(key=None)).collect()
+    assert (row.tombstone, row.code) == (False, "RM601")

@@ -1,0 +1,18 @@
+"""The design page shows an entry: it must be one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from rivermouth.ledger import Entry
+
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+
+
+def test_the_entry_shown_in_the_design_is_an_entry() -> None:
+    [shown] = re.findall(r"```json\n(.*?)```", DESIGN.read_text("utf-8"), re.DOTALL)
+    entry = Entry.from_json(shown)
+    assert entry is not None
+    assert json.loads(entry.to_json()) == json.loads(shown)
