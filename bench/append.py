@@ -49,7 +49,8 @@ class Peer:
 
     def drain(self, order: dict[str, Any]) -> dict[str, float]:
         """Carry out one order; adds ``cpu``, the CPU-seconds it took."""
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         before = cpu_seconds(self._process.pid)
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
@@ -151,7 +152,10 @@ def main() -> None:
     with Broker(folder / "kafka") as broker:
         servers = broker.bootstrap_servers
         peers = [Peer(role) for role in ROLES]
-        table = ["| workload | peer | msg/s | CPU-s per M | ours / theirs |", "|---|---|---|---|---|"]
+        table = [
+            "| workload | peer | msg/s | CPU-s per M | ours / theirs |",
+            "|---|---|---|---|---|",
+        ]
         measured = []
         for name, per_batch, messages in (
             ("500k", 500_000, asked.messages),

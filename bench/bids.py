@@ -28,7 +28,7 @@ def bid(number: int, dice: random.Random) -> bytes:
     return (
         f'{{"auction":{auction},"bidder":{dice.randrange(1_000_000)},'
         f'"price":{dice.randrange(100, 10_000_000)},"channel":"{channel}",'
-        f'"url":"https://www.nexmark.example/{extra[:8]}/item.htm?query=1&channel_id={number % 997}",'
+        f'"url":"https://www.nexmark.example/{extra[:8]}/item.htm?query=1&id={number % 99991}",'
         f'"at":"{at}:{second % 60:02d}.{number % 1000:03d}Z","extra":"{extra}"}}'
     ).encode()
 

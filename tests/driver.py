@@ -1,4 +1,4 @@
-"""A driver process for tests that kill it: ``python -m tests.driver FILE once|continuous NAME…``."""
+"""A driver for tests to kill: ``python -m tests.driver FILE once|continuous NAME…``."""
 
 from __future__ import annotations
 

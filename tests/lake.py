@@ -152,7 +152,9 @@ class Lake:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Every row of a table, read without Spark."""
-        rows: list[dict[str, Any]] = DeltaTable(str(self.path(table))).to_pyarrow_table().to_pylist()
+        rows: list[dict[str, Any]] = (
+            DeltaTable(str(self.path(table))).to_pyarrow_table().to_pylist()
+        )
         return rows
 
 

@@ -35,7 +35,7 @@
     │   ├── CommitFailed       RM502          Delta refused or lost the write
     │   └── BatchFailed        RM503          Spark could not read or write the batch
     ├── QueryRefused           RM701  exit 2  a SQL statement that cannot be answered
-    └── RunFailed              RM900  exit 5  some pipelines failed, others did not
+    └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
 Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``). Each error
 says what was expected and found, where, and what to do; ``docs/errors.md`` explains each code.
@@ -245,6 +245,5 @@ class QueryRefused(RivermouthError):
     exit_code = 2
 
 
-class RunFailed(RivermouthError):
+class Unexpected(RivermouthError):
     code = "RM900"
-    exit_code = 5

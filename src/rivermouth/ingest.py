@@ -81,9 +81,7 @@ class Ingest:
         self._table = self._rooms.log.snapshot().table
         self._check_ledger()
         if self._chain.newest is not None:
-            check_identity(
-                self._where, self._chain.newest, self._table, self.pipeline.identity
-            )
+            check_identity(self._where, self._chain.newest, self._table, self.pipeline.identity)
         self._facts = self._rooms.kafka.facts(self.pipeline.source.topics)
         starts = start_positions(
             self.pipeline.name,

@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, TimeoutError as FutureTimeout
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import confluent_kafka.admin
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
@@ -23,6 +25,8 @@ from rivermouth.offsets import TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts
 
 T = TypeVar("T")
+
+_ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
 
 _UNREACHABLE = {
     KafkaError._TRANSPORT,
@@ -75,8 +79,8 @@ class Kafka:
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
         native = [NativeTopicPartition(each.topic, each.partition) for each in partitions]
-        low = self._offsets(native, OffsetSpec.earliest())
-        high = self._offsets(native, OffsetSpec.latest())
+        low = self._offsets(native, _ADMIN.OffsetSpec.earliest())
+        high = self._offsets(native, _ADMIN.OffsetSpec.latest())
         return {each: Watermarks(low[each], high[each]) for each in low}
 
     def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
@@ -97,7 +101,7 @@ class Kafka:
         return kept
 
     def _offsets(
-        self, partitions: list[NativeTopicPartition], spec: OffsetSpec
+        self, partitions: list[NativeTopicPartition], spec: Any
     ) -> dict[TopicPartition, int]:
         if not partitions:
             return {}
@@ -149,7 +153,5 @@ class Kafka:
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return TopicMissing(f"topic {topic} does not exist", where=self._where)
         if error.code() in _UNREACHABLE:
-            return KafkaUnreachable(
-                "no broker answers", where=self._where, found=str(error.name())
-            )
+            return KafkaUnreachable("no broker answers", where=self._where, found=str(error.name()))
         return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")

@@ -13,15 +13,16 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rivermouth.checkpoint import Checkpoint
 from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline, Secret
 from rivermouth.decode.json import decode
 from rivermouth.delta import DeltaLog
-from rivermouth.errors import BatchFailed, RivermouthError
+from rivermouth.errors import RivermouthError, Unexpected
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
 from rivermouth.local.lock import TableLock
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
-from rivermouth.scratch import ScratchCheckpoint
+from rivermouth.scratch import ScratchFolder
 from rivermouth.spark_errors import translate
 from rivermouth.stream import Stream, Trigger, reader_options
 from rivermouth.tables.offsets import OffsetsTable
@@ -93,7 +94,7 @@ class Run:
         except RivermouthError as fault:
             error = fault
         except Exception as fault:  # a defect of ours or of Spark: one pipeline's, not the run's
-            error = BatchFailed("unexpected error", where=name, found=repr(fault))
+            error = Unexpected("an error nobody foresaw", where=name, found=repr(fault))
             error.__cause__ = fault
         seconds = time.monotonic() - began
         report = replace(
@@ -127,7 +128,8 @@ class Run:
             starts = ingest.open(self._session)
             if stop.is_set():
                 return ingest.sequence
-            checkpoint = held.enter_context(ScratchCheckpoint(self._scratch / "checkpoints", pipeline.name))
+            scratch = ScratchFolder(self._scratch / "checkpoints", pipeline.name)
+            checkpoint = Checkpoint(held.enter_context(scratch))
             every_ms = int(pipeline.trigger.total_seconds() * 1000)
             trigger = Trigger(every_ms if self._continuous else None)
             Stream(ingest, checkpoint).run(

@@ -15,12 +15,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from rivermouth.checkpoint import Checkpoint
 from rivermouth.config import Pipeline
 from rivermouth.errors import RivermouthError
 from rivermouth.failpoints import reach
 from rivermouth.ingest import Ingest
 from rivermouth.offsets import Position
-from rivermouth.scratch import Checkpoint
 from rivermouth.spark_errors import translate
 
 READER_DEFAULTS: Mapping[str, str] = {
@@ -113,4 +113,4 @@ class Stream:
                 raise
 
 
-_POLL_S = 0.2
+_POLL_S = 1

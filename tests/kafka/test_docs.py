@@ -53,7 +53,7 @@ def run(lake: Lake, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, *words],
         cwd=lake.folder,
-        env={**os.environ, "KAFKA_BOOTSTRAP": lake.servers, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "KAFKA_BOOTSTRAP": lake.servers},
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,14 +37,14 @@ def lake(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Lake]:
+) -> Lake:
     mode: str = request.param
     kept = Lake(tmp_path_factory.mktemp(f"kills-{mode}"), rivermouth_broker.bootstrap_servers)
     topic = f"kills-{mode}"
     kept.topic(topic, PARTITIONS)
     make = append_pipeline if mode == "append" else upsert_pipeline
     kept.configure(**{mode: make(topic, max_offsets_per_trigger=PER_ROUND // 2)})
-    yield kept
+    return kept
 
 
 def records(mode: str, seed: int) -> list[Record]:

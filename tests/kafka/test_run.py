@@ -20,7 +20,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.run import Run
 from rivermouth.tables.rebuild import rebuild_offsets
-from rivermouth.testing import create_topic
+from rivermouth.testing import Record, create_topic
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -124,8 +124,12 @@ def test_an_upsert_keeps_the_newest_row_per_key_whatever_arrives_when(
 ) -> None:
     lake.topic("newest")
     lake.configure(p=upsert_pipeline("newest"))
-    batches = [
-        [(b"1", order(1, "new", 50), 0), (b"1", order(1, "late", 40), 0), (b"2", order(2, "a", 1), 0)],
+    batches: list[list[Record]] = [
+        [
+            (b"1", order(1, "new", 50), 0),
+            (b"1", order(1, "late", 40), 0),
+            (b"2", order(2, "a", 1), 0),
+        ],
         [(b"1", order(1, "older", 49), 0), (b"2", None, 0), (b"9", None, 0)],
         [(b"2", order(2, "again", 0), 0), (b"3", order(3, "x", 5), 0), (b"3", None, 0)],
         [(b"1", None, 0), (b"1", order(1, "reborn", 2), 0)],
@@ -233,7 +237,9 @@ def test_the_offsets_table_deleted_comes_back_equal(
         u=upsert_pipeline("rebuilt-u", max_offsets_per_trigger=10),
     )
     for topic in ("rebuilt-a", "rebuilt-u"):
-        good = [(b"1", bid(1) if topic.endswith("a") else order(1, "x", i), i % 2) for i in range(30)]
+        good = [
+            (b"1", bid(1) if topic.endswith("a") else order(1, "x", i), i % 2) for i in range(30)
+        ]
         lake.produce(topic, [*good, (b"1", b"bad", 0)])
     lake.run(rivermouth_spark, "a", "u")
     offsets = lake.path("rivermouth.offsets")
@@ -329,9 +335,7 @@ def test_another_cluster_behind_the_address_halts(
     assert code_of(heard) == "RM405"
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("keys", ["order_id", "status"]), ("order_by", [])]
-)
+@pytest.mark.parametrize(("setting", "value"), [("keys", ["order_id", "status"]), ("order_by", [])])
 def test_a_changed_identity_halts_and_names_the_setting(
     lake: Lake, rivermouth_spark: SparkSession, setting: str, value: list[str]
 ) -> None:

@@ -120,7 +120,9 @@ def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Be
     upsert, _ = writer(bench, a_pipeline())
     rows: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     upsert.write(decode(bench.raw(rows), a_pipeline()), bench.entry(1, rows, Position()))
-    broken = Upsert(Target(str(bench.folder / "none"), ("order_id",), ("order_id",)), upsert.quarantine, True)
+    broken = Upsert(
+        Target(str(bench.folder / "none"), ("order_id",), ("order_id",)), upsert.quarantine, True
+    )
 
     with pytest.raises(Exception, match="none"):
         broken.write(decode(bench.raw(rows), a_pipeline()), bench.entry(2, rows, Position()))

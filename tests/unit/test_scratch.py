@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from rivermouth.checkpoint import Checkpoint
 from rivermouth.errors import BatchFailed, LogTruncated
 from rivermouth.offsets import OffsetRange
-from rivermouth.scratch import Checkpoint, ScratchCheckpoint, remove_dead, scratch_root
+from rivermouth.scratch import ScratchFolder, remove_dead, scratch_root
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -103,34 +104,34 @@ def test_a_partition_that_moved_backwards_halts(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_there_for_one_run_and_gone_after_it(tmp_path: Path) -> None:
     root = tmp_path / "scratch"
-    with ScratchCheckpoint(root, "orders") as held:
-        assert held.path.is_dir()
-        assert held.path.parent == root
-        (held.path / "offsets").mkdir()
+    with ScratchFolder(root, "orders") as held:
+        assert held.is_dir()
+        assert held.parent == root
+        (held / "offsets").mkdir()
     assert list(root.iterdir()) == []
 
 
 def test_it_goes_even_when_the_run_fails(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), ScratchCheckpoint(tmp_path, "orders"):
+    with pytest.raises(RuntimeError), ScratchFolder(tmp_path, "orders"):
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_two_runs_do_not_clear_each_others_folder(tmp_path: Path) -> None:
-    with ScratchCheckpoint(tmp_path, "orders") as one, ScratchCheckpoint(tmp_path, "orders") as two:
+    with ScratchFolder(tmp_path, "orders") as one, ScratchFolder(tmp_path, "orders") as two:
         remove_dead(tmp_path)
-        assert one.path != two.path
-        assert one.path.is_dir()
-        assert two.path.is_dir()
+        assert one != two
+        assert one.is_dir()
+        assert two.is_dir()
 
 
 HOLD = """
 import os, sys
 from pathlib import Path
-from rivermouth.scratch import ScratchCheckpoint
-with ScratchCheckpoint(Path(sys.argv[1]), "bids") as held:
-    (held.path / "offsets").mkdir()
-    print(held.path, flush=True)
+from rivermouth.scratch import ScratchFolder
+with ScratchFolder(Path(sys.argv[1]), "bids") as held:
+    (held / "offsets").mkdir()
+    print(held, flush=True)
     sys.stdin.read()
 """
 
@@ -150,10 +151,10 @@ def test_what_a_killed_run_left_is_cleared_by_the_next_and_not_before(tmp_path: 
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
         assert left.is_dir()
-        with ScratchCheckpoint(tmp_path, "orders") as mine:
+        with ScratchFolder(tmp_path, "orders") as mine:
             assert {each.name for each in tmp_path.iterdir()} == {
-                mine.path.name,
-                mine.path.name + ".lock",
+                mine.name,
+                mine.name + ".lock",
             }
 
 
@@ -165,7 +166,7 @@ def test_other_things_in_the_folder_are_none_of_our_business(tmp_path: Path) -> 
         (tmp_path / name).mkdir()
         (tmp_path / name / "precious").write_text("kept")
     (tmp_path / "letter").write_text("kept")
-    with ScratchCheckpoint(tmp_path, "orders"):
+    with ScratchFolder(tmp_path, "orders"):
         pass
     assert {each.name for each in tmp_path.iterdir()} == {*OTHERS, "letter"}
     assert all((tmp_path / name / "precious").exists() for name in OTHERS)
@@ -190,11 +191,11 @@ def test_many_runs_that_start_and_end_at_once_keep_their_folders(tmp_path: Path)
 
     def run() -> None:
         for _ in range(25):
-            with ScratchCheckpoint(tmp_path, "orders") as held:
-                (held.path / "offsets").mkdir()
+            with ScratchFolder(tmp_path, "orders") as held:
+                (held / "offsets").mkdir()
                 remove_dead(tmp_path)
-                if not (held.path / "offsets").is_dir():
-                    lost.append(held.path)
+                if not (held / "offsets").is_dir():
+                    lost.append(held)
 
     threads = [threading.Thread(target=run) for _ in range(6)]
     for each in threads:

@@ -7,6 +7,7 @@ number of partitions in which Delta rebuilds a snapshot (50 by default).
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
+from rivermouth.scratch import ScratchFolder
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
@@ -32,8 +34,8 @@ QUICK_START = {
 """Settings over ours for a session that lives briefly: half the start-up, slow bulk decoding."""
 
 
-def session_settings(cores: int, scratch: Path) -> dict[str, str]:
-    """The Spark settings of a local session with ``cores`` task slots."""
+def session_settings(cores: int, folder: Path) -> dict[str, str]:
+    """The settings of a local session with ``cores`` task slots and its own ``folder``."""
     return {
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": str(cores),
@@ -51,8 +53,8 @@ def session_settings(cores: int, scratch: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(scratch / "spark"),
-        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
 
 
@@ -72,10 +74,12 @@ def start_session(
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
     builder = builder.config("spark.jars", ",".join(str(each) for each in jars("spark")))
-    ours = session_settings(slots, scratch) if tuned else {}
+    scratch.mkdir(parents=True, exist_ok=True)
+    folder = ScratchFolder(scratch / "sessions", "spark")
+    ours = session_settings(slots, folder.__enter__()) if tuned else {}
+    atexit.register(folder.__exit__, None, None, None)
     for name, value in {**DELTA, **ours, **(settings or {})}.items():
         builder = builder.config(name, value)
-    scratch.mkdir(parents=True, exist_ok=True)
     with _stderr_to(scratch / "spark.log"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

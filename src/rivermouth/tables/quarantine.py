@@ -20,7 +20,6 @@ from rivermouth.errors import BatchFailed
 from rivermouth.failpoints import reach
 from rivermouth.ledger import Entry
 
-
 KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 
