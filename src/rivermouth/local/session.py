@@ -47,6 +47,8 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         ),
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.parquet.compression.codec": "zstd",
+        # Not INT96, which readers outside Spark take for nanoseconds, and overflow.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
