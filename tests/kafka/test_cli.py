@@ -138,10 +138,9 @@ def test_status_reads_the_position_without_pyspark(shop: Lake) -> None:
     assert (bids["state"], bids["sequence"], bids["lag"]["messages"]) == ("OK", 2, 0)
     assert orders["position"] == {"cli-orders": {"0": 6}}
     shown = rivermouth(shop, "status").stdout
-    assert [line.split()[:3] for line in shown.splitlines()[2:]][:2] == [
-        ["bids", "OK", "2"],
-        ["orders", "OK", "2"],
-    ]
+    rows = [line.split()[:3] for line in shown.splitlines()]
+    assert ["bids", "OK", "2"] in rows
+    assert ["orders", "OK", "2"] in rows
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -221,9 +220,8 @@ def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
 
 
 def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
-    AdminClient({"bootstrap.servers": shop.servers}).delete_topics(["cli-bids"])["cli-bids"].result(
-        30
-    )
+    admin = AdminClient({"bootstrap.servers": shop.servers})
+    admin.delete_topics(["cli-bids"])["cli-bids"].result(30)
     done = rivermouth(shop, "run", "--select", "bids")
     assert done.returncode == 1, done.stdout
     assert "RM302" in done.stdout

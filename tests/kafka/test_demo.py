@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +27,6 @@ def test_the_demo_kills_a_driver_and_proves_that_nothing_was_lost(tmp_path: Path
     folder = tmp_path / "demo"
     done = subprocess.run(
         [sys.executable, "-c", SMALL, str(folder)],
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},  # starts sooner
         capture_output=True,
         text=True,
         check=False,

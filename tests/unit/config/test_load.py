@@ -198,3 +198,14 @@ def test_two_pipelines_may_share_a_table_if_they_agree(
     other = again.replace("at TIMESTAMP", "at DATE")
     (line,) = problems(f"{lake}{other}    target: {{table: s.t}}\n")
     assert "with another schema" in line
+
+
+def test_a_schema_may_be_folded_over_several_lines(loads: Loads) -> None:
+    folded = """schema: >-
+      auction BIGINT, bidder BIGINT,
+      price BIGINT, at TIMESTAMP"""
+    text = DESIGN.replace(
+        'schema: "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"', folded
+    )
+    assert text != DESIGN
+    assert loads(text).pipelines == loads(DESIGN).pipelines
