@@ -113,7 +113,12 @@ def native(
 def main(role: str) -> None:
     """Answer orders until standard input ends."""
     scratch = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
-    session = start_session(scratch, _STOCK if role == "stock" else None, tuned=role != "stock")
+    session = start_session(
+        scratch,
+        _STOCK if role == "stock" else None,
+        tuned=role != "stock",
+        **({"java_options": ""} if role == "stock" else {}),
+    )
     for line in sys.stdin:
         order = json.loads(line)
         table = Path(order["table"])

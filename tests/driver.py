@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from rivermouth.config import load
-from rivermouth.local.session import QUICK_START, start_session
+from rivermouth.local.session import BRIEF, start_session
 from rivermouth.report import CommitReport, OpenReport, PipelineReport, exit_code
 from rivermouth.run import Run
 from rivermouth.scratch import scratch_root
@@ -34,7 +34,7 @@ def main(file: str, kind: str, *names: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     scratch = scratch_root()
-    session = start_session(scratch / "session", QUICK_START)
+    session = start_session(scratch / "session", java_options=BRIEF)
     run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
     return exit_code(run.pipelines(names, _Printer(), stop))
 

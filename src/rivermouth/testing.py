@@ -35,9 +35,9 @@ def rivermouth_broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def rivermouth_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark session with Delta and Kafka for the whole test session."""
-    from rivermouth.local.session import QUICK_START, start_session
+    from rivermouth.local.session import BRIEF, start_session
 
-    session = start_session(tmp_path_factory.mktemp("spark"), QUICK_START)
+    session = start_session(tmp_path_factory.mktemp("spark"), java_options=BRIEF)
     yield session
     session.stop()
 

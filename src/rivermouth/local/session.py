@@ -8,16 +8,17 @@ number of partitions in which Delta rebuilds a snapshot (50 by default).
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java
+from rivermouth.local.java import Java, find_java
 from rivermouth.scratch import ScratchFolder
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
@@ -28,10 +29,8 @@ DELTA = {
 }
 """What makes a session one of Delta's."""
 
-QUICK_START = {
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-}
-"""Settings over ours for a session that lives briefly: half the start-up, slow bulk decoding."""
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that lives briefly: it never stops to optimize, so bulk decoding is slow."""
 
 
 def session_settings(cores: int, folder: Path) -> dict[str, str]:
@@ -41,7 +40,6 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(cores),
         # UTC in the JVM as well: elsewhere Delta rebuilds state inside every commit.
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseParallelGC",
         "spark.sql.streaming.checkpointFileManagerClass": (
             f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         ),
@@ -61,7 +59,11 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
 
 
 def start_session(
-    scratch: Path, settings: Mapping[str, str] | None = None, *, tuned: bool = True
+    scratch: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    java_options: str = "-XX:+UseParallelGC",
+    tuned: bool = True,
 ) -> SparkSession:
     """Start (or join) the local session, one task slot per core.
 
@@ -71,11 +73,14 @@ def start_session(
     the user as an error of ours. Raises a SetupError where Java or the jars are missing.
     """
     slots = os.cpu_count() or 2
-    os.environ["JAVA_HOME"] = str(find_java().home)
+    java, classpath = find_java(), jars("spark")
+    os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
-    builder = builder.config("spark.jars", ",".join(str(each) for each in jars("spark")))
+    builder = builder.config("spark.driver.extraClassPath", ":".join(map(str, classpath)))
+    options = f"-Duser.timezone=UTC {java_options} {_archive_options(java, classpath)}"
+    builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
     folder = ScratchFolder(scratch / "sessions", "spark")
     ours = session_settings(slots, folder.__enter__()) if tuned else {}
@@ -86,6 +91,19 @@ def start_session(
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
+    """Where the class archive for this Java and these jars lies (see ``local.archive``)."""
+    facts = "\n".join([str(java.home), *map(str, classpath)])
+    key = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
+
+
+def _archive_options(java: Java, classpath: Sequence[Path]) -> str:
+    file = archive_file(java, classpath)
+    # Quiet: an archive that does not fit is passed over, and said so on standard output.
+    return f"-XX:SharedArchiveFile={file} -Xlog:disable" if file.exists() else ""
 
 
 @contextmanager
