@@ -22,6 +22,7 @@ def decode(raw: DataFrame, pipeline: Pipeline) -> DataFrame:
         "key",
         "value",
         from_json(F.col("value"), pipeline.columns).alias("parsed"),
+        _nothing().alias("nothing"),
         *_message_key(pipeline),
     )
     names = tuple(each.name for each in pipeline.columns)
@@ -65,17 +66,22 @@ def _code(pipeline: Pipeline) -> SparkColumn:
     """Why a record is bad, or null; the first reason that applies."""
     parsed = F.col("parsed")
     rules = [
-        (F.col("value").isNull(), "RM601"),
-        (F.length("value") == 0, "RM602"),
         (parsed.isNull() | parsed.getField(_CORRUPT).isNotNull(), "RM603"),
         *((parsed.getField(name).isNull(), "RM605") for name in pipeline.target.keys),
     ]
-    code = F.coalesce(*(F.when(condition, F.lit(reason)) for condition, reason in rules))
+    reasons = (F.when(condition, F.lit(reason)) for condition, reason in rules)
+    code = F.coalesce("nothing", *reasons)
     if pipeline.source.key is None:
         return code
     unnamed = [F.col("message_key").getField(name).isNull() for name in pipeline.target.keys]
     nameless = F.when(reduce(or_, unnamed, F.col("message_key").isNull()), "RM604")
     return F.when(_tombstone(pipeline), nameless).otherwise(code)
+
+
+def _nothing() -> SparkColumn:
+    """Why there is nothing to decode, or null; found early, so that the value need not stay."""
+    value = F.col("value")
+    return F.when(value.isNull(), "RM601").when(F.length(value) == 0, "RM602")
 
 
 def _message_key(pipeline: Pipeline) -> list[SparkColumn]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from rivermouth.chain import Recorded
@@ -21,6 +21,7 @@ from rivermouth.delta import DeltaLog
 from rivermouth.ledger import RowCounts
 from rivermouth.offsets import OffsetRange, TopicPartition
 
+Integers = npt.NDArray[np.integer[Any]]
 _COORDINATES = ["_kafka.topic", "_kafka.partition", "_kafka.offset"]
 
 
@@ -57,27 +58,34 @@ def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[Ro
     for file in files:
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(batch_size=1 << 18, columns=_COORDINATES):
-                kafka = pa.table(batch.column("_kafka").flatten(), ["topic", "partition", "offset"])
-                _count_batch(kafka, by_partition, found)
+                topics, partitions, offsets = batch.column("_kafka").flatten()
+                topics = topics.dictionary_encode()
+                known = {name: index for index, name in enumerate(topics.dictionary.to_pylist())}
+                rows = _Rows(topics.indices.to_numpy(), partitions.to_numpy(), offsets.to_numpy())
+                for place, its_ranges in by_partition.items():
+                    if place.topic in known:
+                        rows.count(known[place.topic], place.partition, its_ranges, found)
     return tuple(RowCounts(found[each], 0) for each in ranges)
 
 
-def _count_batch(
-    kafka: pa.Table,
-    by_partition: Mapping[TopicPartition, Sequence[OffsetRange]],
-    found: Counter[OffsetRange],
-) -> None:
-    pairs = kafka.group_by(["topic", "partition"]).aggregate([])
-    for pair in pairs.to_pylist():
-        each = TopicPartition(pair["topic"], pair["partition"])
-        ranges = by_partition.get(each, ())
-        if not ranges:
-            continue
-        here = pc.and_(
-            pc.equal(kafka["topic"], each.topic), pc.equal(kafka["partition"], each.partition)
-        )
-        offsets = np.sort(kafka["offset"].filter(here).to_numpy())
-        starts = np.searchsorted(offsets, [one.from_offset for one in ranges])
-        ends = np.searchsorted(offsets, [one.until_offset for one in ranges])
-        for one, start, end in zip(ranges, starts, ends, strict=True):
-            found[one] += int(end - start)
+@dataclass(frozen=True)
+class _Rows:
+    """Coordinates of rows, column by column; topics by their number in a dictionary."""
+
+    topics: Integers
+    partitions: Integers
+    offsets: Integers
+
+    def count(
+        self, topic: int, partition: int, ranges: Sequence[OffsetRange], found: Counter[OffsetRange]
+    ) -> None:
+        """Add the rows of one partition to ``found``, by range."""
+        here = self.offsets[(self.partitions == partition) & (self.topics == topic)]
+        if len(ranges) > 1:  # all of them at once, where a table is counted as a whole
+            here = np.sort(here)
+            starts = np.searchsorted(here, [each.from_offset for each in ranges])
+            ends = np.searchsorted(here, [each.until_offset for each in ranges])
+            found.update(dict(zip(ranges, (ends - starts).tolist(), strict=True)))
+            return
+        inside = (here >= ranges[0].from_offset) & (here < ranges[0].until_offset)
+        found[ranges[0]] += int(np.count_nonzero(inside))
