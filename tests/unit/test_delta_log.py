@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -127,8 +128,10 @@ def test_texts_of_users_in_the_statistics_do_not_break_a_commit(table: Table) ->
 
 
 def restore_by_time(table: Table) -> None:
-    moment = table.delta.history()[1]["timestamp"] / 1000  # of version 2
-    table.delta.restore(datetime.fromtimestamp(moment, timezone.utc))
+    moment = datetime.now(timezone.utc)
+    time.sleep(0.02)  # a commit of the same millisecond would be the moment's newest
+    table.delta.alter.set_table_properties({"delta.logRetentionDuration": "interval 30 days"})
+    table.delta.restore(moment)
 
 
 Undo = Callable[[Table], object]

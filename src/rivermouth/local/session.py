@@ -83,9 +83,9 @@ def start_session(
     builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
     folder = ScratchFolder(scratch / "sessions", "spark")
-    ours = session_settings(slots, folder.__enter__()) if tuned else {}
+    ours = session_settings(slots, folder.__enter__())
     atexit.register(folder.__exit__, None, None, None)
-    for name, value in {**DELTA, **ours, **(settings or {})}.items():
+    for name, value in {**DELTA, **(ours if tuned else {}), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _stderr_to(scratch / "spark.log"):
         session = builder.getOrCreate()
