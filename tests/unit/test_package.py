@@ -84,7 +84,7 @@ def bare_clone(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"PIP_INDEX_URL": "http://127.0.0.1:9/simple"}, "the package index cannot be reached"),
+        ({"PIP_INDEX_URL": "http://127.0.0.1:9/nothing"}, "the package index cannot be reached"),
         ({"PIP_NO_INDEX": "1"}, "the package index does not offer what was locked"),
     ],
     ids=["no network", "an empty index"],
