@@ -6,7 +6,7 @@ Nothing here touches Kafka, Spark or the clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -205,8 +205,3 @@ def behind(position: Position, watermarks: Mapping[TopicPartition, Watermarks]) 
         max(0, marks.high - max(position.get(each) or 0, marks.low))
         for each, marks in watermarks.items()
     )
-
-
-def moved(ranges: Sequence[OffsetRange]) -> int:
-    """The offsets that a micro-batch covers: an upper bound of its records."""
-    return sum(each.span for each in ranges)

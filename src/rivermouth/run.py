@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.checkpoint import Checkpoint
-from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline, Secret
+from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
 from rivermouth.decode.json import decode
 from rivermouth.delta import DeltaLog
 from rivermouth.errors import RivermouthError, Unexpected
@@ -107,7 +107,7 @@ class Run:
         table = pipeline.target.table
         path = table.path(self._config.warehouse)
         lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
-        options = client_options(self._config)
+        options = self._config.kafka.revealed()
         with ExitStack() as held:
             held.enter_context(TableLock(self._session, lock))
             create_target(self._session, pipeline, str(path))
@@ -152,11 +152,3 @@ class Run:
 
 
 _ONCE_AT_ONCE = 4
-
-
-def client_options(config: Config) -> dict[str, str]:
-    """The Kafka client options with secrets revealed: only for the moment of use."""
-    return {
-        name: value.reveal() if isinstance(value, Secret) else value
-        for name, value in config.kafka.options.items()
-    }

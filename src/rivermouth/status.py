@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from rivermouth.chain import Chain
-from rivermouth.config import Config, Pipeline, Secret
+from rivermouth.config import Config, Pipeline
 from rivermouth.delta import DeltaLog
 from rivermouth.errors import Halt, LedgerTrimmed, SourceError
 from rivermouth.guards import check_identity
@@ -106,7 +106,7 @@ def status(
     5 s at a time); ``now`` is the clock, in seconds since 1970.
     """
     ledgers = [_read_ledger(config, each) for each in config.pipelines.values()]
-    answers = _answers(config, kafka or Kafka(_client_options(config), _TIMEOUT_S).facts)
+    answers = _answers(config, kafka or Kafka(config.kafka.revealed(), _TIMEOUT_S).facts)
     return Status(
         [
             _with_kafka(pipeline, ledger, answers[pipeline.name], now)
@@ -230,13 +230,6 @@ def _with_kafka(
         lag_messages=messages,
         lag_seconds=(None if age is None else max(0.0, age)) if messages else 0.0,
     )
-
-
-def _client_options(config: Config) -> dict[str, str]:
-    return {
-        name: value.reveal() if isinstance(value, Secret) else value
-        for name, value in config.kafka.options.items()
-    }
 
 
 def _number(value: int | None) -> str:

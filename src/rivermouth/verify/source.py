@@ -28,7 +28,7 @@ from confluent_kafka import (
     admin,
 )
 
-from rivermouth.config import Config, Secret
+from rivermouth.config import Config
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.verify.log import Place, shown
 
@@ -59,10 +59,7 @@ class Identity:
 
 def client_options(config: Config) -> dict[str, str]:
     """The Kafka options as librdkafka knows them, secrets revealed for the moment of use."""
-    plain = {
-        name: value.reveal() if isinstance(value, Secret) else value
-        for name, value in config.kafka.options.items()
-    }
+    plain = config.kafka.revealed()
     options = {name: value for name, value in plain.items() if not _JAVA_ONLY.fullmatch(name)}
     for field, value in _JAAS.findall(plain.get("sasl.jaas.config", "")):
         options.setdefault(f"sasl.{field}", value)
