@@ -253,7 +253,7 @@ class Driver:
                 offsets=MemoryOffsets(world, self.crash),
                 writer=writer,
                 record=writer.record,
-                decode=lambda raw, _: raw,
+                decode=lambda raw: raw,
                 translate=translated,
                 listener=self.heard,
             ),

@@ -49,7 +49,7 @@ class Rooms:
     offsets: OffsetsTable
     writer: Writer
     record: Callable[[SparkSession, Entry], None]
-    decode: Callable[[DataFrame, Pipeline], DataFrame]
+    decode: Callable[[DataFrame], DataFrame]
     translate: Translate
     listener: Listener
 
@@ -111,7 +111,7 @@ class Ingest:
         if decision.halt is not None:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
-            decoded = self._rooms.decode(raw, self.pipeline)
+            decoded = self._rooms.decode(raw)
             write = partial(self._rooms.writer.write, decoded)
             self._commit(self._next_entry(tuple(ranges)), write)
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
-from rivermouth.decode.json import decode
+from rivermouth.decode.json import decoder
 from rivermouth.delta import DeltaLog
 from rivermouth.errors import RivermouthError, Unexpected
 from rivermouth.ingest import Ingest, Rooms
@@ -120,7 +120,7 @@ class Run:
                     offsets=self._offsets,
                     writer=self._writer(pipeline),
                     record=partial(record, path=str(path)),
-                    decode=decode,
+                    decode=decoder(pipeline),
                     translate=partial(translate, where=pipeline.name),
                     listener=tally,
                 ),

@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.decode.json import decode
+from rivermouth.decode.json import decoder
 from rivermouth.delta import DeltaLog
 from rivermouth.ledger import Outcome, RowCounts, app_id, classify, entry_of
 from rivermouth.offsets import Position
@@ -39,7 +39,7 @@ def writer(bench: Bench) -> tuple[Append, DeltaLog]:
 
 def write(bench: Bench, append: Append, rows: list[RawRow], sequence: int = 1) -> None:
     entry = bench.entry(sequence, rows, Position())
-    append.write(decode(bench.raw(rows), a_pipeline()), entry)
+    append.write(decoder(a_pipeline())(bench.raw(rows)), entry)
 
 
 def numbers(bench: Bench) -> list[int]:
@@ -80,7 +80,7 @@ def test_a_stale_sequence_appends_nothing(bench: Bench) -> None:
     rows: list[RawRow] = [(None, b'{"n": 2}', 0, 0), (None, b'{"n": 3}', 0, 1)]
     late = bench.entry(1, rows, Position())
 
-    append.write(decode(bench.raw(rows), a_pipeline()), late)
+    append.write(decoder(a_pipeline())(bench.raw(rows)), late)
 
     assert numbers(bench) == [1]
     assert classify(late, log.commits()) is Outcome.SUPERSEDED
@@ -90,7 +90,7 @@ def test_an_entry_without_rows_is_a_commit_too(bench: Bench) -> None:
     append, log = writer(bench)
     entry = bench.entry(1, [(None, None, 0, 6)], Position())
 
-    record(bench.spark, entry, append.target.path)
+    record(bench.spark, entry, str(bench.folder / "numbers"))
 
     assert classify(entry, log.commits()) is Outcome.COMMITTED
     assert numbers(bench) == []

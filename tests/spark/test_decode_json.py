@@ -8,7 +8,7 @@ import pytest
 from chispa import assert_df_equality
 
 from rivermouth.config import KeyFormat
-from rivermouth.decode.json import decode
+from rivermouth.decode.json import decoder
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark
@@ -17,7 +17,7 @@ GOOD = b'{"order_id": 7, "status": "paid", "rank": 1}'
 
 
 def test_a_good_record_becomes_a_row_with_its_place(bench: Bench) -> None:
-    decoded = decode(bench.raw([(b"7", GOOD, 2, 40)]), a_pipeline())
+    decoded = decoder(a_pipeline())(bench.raw([(b"7", GOOD, 2, 40)]))
 
     expected = bench.spark.createDataFrame(
         [(7, "paid", 1, "t", 2, 40, False, None)],
@@ -49,7 +49,7 @@ def test_a_good_record_becomes_a_row_with_its_place(bench: Bench) -> None:
 def test_the_value_decides_whether_a_record_is_good(
     bench: Bench, value: bytes, code: str | None
 ) -> None:
-    decoded = decode(bench.raw([(b"7", value, 0, 0)]), a_pipeline())
+    decoded = decoder(a_pipeline())(bench.raw([(b"7", value, 0, 0)]))
     assert [row.code for row in decoded.select("code").collect()] == [code]
 
 
@@ -74,7 +74,7 @@ def test_the_value_decides_whether_a_record_is_good(
 def test_a_null_value_deletes_the_row_that_the_message_key_names(
     bench: Bench, form: KeyFormat, key: bytes | None, named: int | None
 ) -> None:
-    [row] = decode(bench.raw([(key, None, 0, 0)]), a_pipeline(key=form)).collect()
+    [row] = decoder(a_pipeline(key=form))(bench.raw([(key, None, 0, 0)])).collect()
 
     assert row.tombstone
     assert (row.code, row.row if named is None else None) == (
@@ -86,5 +86,5 @@ def test_a_null_value_deletes_the_row_that_the_message_key_names(
 
 
 def test_without_a_key_format_a_null_value_is_a_bad_record(bench: Bench) -> None:
-    [row] = decode(bench.raw([(b"7", None, 0, 0)]), a_pipeline(key=None)).collect()
+    [row] = decoder(a_pipeline(key=None))(bench.raw([(b"7", None, 0, 0)])).collect()
     assert (row.tombstone, row.code) == (False, "RM601")

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.decode.json import decode
+from rivermouth.decode.json import decoder
 from rivermouth.delta import DeltaLog
 from rivermouth.ledger import Outcome, classify
 from rivermouth.offsets import Position
@@ -83,7 +83,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(bench: Bench, seed: int)
         entry = bench.entry(sequence, rows, position)
         position = entry.position
 
-        upsert.write(decode(bench.raw(rows), a_pipeline()), entry)
+        upsert.write(decoder(a_pipeline())(bench.raw(rows)), entry)
 
         assert classify(entry, log.commits()) is Outcome.COMMITTED
         state = folded(state, rows)
@@ -94,10 +94,10 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(bench: Bench
     upsert, _ = writer(bench, a_pipeline())
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
     first = bench.entry(1, rows, Position())
-    upsert.write(decode(bench.raw(rows), a_pipeline()), first)
+    upsert.write(decoder(a_pipeline())(bench.raw(rows)), first)
     later: list[RawRow] = [(b"1", None, 1, 0)]
 
-    upsert.write(decode(bench.raw(later), a_pipeline()), bench.entry(2, later, first.position))
+    upsert.write(decoder(a_pipeline())(bench.raw(later)), bench.entry(2, later, first.position))
 
     assert table_of(bench) == {}
 
@@ -107,10 +107,10 @@ def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(bench: 
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     theirs: list[RawRow] = [(b"2", order(2, 1), 0, 0), (b"3", order(3, 1), 0, 1)]
     won = bench.entry(1, theirs, Position())
-    upsert.write(decode(bench.raw(theirs), a_pipeline()), won)
+    upsert.write(decoder(a_pipeline())(bench.raw(theirs)), won)
     lost = bench.entry(1, ours, Position())
 
-    upsert.write(decode(bench.raw(ours), a_pipeline()), lost)
+    upsert.write(decoder(a_pipeline())(bench.raw(ours)), lost)
 
     assert classify(lost, log.commits()) is Outcome.SUPERSEDED
     assert set(table_of(bench)) == {2, 3}
@@ -119,13 +119,13 @@ def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(bench: 
 def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Bench) -> None:
     upsert, _ = writer(bench, a_pipeline())
     rows: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
-    upsert.write(decode(bench.raw(rows), a_pipeline()), bench.entry(1, rows, Position()))
+    upsert.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(1, rows, Position()))
     broken = Upsert(
         Target(str(bench.folder / "none"), ("order_id",), ("order_id",)), upsert.quarantine, True
     )
 
     with pytest.raises(Exception, match="none"):
-        broken.write(decode(bench.raw(rows), a_pipeline()), bench.entry(2, rows, Position()))
+        broken.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(2, rows, Position()))
 
     for conf in (TXN_APP_ID, TXN_VERSION, USER_METADATA, MATERIALIZE_SOURCE):
         assert bench.spark.conf.get(conf, None) is None

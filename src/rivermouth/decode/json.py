@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -15,26 +15,29 @@ from rivermouth.config import Column, KeyFormat, Pipeline
 _CORRUPT = "_rm_corrupt"
 
 
-def decode(raw: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Decode Kafka rows (key, value, topic, partition, offset, timestamp); see ``decode``."""
-    parsed = raw.select(
+def decoder(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
+    """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decode``.
+
+    The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
+    """
+    parsed = [
         F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
-        "key",
-        "value",
+        F.col("key"),
+        F.col("value"),
         from_json(F.col("value"), pipeline.columns).alias("parsed"),
         _nothing().alias("nothing"),
         *_message_key(pipeline),
-    )
-    names = tuple(each.name for each in pipeline.columns)
-    return parsed.select(
-        _fields(names).alias("row"),
+    ]
+    decoded = [
+        _fields(tuple(each.name for each in pipeline.columns)).alias("row"),
         *_key_columns(pipeline),
-        "_kafka",
+        F.col("_kafka"),
         _tombstone(pipeline).alias("tombstone"),
         _code(pipeline).alias("code"),
-        "key",
-        "value",
-    )
+        F.col("key"),
+        F.col("value"),
+    ]
+    return lambda raw: raw.select(parsed).select(decoded)
 
 
 def _fields(names: Sequence[str]) -> SparkColumn:

@@ -7,9 +7,7 @@ anything is committed; only such a batch is read again, split, and committed wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rivermouth.ledger import Entry
@@ -19,26 +17,31 @@ from rivermouth.write.commit import (
     Target,
     counted,
     counters,
-    good_rows,
+    row_columns,
     writer_options,
 )
 
 _BAD_RECORD = "RM600: a record of this batch goes to quarantine"
 
 
-@dataclass(frozen=True)
 class Append:
-    """Appends every good record."""
+    """Appends every good record.
 
-    target: Target
-    quarantine: Quarantine
-    files: int
-    """How many files a commit adds at most: the tasks that write at once."""
+    ``files``: how many files a commit adds at most, which is the tasks that write at once.
+    """
+
+    def __init__(self, target: Target, quarantine: Quarantine, files: int) -> None:
+        self._path = target.path
+        self._quarantine = quarantine
+        self._files = files
+        # Built once: each is many calls into the JVM, too dear per batch.
+        self._rows = row_columns(target)
+        self._refusing_bad = _refusing_bad()
 
     def write(self, decoded: DataFrame, entry: Entry) -> Entry:
         """See ``Writer.write``. ``rows`` are known only where a record was bad."""
         try:
-            self._commit(good_rows(_refusing_bad(decoded), self.target), entry)
+            self._commit(decoded.select(*self._rows, self._refusing_bad), entry)
         except Exception as fault:
             if _BAD_RECORD not in said(fault):
                 raise
@@ -49,24 +52,23 @@ class Append:
         observation = Observation()
         cached = decoded.observe(observation, *counters(entry.ranges)).persist()
         try:
-            self.quarantine.write(cached.where("code IS NOT NULL"), entry)
+            self._quarantine.write(cached.where("code IS NOT NULL"), entry)
             entry = counted(entry, observation.get)
-            self._commit(good_rows(cached.where("code IS NULL"), self.target), entry)
+            self._commit(cached.where("code IS NULL").select(*self._rows, "_kafka"), entry)
         finally:
             cached.unpersist()
         return entry
 
     def _commit(self, rows: DataFrame, entry: Entry) -> None:
         options = writer_options(entry)
-        writer = rows.coalesce(self.files).write.format("delta").mode("append")
-        writer.options(**options).save(self.target.path)
+        writer = rows.coalesce(self._files).write.format("delta").mode("append")
+        writer.options(**options).save(self._path)
 
 
-def _refusing_bad(decoded: DataFrame) -> DataFrame:
-    """The same rows; evaluating ``_kafka`` of a bad one fails the job.
+def _refusing_bad() -> Column:
+    """``_kafka``; evaluating that of a bad row fails the job.
 
     Not a filter: the optimizer would push it below the decoding and decode twice.
     """
     refusal = F.raise_error(F.lit(_BAD_RECORD))
-    checked = F.when(F.col("code").isNull(), F.col("_kafka")).otherwise(refusal)
-    return decoded.withColumn("_kafka", checked)
+    return F.when(F.col("code").isNull(), F.col("_kafka")).otherwise(refusal).alias("_kafka")

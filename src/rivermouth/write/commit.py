@@ -46,10 +46,9 @@ class Writer(Protocol):
         """
 
 
-def good_rows(decoded: DataFrame, target: Target) -> DataFrame:
-    """The table's columns of a decoded batch, all rows."""
-    row = F.col("row")
-    return decoded.select(*(row.getField(name).alias(name) for name in target.columns), "_kafka")
+def row_columns(target: Target) -> list[Column]:
+    """The table's columns in a decoded batch, without ``_kafka``."""
+    return [F.col("row").getField(name).alias(name) for name in target.columns]
 
 
 def writer_options(entry: Entry) -> dict[str, str]:
