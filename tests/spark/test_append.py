@@ -87,7 +87,7 @@ def test_a_stale_sequence_appends_nothing(bench: Bench) -> None:
 
 
 def test_an_entry_without_rows_is_a_commit_too(bench: Bench) -> None:
-    append, log = writer(bench)
+    _, log = writer(bench)
     entry = bench.entry(1, [(None, None, 0, 6)], Position())
 
     record(bench.spark, entry, str(bench.folder / "numbers"))
