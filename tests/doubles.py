@@ -14,16 +14,27 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.chain import Recorded
-from rivermouth.config import Column, Format, Mode, Pipeline, Source, Start, TableName, Target
+from rivermouth.config import (
+    Column,
+    Format,
+    Mode,
+    OnDataLoss,
+    Pipeline,
+    Source,
+    Start,
+    TableName,
+    Target,
+)
 from rivermouth.delta import DeltaLog, Snapshot
-from rivermouth.errors import BatchFailed, LedgerBroken, RivermouthError
+from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, RivermouthError
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
+from rivermouth.keeper import Books
 from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
 from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts, batch_ranges
 from rivermouth.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.tables.offsets import Kept, OffsetsTable
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -48,11 +59,17 @@ class WriteFailed(Exception):
     """What a foreign writer may raise: before its commit, or after it."""
 
 
+class Conflict(Exception):
+    """A commit of others came in between."""
+
+
 @dataclass
 class Crash:
     """What goes wrong next, and where: nothing, or once at ``step``."""
 
     step: str = ""
+    times: int = 0
+    """How often a write still conflicts, where the step is "conflicts"."""
 
     def at(self, step: str, error: type[BaseException] = Killed) -> None:
         if self.step == step:
@@ -74,8 +91,11 @@ class World:
     )
     rows: list[tuple[int, Offset]] = field(default_factory=list)
     quarantine: list[tuple[str, Offset]] = field(default_factory=list)
+    undone: list[CommitRecord] = field(default_factory=list)
     projected: list[Recorded] = field(default_factory=list)
     projected_txn: dict[str, int] = field(default_factory=dict)
+    now: float = 0.0
+    """The clock, in seconds since 1970; the time of a commit is its version, in ms."""
     first_version: int = 0
     """What comes before it, log clean-up has taken; the snapshot still knows its ``txn``."""
     deaf: bool = False
@@ -96,9 +116,21 @@ class World:
         version = len(self.commits)
         self.commits.append(CommitRecord(version, version, operation, parameters, {}, None))
 
+    def restore(self, version: int) -> None:
+        """Take the table back to ``version``, as RESTORE does: rows go, ``txn`` stays."""
+        self.rows = [(at, row) for at, row in self.rows if at <= version]
+        self.undone += self.commits[version + 1 :]
+        self.did("RESTORE", version=version, timestamp=None)
+
+    def truncate(self) -> None:
+        self.rows, self.undone = [], [*self.commits]
+        self.did("TRUNCATE")
+
     def applied(self) -> list[Offset]:
         """Every offset that took effect: in the table, or in a quarantine row that counts."""
-        standing = "".join(each.user_metadata or "" for each in self.commits)
+        standing = "".join(
+            each.user_metadata or "" for each in self.commits if each not in self.undone
+        )
         bad = [row for commit, row in self.quarantine if f'"{commit}"' in standing]
         return sorted([*(row for _, row in self.rows), *bad])
 
@@ -124,6 +156,9 @@ class MemoryLog(DeltaLog):
 
     def txn_version(self, app: str) -> int:
         return max((each.txns.get(app, 0) for each in self._world.commits), default=0)
+
+    def retention_s(self) -> float:
+        return 30 * 86400.0
 
     def added_files(self, version: int) -> list[Path]:
         return []
@@ -153,6 +188,13 @@ class MemoryOffsets(OffsetsTable):
 
     def sequence(self, pipeline: str) -> int:
         return self._world.projected_txn.get(pipeline, 0)
+
+    def newest(self, pipeline: str) -> Kept | None:
+        ours = [each.entry for each in self._world.projected if each.entry.pipeline == pipeline]
+        if not ours:
+            return None
+        last = ours[-1]
+        return Kept(last.sequence, last.commit, last.cluster, last.topics, last.position)
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         self._crash.at("before projection")
@@ -187,6 +229,9 @@ class MemoryWriter:
             counts.append(RowCounts(len(here) - bad, bad))
         self.crash.at("before write")
         self.crash.at("write failed", WriteFailed)
+        if self.crash.step == "conflicts" and self.crash.times:
+            self.crash.times -= 1
+            raise Conflict
         self.world.quarantine += [(entry.commit, row) for row in rows if is_bad(row)]
         self.crash.at("after quarantine")
         entry = Entry(**{**vars(entry), "rows": tuple(counts)})
@@ -219,13 +264,25 @@ class Heard:
 
 
 def translated(fault: Exception) -> RivermouthError:
+    if isinstance(fault, Conflict):
+        return CommitConflict("others were in the way")
     return BatchFailed("the writer failed", found=repr(fault))
 
 
-def a_pipeline(*topics: str, start: Start | None = None, keys: tuple[str, ...] = ()) -> Pipeline:
+def a_pipeline(
+    *topics: str,
+    start: Start | None = None,
+    keys: tuple[str, ...] = (),
+    on_data_loss: OnDataLoss = OnDataLoss.HALT,
+) -> Pipeline:
     return Pipeline(
         name=PIPELINE,
-        source=Source(topics=topics or (TOPIC,), format=Format.JSON, start=start or Start()),
+        source=Source(
+            topics=topics or (TOPIC,),
+            format=Format.JSON,
+            start=start or Start(),
+            on_data_loss=on_data_loss,
+        ),
         columns=(Column("id", "BIGINT"),),
         target=Target(
             table=TableName("silver", "orders"),
@@ -249,13 +306,17 @@ class Driver:
             pipeline or a_pipeline(),
             Rooms(
                 kafka=MemoryKafka(world),
-                log=self.log,
-                offsets=MemoryOffsets(world, self.crash),
+                books=Books(
+                    log=self.log,
+                    offsets=MemoryOffsets(world, self.crash),
+                    record=writer.record,
+                    translate=translated,
+                    pause=lambda _: None,
+                ),
                 writer=writer,
-                record=writer.record,
                 decode=lambda raw: raw,
-                translate=translated,
                 listener=self.heard,
+                now=lambda: self.world.now,
             ),
         )
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.ledger import CommitRecord, Entry, app_id, entry_of
-from rivermouth.offsets import Position
+from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id, entry_of
+from rivermouth.offsets import Position, TopicPartition
+from rivermouth.undone import kind_of, undoes
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Chain:
         self._marks: list[tuple[int, int]] = []
         self._commits: set[str] = set()
         self._whole = False
-        self._undone_by: CommitRecord | None = None
+        self._undone_by: list[CommitRecord] = []
+        self._torn_at = 0
         self._faults: list[Halt] = []
 
     @property
@@ -67,9 +69,18 @@ class Chain:
     @property
     def faults(self) -> tuple[Halt, ...]:
         """Everything found broken so far, the undoing of commits last."""
-        if self._undone_by is None or self._standing == self.sequence:
+        if self.undone_by is None:
             return tuple(self._faults)
-        return (*self._faults, self._undone(self._undone_by))
+        return (*self._faults, self._torn() if self._torn_at else self._undone())
+
+    @property
+    def undone_by(self) -> CommitRecord | None:
+        """The newest operation that undid commits of ours; None where all of them stand."""
+        return self._undone_by[-1] if self._undone_by else None
+
+    def adopt(self, entry: Entry) -> None:
+        """Go on from an entry that log clean-up has taken and the offsets table still knows."""
+        self.newest, self._standing = entry, entry.sequence
 
     def extend(self, records: Iterable[CommitRecord]) -> list[Recorded]:
         """Walk on over ``records`` (ascending versions); return the entries among them."""
@@ -104,18 +115,45 @@ class Chain:
             self._fault(f"{where}: txn and sequence differ", entry.sequence, record.txns)
         if entry.commit in self._commits:
             self._fault(f"{where}: a commit id twice", "a new id", entry.commit)
-        if (self.newest is not None or self._whole) and entry.sequence != self.sequence + 1:
-            self._fault(f"{where}: sequence broken", self.sequence + 1, entry.sequence)
-        if self.newest is not None or self._whole:
-            self._check_ranges(where, entry)
-        if self._standing != self.sequence and self.newest is not None:
-            self._fault(f"{where}: written over undone commits", self._standing, entry.sequence)
+        if entry.accepts is not None:
+            self._check_accepted(where, entry, entry.accepts)
+        elif self.newest is not None or self._whole:
+            self._check_follows(where, entry)
         self.newest = entry
-        self._standing = entry.sequence
+        if entry.accepts is not None:
+            self._undone_by = []
+        elif self._undone_by:  # the table holds neither what was restored nor what we meant
+            self._torn_at = self._torn_at or record.version
+        self._standing = -1 if self._torn_at else entry.sequence
         self._commits.add(entry.commit)
-        self._marks.append((record.version, entry.sequence))
+        self._marks.append((record.version, self._standing))
 
-    def _check_ranges(self, where: str, entry: Entry) -> None:
+    def _check_accepted(self, where: str, entry: Entry, accepted: Accepted) -> None:
+        """An operator accepted an undoing: it is the one found, and nothing is skipped by it.
+
+        A table that was dropped and made anew knows neither entries nor undoing; then the
+        sequence goes on from where the offsets table stands.
+        """
+        if self.newest is None:
+            return
+        if entry.sequence <= self.sequence:
+            self._fault(f"{where}: sequence broken", self.sequence + 1, entry.sequence)
+        found = (self.undone_by.version if self.undone_by else -1, self._standing)
+        if (accepted.version, accepted.standing) != found:
+            self._fault(f"{where}: accepts what did not happen", found, accepted)
+        ahead = [
+            each for each, offset in entry.position.offsets.items() if self._ahead(each, offset)
+        ]
+        if accepted.kind == "restore" and ahead:
+            self._fault(f"{where}: goes on after what was undone", self.position, entry.position)
+
+    def _ahead(self, each: TopicPartition, offset: int) -> bool:
+        here = self.position.get(each)
+        return here is None or offset > here
+
+    def _check_follows(self, where: str, entry: Entry) -> None:
+        if entry.sequence != self.sequence + 1:
+            self._fault(f"{where}: sequence broken", self.sequence + 1, entry.sequence)
         try:
             after = self.position.advance(entry.ranges)
         except ValueError as fault:
@@ -126,56 +164,61 @@ class Chain:
 
     def _follow(self, record: CommitRecord) -> None:
         """Follow an operation of others that may have undone entries."""
-        if self.newest is None or not (record.operation == "RESTORE" or _empties(record)):
+        if self.newest is None or not undoes(record):
             return
-        if self._standing == self.sequence:
-            self._undone_by = record
         restored = record.operation == "RESTORE"
         self._standing = self._standing_at(record.parameters.get("version")) if restored else 0
         self._marks.append((record.version, self._standing))
+        if self._standing == self.sequence:
+            self._undone_by = []
+        else:
+            self._undone_by.append(record)
+        if self._standing >= 0:
+            self._torn_at = 0
 
     def _standing_at(self, version: Any) -> int:
         """The entry that a RESTORE to ``version`` leaves standing; -1 where that is unknown.
 
         A RESTORE to a point in time does not record the version. It cannot be found again:
-        Delta goes by the times of files, in the time zone of a session.
+        Delta goes by the times of files, in the time zone of a session. Nor can an entry
+        that log clean-up has taken.
         """
         if not str(version).isdigit():
             return -1
         index = bisect_right(self._marks, (int(version), 1 << 62)) - 1
-        return self._marks[index][1] if index >= 0 else 0
+        before = 0 if self._whole else -1
+        return self._marks[index][1] if index >= 0 else before
 
-    def _undone(self, record: CommitRecord) -> TableUndone:
-        standing = {-1: "a RESTORE to a point in time", 0: "none"}.get(
-            self._standing, f"entry {self._standing}"
+    def _torn(self) -> LedgerBroken:
+        before = self._torn_at - 1
+        return LedgerBroken(
+            f"version {self._torn_at} was written over undone commits",
+            where=self.where,
+            expected="no RESTORE, REPLACE or TRUNCATE during a batch",
+            found=f"one at version {self._undone_by[0].version}",
+            remedy=f"RESTORE TABLE ... TO VERSION AS OF {before}, then run again to see the way on",
         )
+
+    def _undone(self) -> TableUndone:
+        record = self._undone_by[0]
+        unknown = "nobody knows which: a point in time, or before log clean-up"
+        standing = {-1: unknown, 0: "none"}.get(self._standing, f"entry {self._standing}")
         return TableUndone(
             f"{record.operation} at version {record.version} undid commits of this pipeline",
             where=self.where,
             expected=f"entry {self.sequence} to stand",
             found=standing,
-            remedy=f"To undo it: RESTORE TABLE ... TO VERSION AS OF {record.version - 1}",
+            remedy=self._undo_or_accept(record),
         )
+
+    def _undo_or_accept(self, first: CommitRecord) -> str:
+        undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {first.version - 1}"
+        if self._standing < 0:
+            return f"{undo}; or RESTORE again, by a version, and accept that"
+        accept = f"{self.pipeline} --accept {kind_of(self._undone_by[-1])}"
+        return f"{undo}; to go on: rivermouth resume CONFIG {accept}"
 
     def _fault(self, what: str, expected: object, found: object) -> None:
         self._faults.append(
             LedgerBroken(what, where=self.where, expected=str(expected), found=str(found))
         )
-
-
-def _empties(record: CommitRecord) -> bool:
-    """Whether an operation takes away all rows without touching our ``txn``.
-
-    Spark and deltalake spell it differently. What names some rows is left to ``verify``.
-    """
-    operation, parameters = record.operation.upper(), record.parameters
-    everything = str(parameters.get("predicate") or "").lower() in _EVERYTHING
-    if operation == "DELETE":
-        return everything
-    if operation == "WRITE" and parameters.get("mode") == "Overwrite":
-        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
-        return everything and not dynamic
-    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
-
-
-_EVERYTHING = {"", "[]", "true", '["true"]'}

@@ -21,6 +21,8 @@ from deltalake.exceptions import DeltaError
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord
 
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 _COMMIT_FILE = re.compile(r"^(\d{20})\.json$")
 
 
@@ -85,6 +87,12 @@ class DeltaLog:
     def txn_version(self, app: str) -> int:
         """The version of the newest ``txn`` of ``app``, which outlives clean-up; 0: none."""
         return self._table().transaction_version(app) or 0
+
+    def retention_s(self) -> float:
+        """How long log clean-up leaves commits readable, in seconds (Delta: 30 days)."""
+        text = self._table().metadata().configuration.get("delta.logRetentionDuration") or ""
+        parts = _DURATION.findall(text.lower())
+        return sum(float(number) * _SECONDS[unit] for number, unit in parts) or 30 * 86400.0
 
     def _table(self) -> DeltaTable:
         try:

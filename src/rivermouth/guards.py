@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rivermouth.chain import Chain
 from rivermouth.errors import (
     IdentityChanged,
+    LedgerBroken,
     LogTruncated,
+    OffsetsTableAhead,
     OtherCluster,
     PartitionGone,
     RetentionLost,
@@ -18,6 +21,32 @@ from rivermouth.errors import (
 )
 from rivermouth.ledger import Entry
 from rivermouth.offsets import TopicPartition, Watermarks
+
+
+def check_ledger(chain: Chain, txn: int, projected: int) -> None:
+    """Halt where the ledger is broken, or says less than ``txn`` or the offsets table know.
+
+    ``txn`` is that of the table's snapshot, ``projected`` the offsets table's newest
+    sequence; 0 where there is none.
+    """
+    if chain.faults:
+        raise chain.faults[0]
+    if txn != chain.sequence:
+        raise LedgerBroken(
+            "the snapshot's txn is not the newest entry's",
+            where=chain.where,
+            expected=f"txn {chain.sequence}",
+            found=f"txn {txn}",
+        )
+    if projected > chain.sequence:
+        anew = f"rivermouth resume CONFIG {chain.pipeline} --accept reset"
+        raise OffsetsTableAhead(
+            "the offsets table knows commits that the table's log does not",
+            where=chain.where,
+            expected=f"sequence {chain.sequence} or less",
+            found=f"sequence {projected}",
+            remedy="" if chain.newest else f"Put the table back; or, was it made anew: {anew}",
+        )
 
 
 def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str, str]) -> None:

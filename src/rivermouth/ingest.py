@@ -1,43 +1,31 @@
 """One pipeline in one run: the order of the rooms, and nothing else.
 
 Opened once (read facts, pass the guards, repair the projection), then fed micro-batches:
-relate, decide, decode, write with an entry, read back, classify, project, report.
+relate, decide, decode, and let the keeper commit.
 """
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.chain import Chain, Recorded
-from rivermouth.config import Pipeline
-from rivermouth.delta import DeltaLog
-from rivermouth.errors import (
-    CommitFailed,
-    CommitUnknown,
-    LedgerBroken,
-    LedgerTrimmed,
-    OffsetsTableAhead,
-    RivermouthError,
-    Superseded,
-)
+from rivermouth import trace
+from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.errors import ResumeRefused
 from rivermouth.failpoints import reach
 from rivermouth.guards import check_identity, check_source
 from rivermouth.kafka import Kafka
-from rivermouth.ledger import CommitRecord, Entry, Outcome, RowCounts, app_id, classify
+from rivermouth.keeper import Books, Keeper
+from rivermouth.ledger import Accepted, Entry, RowCounts, entry_of
 from rivermouth.offsets import OffsetRange, Position
-from rivermouth.plan import Action, KafkaFacts, behind, births, decide, start_positions
-from rivermouth.report import CommitReport, Listener, OpenReport
-from rivermouth.tables.counting import with_rows
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.plan import Action, KafkaFacts, Starts, behind, births, decide, start_positions
+from rivermouth.report import Listener, OpenReport
+from rivermouth.undone import kind_of, restored_position
 from rivermouth.write.commit import Writer
-
-Translate = Callable[[Exception], RivermouthError]
 
 
 @dataclass(frozen=True)
@@ -45,179 +33,170 @@ class Rooms:
     """The edges a pipeline works with."""
 
     kafka: Kafka
-    log: DeltaLog
-    offsets: OffsetsTable
+    books: Books
     writer: Writer
-    record: Callable[[SparkSession, Entry], None]
     decode: Callable[[DataFrame], DataFrame]
-    translate: Translate
     listener: Listener
+    now: Callable[[], float] = time.time
 
 
 class Ingest:
-    """The ledger state of one pipeline while it runs, and what may be done to it."""
+    """What may be done to one pipeline: open it, feed it batches, accept an undoing."""
 
     def __init__(self, pipeline: Pipeline, rooms: Rooms) -> None:
         self.pipeline = pipeline
         self._rooms = rooms
-        self._where = f"{pipeline.name} {pipeline.target.table}"
-        self._chain = Chain(pipeline.name, self._where)
-        self._table = ""
+        self._keeper = Keeper(
+            pipeline.name,
+            str(pipeline.target.table),
+            pipeline.identity,
+            rooms.books,
+            rooms.listener,
+        )
         self._facts = KafkaFacts("", {}, {})
 
     @property
     def sequence(self) -> int:
         """The sequence of the newest entry."""
-        return self._chain.sequence
+        return self._keeper.chain.sequence
 
     def open(self, session: SparkSession) -> Position:
         """Pass every guard and return the next offset to read of each partition.
 
         The table exists and is locked by us. Brings the offsets table up to date, and
-        records partitions that the ledger has never seen. Raises a Halt before any write.
+        records partitions that the ledger has never seen, losses that are to be recorded,
+        and, once the newest entry is old, that entry again: log clean-up must not take it.
+        Raises a Halt before any write.
         """
         reach("P0")
-        recorded = self._chain.extend(self._rooms.log.commits())
-        self._table = self._rooms.log.snapshot().table
-        self._check_ledger()
-        if self._chain.newest is not None:
-            check_identity(self._where, self._chain.newest, self._table, self.pipeline.identity)
+        keeper = self._keeper
+        keeper.read()
         self._facts = self._rooms.kafka.facts(self.pipeline.source.topics)
-        starts = start_positions(
-            self.pipeline.name,
-            self._chain.newest,
-            self._facts,
-            lambda each: self.pipeline.source.start.of(each.topic, each.partition),
-        )
-        resumed, projected = self._chain.sequence, self._catch_up(recorded)
+        keeper.check()
+        if keeper.chain.newest is not None:
+            check_identity(keeper.where, keeper.chain.newest, keeper.table, self.pipeline.identity)
+        starts = self._starts()
+        self._trace_open()
+        old = keeper.age_s(self._rooms.now()) > self._rooms.books.log.retention_s() / 3
+        resumed, projected = self.sequence, keeper.catch_up()
         reach("P10")
-        born = births(starts, self._chain.newest)
-        if born:
-            nothing = tuple(RowCounts(0, 0) for _ in born)
-            self._commit(self._next_entry(born, nothing), partial(self._rooms.record, session))
-        left = behind(starts, self._facts.watermarks)
+        born = (*births(starts.position, keeper.chain.newest), *starts.lost)
+        if born or old or keeper.recovered:
+            kind = "loss" if starts.lost else "births" if born else "restamp"
+            self._record(session, kind, replace(keeper.entry(self._facts, born), lost=starts.lost))
+        left = behind(starts.position, self._facts.watermarks)
         self._rooms.listener.opened(
-            OpenReport(self.pipeline.name, resumed, starts, left, projected)
+            OpenReport(
+                pipeline=self.pipeline.name,
+                sequence=resumed,
+                position=starts.position,
+                behind=left,
+                projected=projected,
+                lost=starts.lost,
+                held_back=sum(self._facts.held_back.values()),
+                recovered=keeper.recovered,
+            )
         )
-        return starts
+        return starts.position
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
         """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``."""
         cluster, topics = self._rooms.kafka.identities(self.pipeline.source.topics)
-        if self._chain.newest is not None:
-            check_source(self.pipeline.name, self._chain.newest, cluster, topics)
-        decision = decide(self.pipeline.name, ranges, self._chain.newest)
+        newest = self._keeper.chain.newest
+        if newest is not None:
+            check_source(self.pipeline.name, newest, cluster, topics)
+        decision = decide(self.pipeline.name, ranges, newest)
         reach("P2")
         if decision.halt is not None:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
+            entry = self._keeper.entry(self._facts, tuple(ranges))
+            self._trace_plan("batch", entry)
             decoded = self._rooms.decode(raw)
-            write = partial(self._rooms.writer.write, decoded)
-            self._commit(self._next_entry(tuple(ranges)), write)
+            self._keeper.commit(entry, partial(self._rooms.writer.write, decoded))
 
-    def _check_ledger(self) -> None:
-        if self._chain.faults:
-            raise self._chain.faults[0]
-        txn = self._rooms.log.txn_version(app_id(self.pipeline.name))
-        if txn and self._chain.newest is None:
-            raise LedgerTrimmed(
-                "log clean-up took every entry of this pipeline",
-                where=self._where,
-                expected=f"entry {txn} in the log",
-                found="none",
-            )
-        if txn != self._chain.sequence:
-            raise LedgerBroken(
-                "the snapshot's txn is not the newest entry's",
-                where=self._where,
-                expected=f"txn {self._chain.sequence}",
-                found=f"txn {txn}",
-            )
+    def resume(self, session: SparkSession, accept: str) -> Position:
+        """Write an entry that accepts what undid commits, and return where it goes on.
 
-    def _catch_up(self, recorded: list[Recorded]) -> int:
-        """Project what a dead driver committed and did not project; return how many."""
-        stands = self._rooms.offsets.sequence(self.pipeline.name)
-        if stands > self._chain.sequence:
-            raise OffsetsTableAhead(
-                "the offsets table knows commits that the table's log does not",
-                where=self._where,
-                expected=f"sequence {self._chain.sequence} or less",
-                found=f"sequence {stands}",
-            )
-        missing = [each for each in recorded if each.entry.sequence > stands]
-        self._project(with_rows(self._rooms.log, missing))
-        return len(missing)
+        ``accept`` is ``restore`` (go on from the restored state) or ``reset`` (the table was
+        emptied or made anew: start over). Raises ResumeRefused where that did not happen.
+        """
+        keeper = self._keeper
+        keeper.read()
+        self._facts = self._rooms.kafka.facts(self.pipeline.source.topics)
+        accepted = self._accepted(accept)
+        newest = keeper.chain.newest
+        if newest is not None:
+            check_source(self.pipeline.name, newest, self._facts.cluster, self._facts.topics)
+        if accept == "restore":
+            records = self._rooms.books.log.commits()
+            entries = (entry_of(each, self.pipeline.name) for each in records)
+            stood = [each for each in entries if each is not None]
+            position = restored_position(stood, accepted.standing)
+        else:
+            position = self._starts(anew=True).position
+        sequence = max(self.sequence, keeper.projected()) + 1
+        keeper.catch_up()
+        here = tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())
+        entry = replace(
+            keeper.entry(self._facts, ()),
+            sequence=sequence,
+            position=position,
+            ranges=here,
+            accepts=accepted,
+        )
+        self._record(session, "resume", entry)
+        return position
 
-    def _commit(self, entry: Entry, write: Callable[[Entry], object]) -> None:
-        """Write, read back, classify, project, report. Raises unless the commit stands."""
-        began = time.monotonic()
-        reach("P3")
-        fault: Exception | None = None
-        try:
-            write(entry)
-        except Exception as raised:  # whatever it says, only the log knows what happened
-            fault = raised
-        reach("P6")
-        recorded = self._read_back(entry, fault)
-        reach("P7")
-        standing = with_rows(self._rooms.log, recorded)
-        self._project(standing)
-        reach("P8")
-        ours = next(each for each in standing if each.entry.commit == entry.commit)
-        self._rooms.listener.committed(
-            CommitReport(
-                pipeline=self.pipeline.name,
-                sequence=entry.sequence,
-                table_version=ours.version,
-                ranges=entry.ranges,
-                rows=ours.entry.rows or (),
-                position=ours.entry.position,
-                seconds=time.monotonic() - began,
+    def _accepted(self, accept: str) -> Accepted:
+        chain = self._keeper.chain
+        undone_by, ahead = chain.undone_by, self._keeper.projected() > chain.sequence
+        if undone_by is not None:
+            found = kind_of(undone_by) if chain.standing >= 0 else "a RESTORE nobody can resolve"
+            accepted = Accepted(accept, undone_by.version, max(chain.standing, 0))
+        else:
+            made_anew = chain.newest is None and ahead
+            found = "reset" if made_anew else "nothing that undid commits"
+            accepted = Accepted(accept, 0, 0)
+        others = [each for each in chain.faults if each.code != "RM411"]
+        if others:
+            raise others[0]
+        if found != accept:
+            raise ResumeRefused(
+                f"there is no {accept} to accept",
+                where=self._keeper.where,
+                expected=accept,
+                found=found,
             )
+        return accepted
+
+    def _starts(self, *, anew: bool = False) -> Starts:
+        source = self.pipeline.source
+        return start_positions(
+            self.pipeline.name,
+            None if anew else self._keeper.chain.newest,
+            self._facts,
+            lambda each: source.start.of(each.topic, each.partition),
+            record_loss=source.on_data_loss is OnDataLoss.RECORD,
         )
 
-    def _next_entry(
-        self, ranges: tuple[OffsetRange, ...], rows: tuple[RowCounts, ...] | None = None
-    ) -> Entry:
-        # A topic that was taken out of the configuration keeps its id: it may come back.
-        recorded = self._chain.newest.topics if self._chain.newest else {}
-        return Entry(
-            pipeline=self.pipeline.name,
-            sequence=self._chain.sequence + 1,
-            commit=str(uuid.uuid4()),
-            cluster=self._facts.cluster,
-            table=self._table,
-            topics={**recorded, **self._facts.topics},
-            ranges=ranges,
-            position=self._chain.position.advance(ranges),
-            config=self.pipeline.identity,
-            rows=rows,
+    def _record(self, session: SparkSession, kind: str, entry: Entry) -> None:
+        self._trace_plan(kind, entry)
+        nothing = tuple(RowCounts(0, 0) for _ in entry.ranges)
+        self._keeper.record(session, replace(entry, rows=nothing))
+
+    def _trace_open(self) -> None:
+        chain = self._keeper.chain
+        trace.step(
+            self.pipeline.name,
+            "open",
+            version=chain.version,
+            sequence=chain.sequence,
+            standing=chain.standing,
+            position=chain.position.as_nested(),
+            projected=self._keeper.projected(),
         )
 
-    def _read_back(self, entry: Entry, fault: Exception | None) -> list[Recorded]:
-        """Our entry as it stands in the log; raises what applies where it does not."""
-        try:
-            since: list[CommitRecord] = list(self._rooms.log.commits_after(self._chain.version))
-        except RivermouthError as unreadable:
-            raise CommitUnknown(
-                "the log cannot be read back", where=self._where, found=str(unreadable)
-            ) from unreadable
-        outcome = classify(entry, since)
-        recorded = self._chain.extend(since)
-        if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
-            raise Superseded(
-                f"entry {entry.sequence} is another driver's",
-                where=self._where,
-                expected=f"commit {entry.commit}",
-                found=f"commit {self._chain.newest.commit if self._chain.newest else None}",
-            )
-        if outcome is Outcome.ABSENT and fault is not None:
-            raise self._rooms.translate(fault) from fault
-        if outcome is Outcome.ABSENT:
-            raise CommitFailed("Delta returned without a commit", where=self._where)
-        if self._chain.faults:
-            raise self._chain.faults[0]
-        return recorded
-
-    def _project(self, recorded: Sequence[Recorded]) -> None:
-        self._rooms.offsets.project(recorded, str(self.pipeline.target.table))
+    def _trace_plan(self, kind: str, entry: Entry) -> None:
+        ranges = trace.listed(entry.ranges)
+        trace.step(self.pipeline.name, "plan", kind=kind, sequence=entry.sequence, ranges=ranges)

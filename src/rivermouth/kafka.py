@@ -69,7 +69,12 @@ class Kafka:
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
         cluster, ids, partitions = self._describe(tuple(topics))
-        return KafkaFacts(cluster, ids, self.watermarks(partitions))
+        # The end of all records first: what comes in meanwhile is not held back.
+        ends = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest(), committed=False)
+        marks = self.watermarks(partitions)
+        held_back = {each: ends[each] - marks[each].high for each in marks}
+        waiting = {each: offsets for each, offsets in held_back.items() if offsets > 0}
+        return KafkaFacts(cluster, ids, marks, waiting)
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         """Cluster id and topic ids, in one round trip each."""
@@ -78,7 +83,7 @@ class Kafka:
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
-        native = [NativeTopicPartition(each.topic, each.partition) for each in partitions]
+        native = _native(partitions)
         low = self._offsets(native, _ADMIN.OffsetSpec.earliest())
         high = self._offsets(native, _ADMIN.OffsetSpec.latest())
         return {each: Watermarks(low[each], high[each]) for each in low}
@@ -101,14 +106,15 @@ class Kafka:
         return kept
 
     def _offsets(
-        self, partitions: list[NativeTopicPartition], spec: Any
+        self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
     ) -> dict[TopicPartition, int]:
         if not partitions:
             return {}
+        levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
         asked = self._ask(
             lambda: self._admin.list_offsets(
                 dict.fromkeys(partitions, spec),
-                isolation_level=IsolationLevel.READ_COMMITTED,
+                isolation_level=levels[committed],
                 request_timeout=self._timeout_s,
             )
         )
@@ -155,3 +161,7 @@ class Kafka:
         if error.code() in _UNREACHABLE:
             return KafkaUnreachable("no broker answers", where=self._where, found=str(error.name()))
         return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
+
+
+def _native(partitions: Iterable[TopicPartition]) -> list[NativeTopicPartition]:
+    return [NativeTopicPartition(each.topic, each.partition) for each in partitions]

@@ -37,13 +37,28 @@ class RowCounts:
 
 
 @dataclass(frozen=True)
+class Accepted:
+    """What an operator accepted: that an operation of others undid commits.
+
+    ``kind`` is ``restore`` or ``reset`` (the table was emptied or replaced), ``version`` the
+    operation's, ``standing`` the sequence it left standing, 0 for none.
+    """
+
+    kind: str
+    version: int
+    standing: int
+
+
+@dataclass(frozen=True)
 class Entry:
     """What one commit records, whole enough to resume from it alone.
 
     ``position`` is the state *after* the commit. ``config`` holds the settings that give
     the pipeline its identity, in clear, so that a change can be named. ``rows`` runs
-    parallel to ``ranges``; None where the counts are not known before the commit. The
-    first sequence is 1. Raises ValueError where the parts do not fit together.
+    parallel to ``ranges``; None where the counts are not known before the commit. ``lost``
+    are those of the ``ranges`` that Kafka had deleted before they were read. ``accepts``
+    marks the one kind of entry whose position may go back. The first sequence is 1.
+    Raises ValueError where the parts do not fit together.
     """
 
     pipeline: str
@@ -56,6 +71,8 @@ class Entry:
     position: Position
     config: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[RowCounts, ...] | None = None
+    lost: tuple[OffsetRange, ...] = ()
+    accepts: Accepted | None = None
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -65,6 +82,10 @@ class Entry:
                 raise ValueError(f"{each} does not end at the position")
         if self.rows is not None and len(self.rows) != len(self.ranges):
             raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
+        if not set(self.lost) <= set(self.ranges):
+            raise ValueError("a lost range that is none of the ranges")
+        if self.accepts is not None and any(each.span for each in self.ranges):
+            raise ValueError("an entry that accepts an undoing covers no offsets")
 
     def to_json(self) -> str:
         """One line of JSON, the ``userMetadata`` of the commit."""
@@ -76,15 +97,16 @@ class Entry:
             "cluster": self.cluster,
             "table": self.table,
             "topics": dict(self.topics),
-            "ranges": [
-                [each.topic, each.partition, each.from_offset, each.until_offset]
-                for each in self.ranges
-            ],
+            "ranges": _listed(self.ranges),
             "position": self.position.as_nested(),
             "config": dict(self.config),
         }
         if self.rows is not None:
             facts["rows"] = [[each.applied, each.quarantined] for each in self.rows]
+        if self.lost:
+            facts["lost"] = _listed(self.lost)
+        if self.accepts is not None:
+            facts["accepts"] = vars(self.accepts)
         return json.dumps(facts, separators=(",", ":"))
 
     @staticmethod
@@ -113,7 +135,7 @@ class Entry:
 
 
 def _entry(facts: Mapping[str, Any]) -> Entry:
-    rows = facts.get("rows")
+    rows, accepts = facts.get("rows"), facts.get("accepts")
     return Entry(
         pipeline=_text(facts["pipeline"]),
         sequence=int(facts["sequence"]),
@@ -121,13 +143,23 @@ def _entry(facts: Mapping[str, Any]) -> Entry:
         cluster=_text(facts["cluster"]),
         table=_text(facts["table"]),
         topics=dict(facts["topics"]),
-        ranges=tuple(
-            OffsetRange(TopicPartition(topic, partition), start, until)
-            for topic, partition, start, until in facts["ranges"]
-        ),
+        ranges=_ranges(facts["ranges"]),
         position=Position.from_nested(facts["position"]),
         config=dict(facts["config"]),
         rows=None if rows is None else tuple(RowCounts(*each) for each in rows),
+        lost=_ranges(facts.get("lost", ())),
+        accepts=None if accepts is None else Accepted(**accepts),
+    )
+
+
+def _listed(ranges: Iterable[OffsetRange]) -> list[list[Any]]:
+    return [[each.topic, each.partition, each.from_offset, each.until_offset] for each in ranges]
+
+
+def _ranges(listed: Iterable[Any]) -> tuple[OffsetRange, ...]:
+    return tuple(
+        OffsetRange(TopicPartition(topic, partition), start, until)
+        for topic, partition, start, until in listed
     )
 
 

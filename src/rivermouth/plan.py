@@ -7,10 +7,10 @@ Nothing here touches Kafka, Spark or the clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from rivermouth.errors import Halt, LogTruncated, OffsetGap, OffsetOverlap
+from rivermouth.errors import Halt, LogTruncated, OffsetGap, OffsetOverlap, RetentionLost
 from rivermouth.guards import check_partition, check_source
 from rivermouth.ledger import Entry
 from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
@@ -117,40 +117,67 @@ def _halt(
 
 @dataclass(frozen=True)
 class KafkaFacts:
-    """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions."""
+    """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
+
+    ``held_back`` are offsets behind the last stable one: records of open transactions, and
+    all that came after them, which nobody may read before these end.
+    """
 
     cluster: str
     topics: Mapping[str, str]
     watermarks: Mapping[TopicPartition, Watermarks]
+    held_back: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 StartOf = Callable[[TopicPartition], int | str]
 """Where a partition without ledger starts: an offset, ``"earliest"`` or ``"latest"``."""
 
 
+@dataclass(frozen=True)
+class Starts:
+    """The next offset to read of every partition that exists, and what is lost before it."""
+
+    position: Position
+    lost: tuple[OffsetRange, ...] = ()
+
+
 def start_positions(
-    pipeline: str, newest: Entry | None, kafka: KafkaFacts, start_of: StartOf
-) -> Position:
-    """The next offset to read of every partition that exists, as explicit numbers.
+    pipeline: str,
+    newest: Entry | None,
+    kafka: KafkaFacts,
+    start_of: StartOf,
+    *,
+    record_loss: bool = False,
+) -> Starts:
+    """Where to start reading, as explicit numbers.
 
     From the ledger where it knows the partition. A topic new to the pipeline starts where
     the configuration says; a partition added to a known topic starts at its earliest
-    offset, since what came in before we noticed it must not be skipped. Raises the Halt
-    that applies.
+    offset, since what came in before we noticed it must not be skipped. Where retention
+    has passed the ledger's offset and ``record_loss`` is set, the start is the earliest
+    one, and the range between is lost. Raises the Halt that applies.
     """
     recorded = newest.position if newest is not None else Position()
     known_topics = {each.topic for each in recorded}
     if newest is not None:
         check_source(pipeline, newest, kafka.cluster, kafka.topics)
-        for each, offset in recorded.offsets.items():
-            if each.topic in kafka.topics:
-                check_partition(pipeline, each, offset, kafka.watermarks.get(each))
     starts: dict[TopicPartition, int] = {}
+    lost: list[OffsetRange] = []
+    for each, offset in recorded.offsets.items():
+        if each.topic not in kafka.topics:
+            continue
+        try:
+            check_partition(pipeline, each, offset, kafka.watermarks.get(each))
+        except RetentionLost:
+            if not record_loss:
+                raise
+            lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
+    passed = {each.topic_partition: each.until_offset for each in lost}
     for each, marks in kafka.watermarks.items():
         wanted = "earliest" if each.topic in known_topics else start_of(each)
-        known = recorded.get(each)
+        known = passed.get(each, recorded.get(each))
         starts[each] = known if known is not None else _resolve(pipeline, each, wanted, marks)
-    return Position(starts)
+    return Starts(Position(starts), tuple(lost))
 
 
 def births(starts: Position, newest: Entry | None) -> tuple[OffsetRange, ...]:

@@ -52,6 +52,12 @@ class OpenReport:
     behind: int
     projected: int
     """Entries that the offsets table lacked: a driver died right after a commit."""
+    lost: tuple[OffsetRange, ...] = ()
+    """What Kafka had deleted before it was read, now recorded as lost."""
+    held_back: int = 0
+    """Offsets behind open transactions, which cannot be read before these end."""
+    recovered: bool = False
+    """Whether log clean-up had taken all entries, and the offsets table told the newest."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""
@@ -59,6 +65,13 @@ class OpenReport:
         text = f"{self.pipeline}: {start}, {self.behind:,} offsets behind"
         if self.projected:
             text += f"; {self.projected} commit(s) of a dead driver found standing, kept"
+        if self.lost:
+            lost = sum(each.span for each in self.lost)
+            text += f"; {lost:,} offsets LOST, deleted by Kafka before they were read: recorded"
+        if self.held_back:
+            text += f"; open transactions hold back {self.held_back:,} offsets"
+        if self.recovered:
+            text += "; log clean-up had taken the ledger, the offsets table gave it back"
         return text
 
 

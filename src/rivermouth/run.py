@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rivermouth import trace
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
 from rivermouth.decode.json import decoder
@@ -20,7 +21,9 @@ from rivermouth.delta import DeltaLog
 from rivermouth.errors import RivermouthError, Unexpected
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
+from rivermouth.keeper import Books
 from rivermouth.local.lock import TableLock
+from rivermouth.offsets import Position
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
 from rivermouth.scratch import ScratchFolder
 from rivermouth.spark_errors import translate
@@ -84,6 +87,15 @@ class Run:
             )
             return list(threads.map(drive, names))
 
+    def resume(self, name: str, accept: str, listener: Listener) -> Position:
+        """Accept what undid commits of a pipeline; return where the next run goes on.
+
+        See ``Ingest.resume``. Raises what stands against it.
+        """
+        with ExitStack() as held:
+            ingest = self._prepared(self._config.pipelines[name], listener, held)
+            return ingest.resume(self._session, accept)
+
     def _drive(self, name: str, *, listener: Listener, stop: threading.Event) -> PipelineReport:
         began = time.monotonic()
         tally = _Tally(listener)
@@ -91,11 +103,14 @@ class Run:
         sequence = 0
         try:
             sequence = self._ingest(self._config.pipelines[name], tally, stop)
+            trace.step(name, "close")
         except RivermouthError as fault:
             error = fault
         except Exception as fault:  # a defect of ours or of Spark: one pipeline's, not the run's
             error = Unexpected("an error nobody foresaw", where=name, found=repr(fault))
             error.__cause__ = fault
+        if error is not None:
+            trace.step(name, "halt", code=error.code)
         seconds = time.monotonic() - began
         report = replace(
             tally.report, pipeline=name, sequence=sequence, seconds=seconds, error=error
@@ -104,30 +119,12 @@ class Run:
         return report
 
     def _ingest(self, pipeline: Pipeline, tally: _Tally, stop: threading.Event) -> int:
-        table = pipeline.target.table
-        path = table.path(self._config.warehouse)
-        lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
-        options = self._config.kafka.revealed()
         with ExitStack() as held:
-            held.enter_context(TableLock(self._session, lock))
-            create_target(self._session, pipeline, str(path))
-            check_target(self._session, pipeline, str(path))
-            ingest = Ingest(
-                pipeline,
-                Rooms(
-                    kafka=Kafka(options),
-                    log=DeltaLog(path),
-                    offsets=self._offsets,
-                    writer=self._writer(pipeline),
-                    record=partial(record, path=str(path)),
-                    decode=decoder(pipeline),
-                    translate=partial(translate, where=pipeline.name),
-                    listener=tally,
-                ),
-            )
+            ingest = self._prepared(pipeline, tally, held)
             starts = ingest.open(self._session)
             if stop.is_set():
                 return ingest.sequence
+            options = self._config.kafka.revealed()
             scratch = ScratchFolder(self._scratch / "checkpoints", pipeline.name)
             checkpoint = Checkpoint(held.enter_context(scratch))
             every_ms = int(pipeline.trigger.total_seconds() * 1000)
@@ -136,6 +133,29 @@ class Run:
                 self._session, reader_options(pipeline, options, starts), trigger, stop
             )
             return ingest.sequence
+
+    def _prepared(self, pipeline: Pipeline, listener: Listener, held: ExitStack) -> Ingest:
+        """The pipeline with its table there, as configured, and locked by us."""
+        table = pipeline.target.table
+        path = table.path(self._config.warehouse)
+        lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
+        held.enter_context(TableLock(self._session, lock))
+        create_target(self._session, pipeline, str(path))
+        check_target(self._session, pipeline, str(path))
+        books = Books(
+            log=DeltaLog(path),
+            offsets=self._offsets,
+            record=partial(record, path=str(path)),
+            translate=partial(translate, where=pipeline.name),
+        )
+        rooms = Rooms(
+            kafka=Kafka(self._config.kafka.revealed()),
+            books=books,
+            writer=self._writer(pipeline),
+            decode=decoder(pipeline),
+            listener=listener,
+        )
+        return Ingest(pipeline, rooms)
 
     def _writer(self, pipeline: Pipeline) -> Writer:
         table = pipeline.target.table

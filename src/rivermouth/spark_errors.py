@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from rivermouth.errors import BatchFailed, RetentionLost, RivermouthError
+import re
+
+from rivermouth.errors import BatchFailed, CommitConflict, RetentionLost, RivermouthError
+
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")
 
 
 def translate(fault: Exception, where: str) -> RivermouthError:
-    """An error of Spark's as one of ours; the first line of what it said is kept."""
+    """An error of Spark's as one of ours; what it said in one line is kept."""
     text = said(fault)
-    first = next((line for line in text.splitlines() if line.strip()), repr(fault))
+    first = _telling(text) or repr(fault)
     if "KAFKA_DATA_LOSS" in text:
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=first)
+    if "DELTA_CONCURRENT" in text or "DELTA_METADATA_CHANGED" in text:
+        return CommitConflict("commits of others were in the way", where=where, found=first)
     return BatchFailed("Spark could not carry out the batch", where=where, found=first)
+
+
+def _telling(text: str) -> str:
+    """The line that names an error condition of Spark's or Delta's, else the first one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = (line for line in lines if _CONDITION.search(line))
+    return next(named, lines[0] if lines else "")
 
 
 def said(fault: BaseException) -> str:

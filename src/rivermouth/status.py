@@ -14,12 +14,11 @@ from enum import Enum
 from typing import Any
 
 from rivermouth.chain import Chain
-from rivermouth.config import Config, Pipeline
+from rivermouth.config import Config, OnDataLoss, Pipeline
 from rivermouth.delta import DeltaLog
 from rivermouth.errors import Halt, LedgerTrimmed, SourceError
 from rivermouth.guards import check_identity
 from rivermouth.kafka import Kafka
-from rivermouth.layout import text_table
 from rivermouth.ledger import app_id
 from rivermouth.plan import KafkaFacts, behind, start_positions
 from rivermouth.tail import LOOK_BACK, newest_record_ms, read_tail
@@ -50,7 +49,8 @@ class PipelineStatus:
     ``lag_messages`` is the offset span between the position and the last stable offset, an
     upper bound of the records. ``lag_seconds`` is the age of the newest committed record:
     the greatest ``_kafka.timestamp`` in the statistics of the files that the newest entry
-    added, else the time of that commit; 0 when caught up.
+    added, else the time of that commit; 0 when caught up. ``held_back`` are offsets behind
+    open transactions, in no lag: nobody may read them before these end.
     """
 
     name: str
@@ -62,6 +62,7 @@ class PipelineStatus:
     position: Mapping[str, Mapping[str, int]] | None = None
     lag_messages: int | None = None
     lag_seconds: float | None = None
+    held_back: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -73,7 +74,11 @@ class PipelineStatus:
             "table": self.table,
             "table_version": self.table_version,
             "position": self.position,
-            "lag": {"messages": self.lag_messages, "seconds": self.lag_seconds},
+            "lag": {
+                "messages": self.lag_messages,
+                "seconds": self.lag_seconds,
+                "held_back": self.held_back,
+            },
         }
 
 
@@ -113,25 +118,6 @@ def status(
             for pipeline, ledger in zip(config.pipelines.values(), ledgers, strict=True)
         ]
     )
-
-
-def render(found: Status) -> str:
-    """The status for people, at most 80 columns wide; reasons follow the table."""
-    headers = ("pipeline", "state", "entry", "version", "lag (offsets)", "lag (time)", "table")
-    rows = [
-        (
-            each.name,
-            each.state.value,
-            _number(each.sequence),
-            _number(each.table_version),
-            _number(each.lag_messages),
-            "-" if each.lag_seconds is None else _duration(each.lag_seconds),
-            each.table,
-        )
-        for each in found.pipelines
-    ]
-    reasons = [f"{each.name}: {each.reason}" for each in found.pipelines if each.reason]
-    return "\n".join([text_table(headers, rows, numbers=(2, 3, 4, 5)), *reasons])
 
 
 def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:
@@ -195,7 +181,8 @@ def _answer(ask: AskKafka, topics: Iterable[str]) -> KafkaFacts | SourceError:
 def _part(facts: KafkaFacts, topics: Iterable[str]) -> KafkaFacts:
     ours = {topic: facts.topics[topic] for topic in topics}
     marks = {each: marks for each, marks in facts.watermarks.items() if each.topic in ours}
-    return KafkaFacts(facts.cluster, ours, marks)
+    waiting = {each: offsets for each, offsets in facts.held_back.items() if each.topic in ours}
+    return KafkaFacts(facts.cluster, ours, marks, waiting)
 
 
 def _with_kafka(
@@ -217,10 +204,13 @@ def _with_kafka(
             ledger.chain.newest,
             answer,
             lambda each: start_of(each.topic, each.partition),
-        )
+            record_loss=pipeline.source.on_data_loss is OnDataLoss.RECORD,
+        ).position
     except Halt as halt:
         return replace(found, state=State.BLOCKED, reason=str(halt))
     messages = behind(starts, answer.watermarks)
+    waiting = sum(answer.held_back.values())
+    found = replace(found, held_back=waiting, reason=_waiting(waiting) if waiting else None)
     if found.state is State.NEW:
         return replace(found, lag_messages=messages)
     age = None if ledger.newest_ms is None else round(now() - ledger.newest_ms / 1000, 3)
@@ -232,12 +222,5 @@ def _with_kafka(
     )
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _duration(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
+def _waiting(offsets: int) -> str:
+    return f"open transactions hold back {offsets:,} offsets; if they stay, one is hanging"

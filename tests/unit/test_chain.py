@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from rivermouth.chain import Chain
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.ledger import CommitRecord, Entry, app_id
+from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id
 from rivermouth.offsets import OffsetRange, Position
+from rivermouth.undone import restored_position
 from tests.builders import (
     PIPELINE,
     History,
@@ -277,11 +278,72 @@ def test_a_restore_to_a_state_that_was_undone_undoes_again() -> None:
     assert fault.found == "entry 1"
 
 
-def test_an_entry_over_undone_commits_is_a_fault_that_no_restore_heals() -> None:
-    history = three_entries().restored(1).wrote(span(8, 9))
-    for each in (history, history.restored(3), history.restored(5)):
-        chain = walked(each.records)
-        assert any("written over undone commits" in str(fault) for fault in chain.faults)
+def test_an_entry_over_undone_commits_is_torn_until_a_restore_to_a_state_that_was_whole() -> None:
+    torn = three_entries().restored(1).wrote(span(8, 9))
+    (fault,) = walked(torn.records).faults
+    assert isinstance(fault, LedgerBroken)
+    assert "version 5 was written over undone commits" in fault.what
+    assert "VERSION AS OF 4" in fault.remedy
+    assert kinds(walked(torn.restored(3).records)) == [TableUndone]
+    assert walked(torn.records).standing == 3
+    assert kinds(walked(torn.restored(5).records)) == [TableUndone]
+    assert walked(torn.records).standing == -1, "torn again"
+    assert kinds(walked(torn.restored(4).records)) == [TableUndone]
+    assert walked(torn.records).standing == 1
+
+
+def accepting(history: History, at: Position, accepted: Accepted) -> History:
+    """An entry that accepts an undoing and goes on at ``at``."""
+    here = tuple(OffsetRange(each, n, n) for each, n in at.offsets.items())
+    assert history.newest is not None
+    history.newest = replace(
+        entry_after(history.newest), ranges=here, position=at, accepts=accepted, rows=None
+    )
+    history.records.append(record_of_entry(history.next_version, history.newest))
+    return history
+
+
+def test_an_accepted_restore_goes_on_from_what_stands() -> None:
+    history = accepting(three_entries().restored(1), position(3), Accepted("restore", 4, 1))
+    chain = walked(history.records)
+    assert chain.faults == ()
+    assert (chain.sequence, chain.standing, chain.position) == (4, 4, position(3))
+    assert walked(history.wrote(span(3, 9)).records).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("at", "accepted"),
+    [
+        (position(3), Accepted("restore", 3, 1)),
+        (position(3), Accepted("restore", 4, 2)),
+        (position(9), Accepted("restore", 4, 1)),
+        (position(3, 99), Accepted("restore", 4, 1)),
+    ],
+)
+def test_an_accepted_restore_that_did_not_happen_so_is_a_fault(
+    at: Position, accepted: Accepted
+) -> None:
+    history = accepting(three_entries().restored(1), at, accepted)
+    assert LedgerBroken in kinds(walked(history.records))
+
+
+def test_a_reset_may_go_on_anywhere_and_a_restore_behind_it_undoes_it_again() -> None:
+    history = accepting(three_entries().did("TRUNCATE"), position(5, 2), Accepted("reset", 4, 0))
+    assert walked(history.records).faults == ()
+    assert walked(history.records).position == position(5, 2)
+    (fault,) = walked(history.restored(3).records).faults
+    assert fault.found == "entry 3"
+
+
+def test_a_restore_goes_on_where_the_standing_entry_ends_or_a_partition_was_born() -> None:
+    first = entry_after(None, span(0, 3))
+    second = entry_after(first, span(3, 8), span(4, 4, partition=1))
+    third = entry_after(second, span(4, 6, partition=1))
+    entries = [first, second, third]
+    assert restored_position(entries, 0) == position(0, 4)
+    assert restored_position(entries, 1) == position(3, 4)
+    assert restored_position(entries, 2) == position(8, 4)
+    assert restored_position(entries, 3) == position(8, 6)
 
 
 def test_in_a_trimmed_log_a_restore_to_before_its_beginning_halts() -> None:

@@ -24,6 +24,7 @@ from rivermouth.plan import (
     Action,
     KafkaFacts,
     Relation,
+    Starts,
     batch_ranges,
     behind,
     births,
@@ -239,7 +240,7 @@ HERE = facts({place(0): (0, 50), place(1): (3, 40)})
 def test_a_run_starts_at_explicit_offsets(
     name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, expected: Position
 ) -> None:
-    assert start_positions(PIPELINE, newest, kafka, lambda _: start) == expected, name
+    assert start_positions(PIPELINE, newest, kafka, lambda _: start) == Starts(expected), name
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from rivermouth.errors import KafkaUnreachable, TopicMissing
 from rivermouth.ledger import Entry, app_id
 from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts
-from rivermouth.status import PipelineStatus, State, render, status
+from rivermouth.status import PipelineStatus, State, status
+from rivermouth.status_text import render
 from rivermouth.tail import LOOK_BACK
 
 pytestmark = pytest.mark.unit
@@ -111,7 +112,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "table": "s.p",
         "table_version": None,
         "position": None,
-        "lag": {"messages": 15, "seconds": None},
+        "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
 
@@ -131,7 +132,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "table": "s.p",
         "table_version": 0,
         "position": {"t": {"0": 10, "1": 5}},
-        "lag": {"messages": 0, "seconds": 0.0},
+        "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 
 
@@ -221,7 +222,7 @@ def test_without_a_broker_the_lag_is_unknown_and_the_position_is_not(config: Con
     commit(config, ENTRY)
     found = only(config, unreachable)
     assert found.state is State.UNKNOWN
-    assert found.as_dict()["lag"] == {"messages": None, "seconds": None}
+    assert found.as_dict()["lag"] == {"messages": None, "seconds": None, "held_back": None}
     assert found.position == {"t": {"0": 10, "1": 5}}
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import machine, running, settings, tables
+from rivermouth.cli import machine, resuming, running, settings, tables
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -46,6 +46,7 @@ def rivermouth(
 
 
 app.command("run")(running.run)
+app.command("resume")(resuming.resume)
 app.command("status")(tables.status)
 app.command("verify")(tables.verify)
 app.command("sql")(tables.sql)

@@ -13,6 +13,7 @@ from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, sel
 from rivermouth.cli.stopping import Stop
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
     from rivermouth.cli.progress import Behind
@@ -42,7 +43,7 @@ def run(
     """
     config = load_config(file)
     names = selected(config, select)
-    _require_spark()
+    require_spark()
     from rivermouth.cli.render import as_json, console
     from rivermouth.report import exit_code
 
@@ -56,26 +57,35 @@ def run(
     raise typer.Exit(exit_code(reports))
 
 
-def _require_spark() -> None:
+def require_spark() -> None:
+    """Raise MissingPackage where the extra with Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         from rivermouth.errors import MissingPackage
 
-        raise MissingPackage("run needs Spark, and pyspark is not installed")
+        raise MissingPackage("this needs Spark, and pyspark is not installed")
 
 
-def _run(
-    config: Config, names: Sequence[str], shown: Console, stop: Stop, *, continuous: bool
-) -> list[PipelineReport]:
-    from rivermouth.cli.progress import listener
+def start_spark(shown: Console) -> SparkSession:
+    """A local session, and a word on what takes so long."""
     from rivermouth.local.jars import jars
     from rivermouth.scratch import scratch_root
 
     jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
     shown.print("starting Spark…")
     from rivermouth.local.session import start_session
+
+    return start_session(scratch_root())
+
+
+def _run(
+    config: Config, names: Sequence[str], shown: Console, stop: Stop, *, continuous: bool
+) -> list[PipelineReport]:
+    from rivermouth.cli.progress import listener
+    from rivermouth.scratch import scratch_root
+
+    session = start_spark(shown)
     from rivermouth.run import Run
 
-    session = start_session(scratch_root())
     stop.listen()
     try:
         if stop.event.is_set():

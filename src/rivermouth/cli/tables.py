@@ -21,8 +21,8 @@ offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, ric
 def status(file: ConfigFile, json: AsJson = False) -> None:
     """Where every pipeline stands: state, lag, position. Starts no JVM."""
     from rivermouth.cli.render import as_json
-    from rivermouth.status import render
     from rivermouth.status import status as ask
+    from rivermouth.status_text import render
 
     found = ask(load_config(file))
     if json:

@@ -14,7 +14,7 @@ from rivermouth.config.problems import codes
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret
 from rivermouth.config.start import Start
-from rivermouth.config.values import Format, KeyFormat, Mode
+from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
 
 __all__ = [
     "OFFSETS_TABLE",
@@ -24,6 +24,7 @@ __all__ = [
     "Kafka",
     "KeyFormat",
     "Mode",
+    "OnDataLoss",
     "Pipeline",
     "Secret",
     "Source",

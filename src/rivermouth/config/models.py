@@ -33,6 +33,7 @@ from rivermouth.config.values import (
     Format,
     KeyFormat,
     Mode,
+    OnDataLoss,
     check_count,
     check_names,
     check_property_names,
@@ -101,6 +102,9 @@ Columns = Annotated[tuple[Column, ...], BeforeValidator(read_columns)]
 StartAt = Annotated[Start, BeforeValidator(read_start)]
 ModeChoice = Annotated[Mode, BeforeValidator(lambda value: read_choice(Mode, value))]
 FormatChoice = Annotated[Format, BeforeValidator(lambda value: read_choice(Format, value))]
+DataLossChoice = Annotated[
+    OnDataLoss, BeforeValidator(lambda value: read_choice(OnDataLoss, value))
+]
 KeyChoice = Annotated[KeyFormat, BeforeValidator(lambda value: read_choice(KeyFormat, value))]
 Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count)]
 Properties = Annotated[Mapping[str, str], AfterValidator(check_property_names)]
@@ -141,6 +145,7 @@ class Source(_Model):
     start: StartAt = Start()
     key: KeyChoice | None = None
     max_offsets_per_trigger: Count = 500_000
+    on_data_loss: DataLossChoice = OnDataLoss.HALT
     options: SourceOptions = Field(default_factory=dict)
     """Options of this source alone; each name starts with ``kafka.``."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rivermouth.config.names import IDENTIFIER, PIPELINE
-from rivermouth.config.values import Format, KeyFormat, Mode
+from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
 
 Schema = dict[str, object]
 
@@ -102,6 +102,9 @@ def _source() -> Schema:
                 **count,
                 "description": "Spark's name of max_offsets_per_trigger.",
             },
+            "on_data_loss": _choice(
+                OnDataLoss, "What to do where Kafka has deleted records that were not read."
+            ),
             "failOnDataLoss": _or_reference(
                 {"const": True}, "Always true: a loss is never silent."
             ),

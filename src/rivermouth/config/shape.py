@@ -16,7 +16,7 @@ from rivermouth.config.values import read_duration
 
 TOP_KEYS = ("version", "kafka", "warehouse", "trigger", "pipelines")
 PIPELINE_KEYS = ("source", "schema", "target", "trigger")
-SOURCE_KEYS = ("topics", "format", "start", "key", "max_offsets_per_trigger")
+SOURCE_KEYS = ("topics", "format", "start", "key", "max_offsets_per_trigger", "on_data_loss")
 TARGET_KEYS = ("table", "mode", "keys", "order_by", "properties")
 ALIASES: Mapping[str, str] = {
     "subscribe": "topics",
@@ -117,8 +117,8 @@ class _Shaper:
             return
         text = entry.node.text.lower() if isinstance(entry.node, Leaf) else ""
         if text == "false":
-            message = "{path} cannot be false: loss is never silent, the pipeline halts and says it"
-            fault = Fault(Kind.NOT_YOURS, message, fix="remove it")
+            message = "{path} cannot be false: a loss is never silent"
+            fault = Fault(Kind.NOT_YOURS, message, fix="say on_data_loss: record")
         elif text != "true":
             fault = Fault(Kind.WRONG_TYPE, "{path} must be true, not {value}", fix="remove it")
         else:

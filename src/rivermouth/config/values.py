@@ -27,6 +27,14 @@ class KeyFormat(Enum):
     JSON = "json"
 
 
+class OnDataLoss(Enum):
+    """What a start does where Kafka has deleted records that were never read."""
+
+    HALT = "halt"
+    RECORD = "record"
+    """Write the gap into the ledger as lost, and go on behind it."""
+
+
 class Mode(Enum):
     """What a record does to the table: add a row, or replace the row of its key."""
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Offsets
 from rivermouth.verify.decode import RowDecoder, differences, parse_object
-from rivermouth.verify.log import Place, shown
+from rivermouth.verify.entry import Place, shown
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.replay import Progress, replay
 from rivermouth.verify.result import PROBLEM_LINES, Kind

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from rivermouth.verify.decode import RowDecoder, differences, parse_object
+from rivermouth.verify.entry import Place, shown
 from rivermouth.verify.fold import Change, Key, Standing, fold, rank
-from rivermouth.verify.log import Place, shown
 from rivermouth.verify.result import Kind
 from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.subject import Subject

@@ -14,43 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, parse_entry, shown
 from rivermouth.verify.result import Findings, Kind
-
-Place = tuple[str, int]
-"""A topic and a partition."""
 
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')
-
-
-def shown(place: Place) -> str:
-    """``topic-partition``, as people write it."""
-    return f"{place[0]}-{place[1]}"
-
-
-@dataclass(frozen=True)
-class LedgerRange:
-    """The offsets ``start <= o < until`` of one partition."""
-
-    place: Place
-    start: int
-    until: int
-
-    def __str__(self) -> str:
-        return f"{shown(self.place)}[{self.start},{self.until})"
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """An entry where it stands in the log."""
-
-    version: int
-    sequence: int
-    commit: str
-    cluster: str
-    topics: Mapping[str, str]
-    ranges: tuple[LedgerRange, ...]
-    position: Mapping[Place, int]
 
 
 @dataclass(frozen=True)
@@ -88,16 +56,21 @@ def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None
     versions = sorted(int(match[1]) for match in names)
     if not versions:
         return None
-    walk = _Walk(pipeline, findings, trimmed=versions[0] > 0)
+    walk = _Walk(pipeline, trimmed=versions[0] > 0)
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
             findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
         walk.take(version, _read_commit(log / f"{version:020d}.json", findings))
     standing = walk.standing()
     stands = {each.version for each in standing}
+    accepted = max((each.sequence for each in walk.recorded if each.accepts), default=0)
     undone = [each.sequence for each in walk.recorded if each.version not in stands]
-    if undone:
-        findings.add(Kind.FAULT, f"RESTORE undid the entries {undone[0]} to {undone[-1]}")
+    for sequence, kind, line in walk.problems:
+        if sequence not in undone or sequence > accepted:
+            findings.add(kind, line)
+    if undone and undone[-1] > accepted:
+        first = next(each for each in undone if each > accepted)
+        findings.add(Kind.FAULT, f"RESTORE undid the entries {first} to {undone[-1]}")
     return Ledger(versions[-1], standing, tuple(walk.recorded), trimmed=versions[0] > 0)
 
 
@@ -121,11 +94,13 @@ def _read_commit(file: Path, findings: Findings) -> _Commit:
 class _Walk:
     """Goes through the commits in order and checks each entry against what stands."""
 
-    def __init__(self, pipeline: str, findings: Findings, *, trimmed: bool) -> None:
+    def __init__(self, pipeline: str, *, trimmed: bool) -> None:
         self.recorded: list[LedgerEntry] = []
+        self.problems: list[tuple[int, Kind, str]] = []
+        """What is wrong, under the sequence of the entry it was found at (0: at none)."""
         self._pipeline = pipeline
         self._app = f"rivermouth/{pipeline}"
-        self._findings = findings
+        self._sequence = 0
         self._trimmed = trimmed
         self._node: _Node | None = None
         self._marks: list[tuple[int, _Node | None]] = []
@@ -138,9 +113,11 @@ class _Walk:
         if self._app in commit.txns:
             entry = self._entry(version, commit)
             if entry is not None:
+                self._sequence = entry.sequence
                 self._check(entry, commit.txns[self._app])
+                self._sequence = 0
                 self.recorded.append(entry)
-                self._node = _Node(entry, self._node)
+                self._node = _Node(entry, None if entry.accepts == "reset" else self._node)
         elif str(commit.info.get("operation")) == "RESTORE":
             self._restore(version, commit.info.get("operationParameters") or {})
         self._marks.append((version, self._node))
@@ -150,7 +127,7 @@ class _Walk:
             facts = json.loads(commit.info["userMetadata"])
             if facts["rivermouth"] != 1 or facts["pipeline"] != self._pipeline:
                 raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
-            return _parse_entry(version, facts)
+            return parse_entry(version, facts)
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
             self._fault(f"version {version} has our txn but no entry of ours: {fault!r}")
             return None
@@ -159,15 +136,30 @@ class _Walk:
         where = f"entry {entry.sequence} (version {entry.version})"
         newest = self.recorded[-1] if self.recorded else None
         expected = newest.sequence + 1 if newest else 1
-        if entry.sequence != expected and (newest or not self._trimmed):
+        anew = entry.accepts == "reset" and entry.sequence > expected
+        if entry.sequence != expected and (newest or not self._trimmed) and not anew:
             self._fault(f"{where}: sequence {expected} was due")
         if txn != entry.sequence:
             self._fault(f"{where}: its txn has version {txn}")
         if entry.commit in self._commits:
             self._fault(f"{where}: commit id {entry.commit} a second time")
         self._commits.add(entry.commit)
-        if self._node is not None or not self._trimmed:
+        if entry.accepts == "restore":
+            self._check_restored(where, entry)
+        elif entry.accepts is None and (self._node is not None or not self._trimmed):
             self._check_ranges(where, entry)
+
+    def _check_restored(self, where: str, entry: LedgerEntry) -> None:
+        """It goes on where the restored entry ended, or where a partition was born after it."""
+        stood = self._node.entry if self._node else None
+        goes_on = dict[Place, int]()
+        for each in self.recorded:
+            if stood is None or each.sequence > stood.sequence:
+                for one in each.ranges:
+                    goes_on.setdefault(one.place, one.start)
+        goes_on.update(stood.position if stood else {})
+        if entry.position != goes_on:
+            self._fault(f"{where}: it does not go on where the RESTORE left the table")
 
     def _check_ranges(self, where: str, entry: LedgerEntry) -> None:
         position = dict(self._node.entry.position) if self._node else {}
@@ -175,9 +167,9 @@ class _Walk:
             stands = position.get(each.place, each.start)
             if each.start > stands:
                 gap = LedgerRange(each.place, stands, each.start)
-                self._findings.add(Kind.GAP, f"{where}: gap {gap} before {each}")
+                self._add(Kind.GAP, f"{where}: gap {gap} before {each}")
             elif each.start < stands:
-                self._findings.add(Kind.OVERLAP, f"{where}: {each} starts before {stands}")
+                self._add(Kind.OVERLAP, f"{where}: {each} starts before {stands}")
             position[each.place] = each.until
         if position != entry.position:
             differing = sorted(
@@ -196,7 +188,10 @@ class _Walk:
         self._node = [node for at, node in self._marks if at <= int(str(target))][-1]
 
     def _fault(self, line: str) -> None:
-        self._findings.add(Kind.FAULT, line)
+        self._add(Kind.FAULT, line)
+
+    def _add(self, kind: Kind, line: str) -> None:
+        self.problems.append((self._sequence, kind, line))
 
 
 def _entries(node: _Node | None) -> Iterator[LedgerEntry]:
@@ -204,22 +199,3 @@ def _entries(node: _Node | None) -> Iterator[LedgerEntry]:
     while node is not None:
         yield node.entry
         node = node.before
-
-
-def _parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
-    return LedgerEntry(
-        version=version,
-        sequence=int(facts["sequence"]),
-        commit=str(facts["commit"]),
-        cluster=str(facts["cluster"]),
-        topics=dict(facts["topics"]),
-        ranges=tuple(
-            LedgerRange((topic, int(partition)), int(start), int(until))
-            for topic, partition, start, until in facts["ranges"]
-        ),
-        position={
-            (topic, int(partition)): int(offset)
-            for topic, partitions in facts["position"].items()
-            for partition, offset in partitions.items()
-        },
-    )

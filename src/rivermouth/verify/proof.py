@@ -10,7 +10,8 @@ from pathlib import Path
 from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
 from rivermouth.verify.append import WINDOW, verify_append
 from rivermouth.verify.coverage import Coverage
-from rivermouth.verify.log import Ledger, Place, read_ledger, shown
+from rivermouth.verify.entry import Place, shown
+from rivermouth.verify.log import Ledger, read_ledger
 from rivermouth.verify.projection import verify_offsets_table
 from rivermouth.verify.quarantine import Quarantined, read_quarantine
 from rivermouth.verify.replay import Progress
@@ -41,6 +42,9 @@ def verify_pipeline(
         findings.unchecked.append("there is no table yet")
     else:
         findings.entries = len(ledger.standing)
+        lost = [each for entry in ledger.standing for each in entry.lost]
+        findings.lost = sum(each.until - each.start for each in lost)
+        findings.unchecked += [f"{each}: recorded as lost, Kafka deleted it" for each in lost]
         subject = _subject(config, pipeline, ledger, source, findings)
         try:
             subject = _verify_rows(subject, path, config, progress, bounds)

@@ -15,7 +15,7 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Coverage, Offsets
-from rivermouth.verify.log import LedgerEntry, Place, shown
+from rivermouth.verify.entry import LedgerEntry, Place, shown
 from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
 from rivermouth.verify.rows import TableRows, coordinates
 

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.log import Place, shown
+from rivermouth.verify.entry import Place, shown
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject

@@ -38,6 +38,7 @@ class Findings:
         self.entries = 0
         self.records = 0
         self.quarantined = 0
+        self.lost = 0
         self.superseded: int | None = None
         self.unchecked: list[str] = []
         self._counts: Counter[Kind] = Counter()
@@ -56,6 +57,7 @@ class Findings:
             entries=self.entries,
             records=self.records,
             quarantined=self.quarantined,
+            lost=self.lost,
             superseded=self.superseded,
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
@@ -85,6 +87,8 @@ class PipelineProof:
     records: int
     quarantined: int
     superseded: int | None
+    lost: int = 0
+    """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
     counts: dict[Kind, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -102,6 +106,7 @@ class PipelineProof:
             "entries": self.entries,
             "records": self.records,
             "quarantined": self.quarantined,
+            "lost": self.lost,
         }
         if self.superseded is not None:
             facts["superseded"] = self.superseded

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from numpy.typing import NDArray
 
 from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.log import Place
+from rivermouth.verify.entry import Place
 
 # Spark writes INT96 by default; read as nanoseconds, years before 1678 and after 2262 wrap.
 _ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}

@@ -30,7 +30,7 @@ from confluent_kafka import (
 
 from rivermouth.config import Config
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
-from rivermouth.verify.log import Place, shown
+from rivermouth.verify.entry import Place, shown
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.
 _ADMIN: Any = admin

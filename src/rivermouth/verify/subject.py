@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
 from rivermouth.verify.coverage import Coverage, Span
-from rivermouth.verify.log import Ledger, Place
+from rivermouth.verify.entry import Place
+from rivermouth.verify.log import Ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.source import Source
 

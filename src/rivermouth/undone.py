@@ -1,0 +1,49 @@
+"""Operations of others that undo commits: which do, what accepting them means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rivermouth.ledger import CommitRecord, Entry
+from rivermouth.offsets import Position, TopicPartition
+
+
+def undoes(record: CommitRecord) -> bool:
+    """Whether an operation takes rows back as a whole without touching our ``txn``.
+
+    Spark and deltalake spell it differently. What names some rows is left to ``verify``.
+    """
+    operation, parameters = record.operation.upper(), record.parameters
+    if operation == "RESTORE":
+        return True
+    everything = str(parameters.get("predicate") or "").lower() in _EVERYTHING
+    if operation == "DELETE":
+        return everything
+    if operation == "WRITE" and parameters.get("mode") == "Overwrite":
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        return everything and not dynamic
+    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
+
+
+_EVERYTHING = {"", "[]", "true", '["true"]'}
+
+
+def kind_of(record: CommitRecord) -> str:
+    """What an operator accepts with an operation that undid commits: restore or reset."""
+    return "restore" if record.operation == "RESTORE" else "reset"
+
+
+def restored_position(entries: Iterable[Entry], standing: int) -> Position:
+    """Where to go on once ``standing`` is the newest entry that still counts.
+
+    ``entries`` are all of the pipeline, in order. A partition that was born later starts
+    again where it was born, so that nothing between is skipped.
+    """
+    stood, born = Position(), dict[TopicPartition, int]()
+    for entry in entries:
+        if entry.sequence <= standing:
+            stood, born = entry.position, {}
+        else:
+            for each in entry.ranges:
+                born.setdefault(each.topic_partition, each.from_offset)
+    return Position({**born, **stood.offsets})

@@ -1,0 +1,241 @@
+"""What others do to a table, on real parts: it halts before it writes, and there is a way on."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth import keeper
+from rivermouth.config import load
+from rivermouth.run import Run
+from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.testing import Record
+from rivermouth.verify import verify
+from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+MODES = ("append", "upsert")
+
+
+def filled(lake: Lake, spark: SparkSession, mode: str, topic: str) -> str:
+    """A pipeline ``p`` that has committed three batches; returns its table's name."""
+    lake.topic(topic, 2)
+    make = append_pipeline if mode == "append" else upsert_pipeline
+    config = lake.configure(p=make(topic, max_offsets_per_trigger=40))
+    lake.produce(topic, records(mode, 0))
+    done(lake.run(spark, "p"))
+    return str(config.pipelines["p"].target.table)
+
+
+def records(mode: str, start: int) -> list[Record]:
+    """A hundred records, one of them bad."""
+    made: list[Record] = []
+    for n in range(start, start + 100):
+        value = bid(n) if mode == "append" else order(n % 30, f"s{n}", n)
+        made.append((str(n % 30).encode(), b"bad" if n % 100 == 50 else value, n % 2))
+    return made
+
+
+def done(heard: Heard) -> None:
+    assert [str(each.error) for each in heard.ends if each.error] == []
+
+
+def code(heard: Heard) -> str:
+    [report] = heard.ends
+    assert report.error is not None, "the pipeline was expected to stop"
+    assert report.error.exit_code == 3
+    return report.error.code
+
+
+def resume(lake: Lake, spark: SparkSession, accept: str) -> None:
+    run = Run(load(lake.file), spark, lake.scratch, continuous=False)
+    run.resume("p", accept, Heard())
+
+
+def check_proved(lake: Lake, *, entries: int = 0) -> None:
+    """``verify``, which shares no code with the writer, finds everything there once."""
+    [proof] = verify(load(lake.file)).pipelines
+    assert proof.problems == ()
+    assert proof.ok
+    assert proof.records + proof.lost >= entries
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
+    lake: Lake, rivermouth_spark: SparkSession, mode: str
+) -> None:
+    table = filled(lake, rivermouth_spark, mode, f"accepted-{mode}")
+    DeltaTable(str(lake.path(table))).restore(2)
+    lake.produce(f"accepted-{mode}", records(mode, 100))
+    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+
+    resume(lake, rivermouth_spark, "restore")
+    done(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, entries=200)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_emptied_table_starts_over_once_that_is_accepted(
+    lake: Lake, rivermouth_spark: SparkSession, mode: str
+) -> None:
+    table = filled(lake, rivermouth_spark, mode, f"emptied-{mode}")
+    rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}`")
+    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+
+    resume(lake, rivermouth_spark, "reset")
+    done(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, entries=100)
+
+
+def test_a_table_dropped_and_made_anew_starts_over_once_that_is_accepted(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = filled(lake, rivermouth_spark, "append", "dropped")
+    shutil.rmtree(lake.path(table))
+    assert code(lake.run(rivermouth_spark, "p")) == "RM415"
+
+    resume(lake, rivermouth_spark, "reset")
+    done(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, entries=100)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Calls what a test appends, once, at the point where a batch is about to be written."""
+    pending: list[object] = []
+
+    def reach(point: str) -> None:
+        if point == "P3" and pending and callable(act := pending.pop()):
+            act()
+
+    monkeypatch.setattr(keeper, "reach", reach)
+    yield pending
+    assert not pending, "the moment never came"
+
+
+def test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals(
+    lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
+) -> None:
+    table = filled(lake, rivermouth_spark, "append", "torn")
+    path = str(lake.path(table))
+    lake.produce("torn", records("append", 100))
+    before = DeltaTable(path).version()
+    meanwhile.append(lambda: DeltaTable(path).restore(2))
+    assert code(lake.run(rivermouth_spark, "p")) == "RM410"
+    assert code(lake.run(rivermouth_spark, "p")) == "RM410"
+
+    DeltaTable(path).restore(before + 1)
+    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    resume(lake, rivermouth_spark, "restore")
+    done(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, entries=200)
+
+
+def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(lake, rivermouth_spark, "upsert", "conflicts")
+    lake.produce("conflicts", records("upsert", 100))
+    retried = threading.Event()
+
+    def rival() -> None:
+        while not retried.wait(0.05):
+            DeltaTable(str(lake.path(table))).update(updates={"status": "status"})
+
+    def pause(seconds: float) -> None:
+        retried.set()
+        thread.join()
+
+    thread = threading.Thread(target=rival)
+    monkeypatch.setattr("rivermouth.keeper.time.sleep", pause)
+    books = keeper.Books
+    monkeypatch.setattr("rivermouth.run.Books", lambda **rooms: books(pause=pause, **rooms))
+    thread.start()
+    try:
+        done(lake.run(rivermouth_spark, "p"))
+        assert retried.is_set(), "no conflict came about"
+    finally:
+        retried.set()
+        thread.join()
+
+    check_proved(lake, entries=200)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
+    lake: Lake, rivermouth_spark: SparkSession, known: bool
+) -> None:
+    topic = f"trimmed-{known}".lower()
+    table = filled(lake, rivermouth_spark, "append", topic)
+    take_all_entries(lake.path(table))
+    if not known:
+        shutil.rmtree(lake.warehouse / "rivermouth" / "offsets")
+        assert code(lake.run(rivermouth_spark, "p")) == "RM412"
+        return
+    lake.produce(topic, records("append", 100))
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    done(heard)
+    assert heard.opens[0].recovered
+    check_proved(lake)
+    assert sum(1 for each in lake.rows(table)) == 198
+    assert OffsetsTable(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
+
+
+def take_all_entries(path: Path) -> None:
+    """Leave of the log what clean-up leaves: a checkpoint, and commits that came after it."""
+    table = DeltaTable(str(path))
+    table.optimize.compact()
+    table.create_checkpoint()
+    for version in range(table.version()):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+        (path / "_delta_log" / f"{version:020d}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("ALTER TABLE {t} RENAME COLUMN bidder TO buyer", "bidder"),
+        ("ALTER TABLE {t} DROP COLUMN bidder", "bidder"),
+    ],
+)
+def test_a_column_that_others_took_away_halts_the_start_and_is_named(
+    lake: Lake, rivermouth_spark: SparkSession, statement: str, names: str
+) -> None:
+    topic = f"altered-{statement.split()[3].lower()}"
+    table = filled(lake, rivermouth_spark, "append", topic)
+    path = f"delta.`{lake.path(table)}`"
+    mapping = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    rivermouth_spark.sql(f"ALTER TABLE {path} {mapping}")
+    rivermouth_spark.sql(statement.format(t=path))
+    heard = lake.run(rivermouth_spark, "p")
+    assert code(heard) == "RM414"
+    assert names in str(heard.ends[0].error)
+
+
+def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = filled(lake, rivermouth_spark, "append", "constrained")
+    path = f"delta.`{lake.path(table)}`"
+    rivermouth_spark.sql(f"ALTER TABLE {path} ADD CONSTRAINT small CHECK (auction < 1000)")
+    lake.produce("constrained", [(None, bid(5000), 0)])
+    [report] = lake.run(rivermouth_spark, "p").ends
+    assert report.error is not None
+    assert report.error.code == "RM503"
+    assert "small" in str(report.error)
+    rivermouth_spark.sql(f"ALTER TABLE {path} DROP CONSTRAINT small")
+    done(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, entries=101)
