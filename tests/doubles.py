@@ -91,7 +91,10 @@ class World:
     )
     rows: list[tuple[int, Offset]] = field(default_factory=list)
     quarantine: list[tuple[str, Offset]] = field(default_factory=list)
-    undone: list[CommitRecord] = field(default_factory=list)
+    stands: set[str] = field(default_factory=set)
+    """The commit ids of entries that the table as it is rests on."""
+    kept: dict[int, tuple[list[tuple[int, Offset]], set[str]]] = field(default_factory=dict)
+    """Rows and standing commits of every version, for RESTORE."""
     projected: list[Recorded] = field(default_factory=list)
     projected_txn: dict[str, int] = field(default_factory=dict)
     now: float = 0.0
@@ -111,27 +114,30 @@ class World:
         txns = {app: entry.sequence}
         self.commits.append(CommitRecord(version, version, "WRITE", {}, txns, entry.to_json()))
         self.rows += [(version, row) for row in rows]
+        self.stands.add(entry.commit)
+        self._keep(version)
 
     def did(self, operation: str, **parameters: object) -> None:
         version = len(self.commits)
         self.commits.append(CommitRecord(version, version, operation, parameters, {}, None))
+        self._keep(version)
+
+    def _keep(self, version: int) -> None:
+        self.kept[version] = ([*self.rows], {*self.stands})
 
     def restore(self, version: int) -> None:
         """Take the table back to ``version``, as RESTORE does: rows go, ``txn`` stays."""
-        self.rows = [(at, row) for at, row in self.rows if at <= version]
-        self.undone += self.commits[version + 1 :]
+        rows, stands = self.kept.get(version, ([], set()))
+        self.rows, self.stands = [*rows], {*stands}
         self.did("RESTORE", version=version, timestamp=None)
 
     def truncate(self) -> None:
-        self.rows, self.undone = [], [*self.commits]
+        self.rows, self.stands = [], set()
         self.did("TRUNCATE")
 
     def applied(self) -> list[Offset]:
         """Every offset that took effect: in the table, or in a quarantine row that counts."""
-        standing = "".join(
-            each.user_metadata or "" for each in self.commits if each not in self.undone
-        )
-        bad = [row for commit, row in self.quarantine if f'"{commit}"' in standing]
+        bad = [row for commit, row in self.quarantine if commit in self.stands]
         return sorted([*(row for _, row in self.rows), *bad])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id, entry_of
-from rivermouth.offsets import Position, TopicPartition
+from rivermouth.offsets import Position
 from rivermouth.undone import kind_of, undoes
 
 
@@ -40,7 +40,10 @@ class Chain:
         self.where = where
         self.version = -1
         self.newest: Entry | None = None
+        self.adopted: Entry | None = None
+        self._sequence = 0
         self._standing = 0
+        self._early: list[CommitRecord] = []
         self._marks: list[tuple[int, int]] = []
         self._commits: set[str] = set()
         self._whole = False
@@ -51,7 +54,7 @@ class Chain:
     @property
     def sequence(self) -> int:
         """The highest sequence seen; 0 where there is no entry."""
-        return self.newest.sequence if self.newest else 0
+        return self._sequence
 
     @property
     def standing(self) -> int:
@@ -79,8 +82,13 @@ class Chain:
         return self._undone_by[-1] if self._undone_by else None
 
     def adopt(self, entry: Entry) -> None:
-        """Go on from an entry that log clean-up has taken and the offsets table still knows."""
-        self.newest, self._standing = entry, entry.sequence
+        """Begin with an entry that log clean-up has taken and the offsets table still knows.
+
+        Before the first ``extend``: what undoes it may be among the commits that are left.
+        """
+        self.adopted = self.newest = entry
+        self._sequence = self._standing = entry.sequence
+        self._marks.append((-1, entry.sequence))
 
     def extend(self, records: Iterable[CommitRecord]) -> list[Recorded]:
         """Walk on over ``records`` (ascending versions); return the entries among them."""
@@ -115,11 +123,13 @@ class Chain:
             self._fault(f"{where}: txn and sequence differ", entry.sequence, record.txns)
         if entry.commit in self._commits:
             self._fault(f"{where}: a commit id twice", "a new id", entry.commit)
+        if self.newest is None:
+            self._begin(entry)
         if entry.accepts is not None:
             self._check_accepted(where, entry, entry.accepts)
         elif self.newest is not None or self._whole:
             self._check_follows(where, entry)
-        self.newest = entry
+        self.newest, self._sequence = entry, entry.sequence
         if entry.accepts is not None:
             self._undone_by = []
         elif self._undone_by:  # the table holds neither what was restored nor what we meant
@@ -128,8 +138,19 @@ class Chain:
         self._commits.add(entry.commit)
         self._marks.append((record.version, self._standing))
 
+    def _begin(self, first: Entry) -> None:
+        """What stood before the first readable entry, and what others did to that.
+
+        An entry that accepts an undoing does not tell what stood before; it need not.
+        """
+        if first.accepts is None:
+            self._sequence = self._standing = 0 if self._whole else first.sequence - 1
+            self._marks.append((-1, self._standing))
+            for record in self._early if self._standing else ():
+                self._follow(record)
+
     def _check_accepted(self, where: str, entry: Entry, accepted: Accepted) -> None:
-        """An operator accepted an undoing: it is the one found, and nothing is skipped by it.
+        """An operator accepted an undoing: it is the one found. Its position is for ``verify``.
 
         A table that was dropped and made anew knows neither entries nor undoing; then the
         sequence goes on from where the offsets table stands.
@@ -141,15 +162,6 @@ class Chain:
         found = (self.undone_by.version if self.undone_by else -1, self._standing)
         if (accepted.version, accepted.standing) != found:
             self._fault(f"{where}: accepts what did not happen", found, accepted)
-        ahead = [
-            each for each, offset in entry.position.offsets.items() if self._ahead(each, offset)
-        ]
-        if accepted.kind == "restore" and ahead:
-            self._fault(f"{where}: goes on after what was undone", self.position, entry.position)
-
-    def _ahead(self, each: TopicPartition, offset: int) -> bool:
-        here = self.position.get(each)
-        return here is None or offset > here
 
     def _check_follows(self, where: str, entry: Entry) -> None:
         if entry.sequence != self.sequence + 1:
@@ -164,7 +176,10 @@ class Chain:
 
     def _follow(self, record: CommitRecord) -> None:
         """Follow an operation of others that may have undone entries."""
-        if self.newest is None or not undoes(record):
+        if not undoes(record):
+            return
+        if self.newest is None and not self._sequence:
+            self._early.append(record)
             return
         restored = record.operation == "RESTORE"
         self._standing = self._standing_at(record.parameters.get("version")) if restored else 0
@@ -186,8 +201,7 @@ class Chain:
         if not str(version).isdigit():
             return -1
         index = bisect_right(self._marks, (int(version), 1 << 62)) - 1
-        before = 0 if self._whole else -1
-        return self._marks[index][1] if index >= 0 else before
+        return self._marks[index][1] if index >= 0 else -1
 
     def _torn(self) -> LedgerBroken:
         before = self._torn_at - 1

@@ -130,9 +130,9 @@ class Ingest:
             check_source(self.pipeline.name, newest, self._facts.cluster, self._facts.topics)
         if accept == "restore":
             records = self._rooms.books.log.commits()
-            entries = (entry_of(each, self.pipeline.name) for each in records)
-            stood = [each for each in entries if each is not None]
-            position = restored_position(stood, accepted.standing)
+            readable = (entry_of(each, self.pipeline.name) for each in records)
+            entries = [each for each in (keeper.chain.adopted, *readable) if each is not None]
+            position = restored_position(entries, accepted.standing)
         else:
             position = self._starts(anew=True).position
         sequence = max(self.sequence, keeper.projected()) + 1

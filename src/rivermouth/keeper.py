@@ -69,7 +69,7 @@ class Keeper:
         self.where = f"{name} {table_name}"
         self.chain = Chain(name, self.where)
         self.table = ""
-        self.recovered = False
+        self._txn = 0
         self._table_name = table_name
         self._identity = identity
         self._books = books
@@ -77,16 +77,28 @@ class Keeper:
         self._recorded: list[Recorded] = []
 
     def read(self) -> None:
-        """Read the ledger whole. What is broken in it is left to ``check`` or to a remedy."""
+        """Read the ledger whole. What is broken in it is left to ``check`` or to a remedy.
+
+        Raises LedgerTrimmed where log clean-up has taken it and the offsets table has not
+        kept its end either.
+        """
         self._recorded = self.chain.extend(self._books.log.commits())
         self.table = self._books.log.snapshot().table
+        self._txn = self._books.log.txn_version(app_id(self.name))
+        if self._txn and self.chain.newest is None and not self.chain.faults:
+            adopted = self._kept_entry()
+            self.chain = Chain(self.name, self.where)
+            self.chain.adopt(adopted)
+            self._recorded = self.chain.extend(self._books.log.commits())
 
     def check(self) -> None:
         """Raise the Halt that applies where the ledger cannot be gone on from."""
-        txn = self._books.log.txn_version(app_id(self.name))
-        if txn and self.chain.newest is None and not self.chain.faults:
-            self._recover(txn)
-        check_ledger(self.chain, txn, self.projected())
+        check_ledger(self.chain, self._txn, self.projected())
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the ledger's end came from the offsets table: no entry is left in the log."""
+        return self.chain.adopted is not None
 
     def projected(self) -> int:
         """The newest sequence that the offsets table knows."""
@@ -204,30 +216,27 @@ class Keeper:
         if recorded:
             trace.step(self.name, "project", sequence=recorded[-1].entry.sequence)
 
-    def _recover(self, txn: int) -> None:
-        """Take the newest entry from the offsets table, if that knows it."""
+    def _kept_entry(self) -> Entry:
+        """The newest entry as the offsets table knows it."""
         kept = self._books.offsets.newest(self.name)
-        if kept is None or kept.sequence != txn:
+        if kept is None or kept.sequence != self._txn:
             raise LedgerTrimmed(
                 "log clean-up took every entry of this pipeline",
                 where=self.where,
-                expected=f"entry {txn} in the log, or in the offsets table",
+                expected=f"entry {self._txn} in the log, or in the offsets table",
                 found=f"entry {kept.sequence} there" if kept else "none",
             )
-        self.chain.adopt(
-            Entry(
-                pipeline=self.name,
-                sequence=kept.sequence,
-                commit=kept.commit,
-                cluster=kept.cluster,
-                table=self.table,
-                topics=kept.topics,
-                ranges=(),
-                position=kept.position,
-                config=self._identity,
-            )
+        return Entry(
+            pipeline=self.name,
+            sequence=kept.sequence,
+            commit=kept.commit,
+            cluster=kept.cluster,
+            table=self.table,
+            topics=kept.topics,
+            ranges=(),
+            position=kept.position,
+            config=self._identity,
         )
-        self.recovered = True
 
 
 def _new_id() -> str:

@@ -36,14 +36,18 @@ def kind_of(record: CommitRecord) -> str:
 def restored_position(entries: Iterable[Entry], standing: int) -> Position:
     """Where to go on once ``standing`` is the newest entry that still counts.
 
-    ``entries`` are all of the pipeline, in order. A partition that was born later starts
-    again where it was born, so that nothing between is skipped.
+    ``entries`` are all that can be read of the pipeline, in order; ``standing`` may be the
+    one before them. A partition that was born later starts again where it was born, so that
+    nothing between is skipped.
     """
     stood, born = Position(), dict[TopicPartition, int]()
-    for entry in entries:
+    for number, entry in enumerate(entries):
         if entry.sequence <= standing:
             stood, born = entry.position, {}
         else:
+            if number == 0 and entry.sequence > 1:
+                starts = {each.topic_partition: each.from_offset for each in entry.ranges}
+                stood = Position({**entry.position.offsets, **starts})
             for each in entry.ranges:
                 born.setdefault(each.topic_partition, each.from_offset)
     return Position({**born, **stood.offsets})

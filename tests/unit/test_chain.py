@@ -316,8 +316,6 @@ def test_an_accepted_restore_goes_on_from_what_stands() -> None:
     [
         (position(3), Accepted("restore", 3, 1)),
         (position(3), Accepted("restore", 4, 2)),
-        (position(9), Accepted("restore", 4, 1)),
-        (position(3, 99), Accepted("restore", 4, 1)),
     ],
 )
 def test_an_accepted_restore_that_did_not_happen_so_is_a_fault(

@@ -126,6 +126,7 @@ def test_a_table_made_anew_goes_on_counting_where_the_offsets_table_stands() -> 
     world = a_world(6)
     until_done(world)
     world.commits, world.rows, world.table = world.commits[:1], [], "table-2"
+    world.stands, world.kept = set(), {}
     assert resume(world, "reset") == position(0)
     assert newest(world).sequence == 3
     until_done(world)
@@ -215,6 +216,27 @@ def test_entries_that_clean_up_has_taken_come_back_from_the_offsets_table() -> N
     assert newest(world).sequence == 3, "stamped anew at once"
     driver.batch()
     assert world.applied() == [(place(), n) for n in range(6)]
+
+
+def test_what_was_undone_is_noticed_even_if_clean_up_has_taken_all_entries() -> None:
+    world = a_world(6)
+    Driver(world).open().batch()
+    trimmed(world).truncate()
+    with pytest.raises(TableUndone, match="found none"):
+        Driver(world).open()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table() -> None:
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    trimmed(world)
+    Driver(world).open().batch()
+    world.restore(world.first_version)
+    with pytest.raises(TableUndone, match="found entry 2"):
+        Driver(world).open()
 
 
 def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:

@@ -1,0 +1,251 @@
+"""Whatever happens, in whatever order, over the real core: a state machine for Hypothesis.
+
+Two drivers of one pipeline, each killed or failed at any step; batches of any size, empty
+ones; partitions added; RESTORE, TRUNCATE and OPTIMIZE by others; log clean-up; retention that
+passes unread records; an operator who accepts what happened. At every moment the table holds
+what its standing entries say, once, and whatever happened, there is a way on.
+
+``python -m tests.faults.any_order [--crashes 10000] [--seed 0]`` counts crashes per minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+
+from hypothesis import Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from rivermouth.chain import Chain
+from rivermouth.config import OnDataLoss
+from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
+from rivermouth.ledger import Entry, entry_of
+from rivermouth.offsets import Position
+from tests.builders import PIPELINE, place
+from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
+
+DEATHS = st.sampled_from(["write failed", "log unreadable", *STEPS])
+CRASHES = st.just("") | DEATHS
+DRIVERS = st.integers(0, 1)
+SETTINGS = a_pipeline(on_data_loss=OnDataLoss.RECORD)
+
+crashes: Counter[str] = Counter()
+"""How often a driver has died at each step, in all machines of this process."""
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """A topic, a table, and up to two living drivers that know nothing of each other."""
+
+    partitions = Bundle("partitions")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(ends={place(0): 0})
+        self.world.did("SET TBLPROPERTIES")
+        self.living: dict[int, Driver] = {}
+
+    @rule(target=partitions)
+    def a_partition_is_added(self) -> int:
+        number = len(self.world.ends)
+        self.world.ends[place(number)] = 0
+        return number
+
+    @rule(by=st.integers(1, 9))
+    def records_arrive(self, by: int) -> None:
+        self.world.ends[place(0)] += by
+
+    @rule(partition=partitions, by=st.integers(1, 9))
+    def records_arrive_elsewhere(self, partition: int, by: int) -> None:
+        self.world.ends[place(partition)] += by
+
+    @rule(share=st.floats(0, 1))
+    def retention_passes(self, share: float) -> None:
+        self.living.clear()  # Spark's own reader would fail; starts are what we look at
+        low, end = self.world.low.get(place(0), 0), self.world.ends[place(0)]
+        self.world.low[place(0)] = low + int(share * (end - low))
+
+    @rule(number=DRIVERS, crash=CRASHES)
+    def a_driver_starts(self, number: int, crash: str) -> None:
+        driver = Driver(self.world, SETTINGS)
+        self.living.pop(number, None)
+        before = len(self.world.commits)
+        try:
+            driver.open(crash)
+        except (Killed, CommitError):
+            crashes[crash] += 1
+            return
+        except Halt:
+            assert len(self.world.commits) == before, "a halt comes before a write"
+            assert self._chain().faults, "nothing gave reason to halt a start"
+            return
+        self.living[number] = driver
+
+    @rule(number=DRIVERS, limit=st.integers(0, 6), crash=CRASHES)
+    def a_driver_works(self, number: int, limit: int, crash: str) -> None:
+        driver = self.living.get(number)
+        if driver is None:
+            return
+        try:
+            driver.batch(limit, crash)
+        except (Killed, CommitError):
+            crashes[crash] += 1
+            del self.living[number]
+        except Halt:
+            assert self._chain().faults or self._was_overtaken(driver)
+            del self.living[number]
+
+    @rule(lives=st.lists(st.tuples(st.booleans(), st.integers(0, 6), DEATHS), max_size=12))
+    def drivers_die_one_after_another(self, lives: list[tuple[bool, int, str]]) -> None:
+        for early, limit, death in lives:
+            self.world.ends[place(0)] += 1
+            self.a_driver_starts(0, death if early else "")
+            self.a_driver_works(0, limit, death)
+
+    @rule()
+    def others_optimize(self) -> None:
+        self.world.did("OPTIMIZE")
+
+    @rule(share=st.floats(0, 1))
+    def others_restore(self, share: float) -> None:
+        first, last = self.world.first_version, len(self.world.commits) - 1
+        self.world.restore(first + int(share * (last - first)))
+
+    @rule()
+    def others_truncate(self) -> None:
+        self.world.truncate()
+
+    @precondition(lambda self: self._projected_up_to_date() and not self._chain().faults)
+    @rule()
+    def log_clean_up(self) -> None:
+        self.world.did("OPTIMIZE")
+        self.world.first_version = len(self.world.commits) - 1
+        self.living.clear()
+
+    @rule(crash=CRASHES)
+    def an_operator_accepts(self, crash: str) -> None:
+        try:
+            self._accept(crash)
+        except (Killed, CommitError):
+            crashes[crash] += 1
+        except Halt:
+            assert self._chain().faults
+
+    def _accept(self, crash: str = "") -> None:
+        """Do what the message of a start says, if it says to accept anything."""
+        try:
+            Driver(self.world, SETTINGS).open()
+        except TableUndone as undone:
+            accept = undone.remedy.partition(" --accept ")[2]
+            if not accept:
+                return
+            driver = Driver(self.world, SETTINGS)
+            driver.crash.step = crash
+            driver.ingest.resume(NO_SESSION, accept)
+
+    def _projected_up_to_date(self) -> bool:
+        return self.world.projected_txn.get(PIPELINE, 0) == self._chain().sequence
+
+    def _was_overtaken(self, driver: Driver) -> bool:
+        mine = {each.sequence for each in driver.heard.commits}
+        return self._chain().sequence > max(mine, default=0)
+
+    def _chain(self) -> Chain:
+        chain = Chain(PIPELINE, "")
+        chain.extend(self.world.commits)
+        return chain
+
+    def _standing(self) -> list[Entry]:
+        entries = (entry_of(each, PIPELINE) for each in self.world.commits)
+        return [each for each in entries if each is not None and each.commit in self.world.stands]
+
+    @invariant()
+    def the_table_holds_what_its_standing_entries_say(self) -> None:
+        said: list[Offset] = []
+        for entry in self._standing():
+            for each in set(entry.ranges) - set(entry.lost):
+                said += [
+                    (each.topic_partition, n) for n in range(each.from_offset, each.until_offset)
+                ]
+        assert self.world.applied() == sorted(said)
+
+    @invariant()
+    def what_a_whole_ledger_says_is_without_gap_or_overlap(self) -> None:
+        chain = self._chain()
+        if chain.faults:
+            return
+        reached = Position()
+        for entry in self._standing():
+            if entry.accepts is not None and entry.accepts.kind == "reset":
+                reached = Position()
+            reached = reached.advance(entry.ranges)
+        assert all(reached.get(each) in (None, at) for each, at in chain.position.offsets.items())
+
+    @invariant()
+    def the_offsets_table_follows_the_ledger(self) -> None:
+        sequences = [each.entry.sequence for each in self.world.projected]
+        assert sequences == list(range(1, len(sequences) + 1))
+        assert len(sequences) <= self._chain().sequence
+
+    def teardown(self) -> None:
+        """Whatever happened, an operator who does what the messages say gets to the end."""
+        for _ in range(4):
+            try:
+                Driver(self.world, SETTINGS).open().batch()
+                break
+            except TableUndone as undone:
+                if "--accept" not in undone.remedy:
+                    self.world.truncate()
+                self._accept()
+            except LedgerBroken as torn:
+                self.world.restore(int(torn.remedy.partition("VERSION AS OF ")[2].split(",")[0]))
+            except OffsetsTableAhead:
+                raise AssertionError("the log lost what the offsets table knows") from None
+        chain = self._chain()
+        assert chain.faults == ()
+        assert chain.position == Position(self.world.ends)
+        self.the_table_holds_what_its_standing_entries_say()
+        self.what_a_whole_ledger_says_is_without_gap_or_overlap()
+
+
+def run(examples: int, number: int | None = None) -> None:
+    """Let Hypothesis try ``examples`` histories; ``number`` seeds it, and it does not shrink."""
+    many = settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,) if number is not None else tuple(Phase),
+    )
+    machine = seed(number)(AnyOrder) if number is not None else AnyOrder
+    run_state_machine_as_test(machine, settings=many)
+
+
+def main() -> None:
+    """Crash until enough crashes are counted, then say how many there were per minute."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--crashes", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    began, number = time.monotonic(), asked.seed
+    print(f"seed {asked.seed}", flush=True)
+    while crashes.total() < asked.crashes:
+        run(100, number)
+        number += 1
+    seconds = time.monotonic() - began
+    rate = round(crashes.total() / seconds * 60)
+    facts = {"seed": asked.seed, "crashes": crashes.total(), "per_minute": rate}
+    print(json.dumps({**facts, "seconds": round(seconds, 1), "violations": 0}))
+
+
+if __name__ == "__main__":
+    main()
