@@ -349,6 +349,7 @@ class Driver:
             (each.topic_partition, offset)
             for each in ranges
             for offset in range(each.from_offset, each.until_offset)
+            if offset >= self.world.low.get(each.topic_partition, 0)
         ]
         self.crash.step = crash
         self.ingest.batch(cast(DataFrame, rows), ranges)

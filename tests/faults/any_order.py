@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from contextlib import suppress
 
 from hypothesis import Phase, seed, settings
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ from rivermouth.chain import Chain
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
 from rivermouth.ledger import Entry, entry_of
-from rivermouth.offsets import Position
+from rivermouth.offsets import OffsetRange, Position
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
 
@@ -53,6 +54,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.world = World(ends={place(0): 0})
         self.world.did("SET TBLPROPERTIES")
         self.living: dict[int, Driver] = {}
+        self.over = False
+        """Whether every driver must halt from now on."""
 
     @rule(target=partitions)
     def a_partition_is_added(self) -> int:
@@ -74,6 +77,15 @@ class AnyOrder(RuleBasedStateMachine):
         low, end = self.world.low.get(place(0), 0), self.world.ends[place(0)]
         self.world.low[place(0)] = low + int(share * (end - low))
 
+    @precondition(lambda self: self._chain().sequence > 0)
+    @rule(records=st.integers(0, 60))
+    def the_topic_is_created_again(self, records: int) -> None:
+        """The end of a history: from now on every driver must halt, however long the topic is."""
+        self.world.topics = dict.fromkeys(self.world.topics, "another")
+        self.world.ends = dict.fromkeys(self.world.ends, records)
+        self.world.low = {}
+        self.over = True
+
     @rule(number=DRIVERS, crash=CRASHES)
     def a_driver_starts(self, number: int, crash: str) -> None:
         driver = Driver(self.world, SETTINGS)
@@ -86,8 +98,9 @@ class AnyOrder(RuleBasedStateMachine):
             return
         except Halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
-            assert self._chain().faults, "nothing gave reason to halt a start"
+            assert self.over or self._chain().faults, "nothing gave reason to halt a start"
             return
+        assert not self.over, "it went on where it must halt"
         self.living[number] = driver
 
     @rule(number=DRIVERS, limit=st.integers(0, 6), crash=CRASHES)
@@ -101,8 +114,22 @@ class AnyOrder(RuleBasedStateMachine):
             crashes[crash] += 1
             del self.living[number]
         except Halt:
-            assert self._chain().faults or self._was_overtaken(driver)
+            assert self.over or self._chain().faults or self._was_overtaken(driver)
             del self.living[number]
+        else:
+            assert not self.over or limit == 0, "it went on where it must halt"
+
+    @rule(number=DRIVERS, by=st.integers(-5, 5).filter(bool))
+    def a_driver_is_offered_what_does_not_follow(self, number: int, by: int) -> None:
+        """As after a planner's mistake: a range that starts before or after the position."""
+        driver = self.living.pop(number, None)
+        stands = driver.stands.get(place(0)) if driver else None
+        if driver is None or stands is None or stands + by < 0:
+            return
+        offered = OffsetRange(place(0), stands + by, stands + by + 7)
+        with suppress(Halt):
+            driver.offer((offered,), driver.stands)
+            raise AssertionError(f"{offered} does not follow {stands} and was written")
 
     @rule(lives=st.lists(st.tuples(st.booleans(), st.integers(0, 6), DEATHS), max_size=12))
     def drivers_die_one_after_another(self, lives: list[tuple[bool, int, str]]) -> None:
@@ -110,6 +137,14 @@ class AnyOrder(RuleBasedStateMachine):
             self.world.ends[place(0)] += 1
             self.a_driver_starts(0, death if early else "")
             self.a_driver_works(0, limit, death)
+
+    @rule(limits=st.lists(st.tuples(DRIVERS, st.integers(0, 6)), max_size=6))
+    def two_drivers_work_at_once(self, limits: list[tuple[int, int]]) -> None:
+        self.a_driver_starts(0, "")
+        self.a_driver_starts(1, "")
+        for number, limit in limits:
+            self.world.ends[place(0)] += 2
+            self.a_driver_works(number, limit, "")
 
     @rule()
     def others_optimize(self) -> None:
@@ -124,9 +159,14 @@ class AnyOrder(RuleBasedStateMachine):
     def others_truncate(self) -> None:
         self.world.truncate()
 
-    @precondition(lambda self: self._projected_up_to_date() and not self._chain().faults)
-    @rule()
-    def log_clean_up(self) -> None:
+    @precondition(lambda self: not self._chain().faults)
+    @rule(death=CRASHES)
+    def log_clean_up(self, death: str) -> None:
+        """Takes every entry; without what a dead driver did not project, there is no way on."""
+        self.drivers_die_one_after_another([(False, 3, death)])
+        if self._chain().faults:
+            return
+        self.over = self.over or not self._projected_up_to_date()
         self.world.did("OPTIMIZE")
         self.world.first_version = len(self.world.commits) - 1
         self.living.clear()
@@ -138,7 +178,7 @@ class AnyOrder(RuleBasedStateMachine):
         except (Killed, CommitError):
             crashes[crash] += 1
         except Halt:
-            assert self._chain().faults
+            assert self.over or self._chain().faults
 
     def _accept(self, crash: str = "") -> None:
         """Do what the message of a start says, if it says to accept anything."""
@@ -191,6 +231,11 @@ class AnyOrder(RuleBasedStateMachine):
         assert all(reached.get(each) in (None, at) for each, at in chain.position.offsets.items())
 
     @invariant()
+    def nothing_breaks_the_ledger_but_what_others_undo(self) -> None:
+        chain = self._chain()
+        assert len(chain.faults) == (1 if chain.undone_by else 0), chain.faults
+
+    @invariant()
     def the_offsets_table_follows_the_ledger(self) -> None:
         sequences = [each.entry.sequence for each in self.world.projected]
         assert sequences == list(range(1, len(sequences) + 1))
@@ -198,6 +243,8 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whatever happened, an operator who does what the messages say gets to the end."""
+        if self.over:
+            return
         for _ in range(4):
             try:
                 Driver(self.world, SETTINGS).open().batch()
@@ -207,6 +254,7 @@ class AnyOrder(RuleBasedStateMachine):
                     self.world.truncate()
                 self._accept()
             except LedgerBroken as torn:
+                assert "VERSION AS OF" in torn.remedy, torn
                 self.world.restore(int(torn.remedy.partition("VERSION AS OF ")[2].split(",")[0]))
             except OffsetsTableAhead:
                 raise AssertionError("the log lost what the offsets table knows") from None

@@ -1,0 +1,164 @@
+"""The product's guards, each of which can be switched off: then histories must go wrong.
+
+A guard that can be removed without anybody noticing is either not needed or not tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from rivermouth import ingest, keeper, ledger
+from rivermouth.chain import Recorded
+from rivermouth.ledger import CommitRecord, Entry, Outcome
+from rivermouth.plan import Action, Decision
+from rivermouth.tables.offsets import Kept
+from tests import doubles
+from tests.doubles import MemoryOffsets, MemoryWriter, World
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard: its name, how to take it away, and what must then be seen."""
+
+    name: str
+    without: Patch
+    seen: str
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _no_fencing(patch: pytest.MonkeyPatch) -> None:
+    """Delta commits whatever it is given: as without txnAppId and txnVersion."""
+
+    def commit(world: World, entry: Entry, rows: Any) -> None:
+        entries = sum(1 for each in world.commits if each.txns)
+        fresh = replace(entry, sequence=max(entry.sequence, entries + 1))
+        real(world, fresh, rows)
+
+    real = World.commit
+    patch.setattr(World, "commit", commit)
+
+
+def _no_read_back(patch: pytest.MonkeyPatch) -> None:
+    """A write that returned has written."""
+
+    def read_back(self: keeper.Keeper, entry: Entry, fault: Exception | None) -> list[Recorded]:
+        if fault is not None:
+            raise self._books.translate(fault)
+        self.chain.newest, self.chain._sequence = entry, entry.sequence
+        self.chain._standing = entry.sequence
+        return [Recorded(self.chain.version + 1, 0, entry)]
+
+    patch.setattr(keeper.Keeper, "_read_back", read_back)
+
+
+def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
+    """An entry with our sequence is taken for ours, whoever wrote it."""
+
+    def classify(ours: Entry, since: Sequence[CommitRecord] | None) -> Outcome:
+        found = real(ours, since)
+        mine = (Outcome.SUPERSEDED, Outcome.ALREADY_COMMITTED)
+        return Outcome.COMMITTED if found in mine else found
+
+    real = ledger.classify
+    patch.setattr("rivermouth.keeper.classify", classify)
+
+
+def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
+    """The offsets table is believed once log clean-up has taken the entries."""
+
+    def newest(self: MemoryOffsets, pipeline: str) -> Kept | None:
+        found = real(self, pipeline)
+        return None if found is None else replace(found, sequence=world_txn(self))
+
+    def world_txn(offsets: MemoryOffsets) -> int:
+        return max(max(each.txns.values(), default=0) for each in offsets._world.commits)
+
+    real = MemoryOffsets.newest
+    patch.setattr(MemoryOffsets, "newest", newest)
+
+
+def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
+    """The offsets table is appended to without a look at what it holds."""
+
+    def project(self: MemoryOffsets, recorded: Sequence[Recorded], table_name: str) -> None:
+        self._crash.at("before projection")
+        for each in recorded:
+            self._world.projected.append(each)
+        self._crash.at("after projection")
+        for each in recorded:
+            self._world.projected_txn[each.entry.pipeline] = each.entry.sequence
+
+    patch.setattr(MemoryOffsets, "project", project)
+
+
+def _quarantine_behind(patch: pytest.MonkeyPatch) -> None:
+    """Bad records are written after the commit that accounts for them."""
+
+    def write(self: MemoryWriter, decoded: Any, entry: Entry) -> Entry:
+        rows: Any = [each for each in decoded if not doubles.is_bad(each)]
+        entry = real(self, rows, entry)
+        bad = [each for each in decoded if doubles.is_bad(each)]
+        self.world.quarantine += [(entry.commit, each) for each in bad]
+        return entry
+
+    real = MemoryWriter.write
+    patch.setattr(MemoryWriter, "write", write)
+
+
+def _no_empty_entries(patch: pytest.MonkeyPatch) -> None:
+    """A batch that changes no row commits nothing."""
+
+    def commit(world: World, entry: Entry, rows: Any) -> None:
+        if rows or not any(each.span for each in entry.ranges):
+            real(world, entry, rows)
+
+    real = World.commit
+    patch.setattr(World, "commit", commit)
+
+
+GUARDS = (
+    Guard("txn fencing (txnAppId, txnVersion)", _no_fencing, "doubled rows or a broken chain"),
+    Guard("read-back after the commit", _no_read_back, "a stale range taken for written"),
+    Guard("commit id compared, not the sequence", _no_commit_id, "another's range taken for ours"),
+    Guard(
+        "chain audited at every start",
+        lambda patch: patch.setattr(keeper, "check_ledger", _nothing),
+        "goes on over undone commits",
+    ),
+    Guard(
+        "RESTORE, TRUNCATE and REPLACE followed",
+        lambda patch: patch.setattr("rivermouth.chain.undoes", lambda record: False),
+        "undone rows are never read again",
+    ),
+    Guard(
+        "topic id and cluster id compared",
+        lambda patch: (
+            patch.setattr(ingest, "check_source", _nothing),
+            patch.setattr("rivermouth.plan.check_source", _nothing),
+        )[0],
+        "goes on with another topic",
+    ),
+    Guard(
+        "prior offset compared before the commit",
+        lambda patch: patch.setattr(ingest, "decide", lambda *_: Decision(Action.PROCEED)),
+        "a range that does not follow on is written",
+    ),
+    Guard(
+        "retention and truncation noticed",
+        lambda patch: patch.setattr("rivermouth.plan.check_partition", _nothing),
+        "a gap that nobody recorded",
+    ),
+    Guard("offsets table's sequence equals the txn", _no_kept_sequence, "an old position is used"),
+    Guard("offsets table's own txn", _no_projection_txn, "a row of it twice"),
+    Guard("quarantine written ahead", _quarantine_behind, "a bad record lost"),
+    Guard("an entry for every batch", _no_empty_entries, "offsets never advance"),
+)

@@ -1,0 +1,31 @@
+"""Each guard switched off in the product: the state machine finds a violation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis.errors import HypothesisException
+
+from tests.faults.any_order import run
+from tests.faults.guards import GUARDS, Guard
+
+pytestmark = pytest.mark.unit
+
+ROUNDS = 400
+"""Histories of up to 40 steps within which a missing guard shows."""
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_without_this_guard_a_violation_is_found(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard.without(monkeypatch)
+    assert found(), f"{ROUNDS} histories went well without it: {guard.seen}"
+
+
+def found() -> bool:
+    """Whether histories go wrong; whatever a broken product raises shows it."""
+    try:
+        run(ROUNDS, number=1)
+    except Exception as violation:
+        return not isinstance(violation, HypothesisException)
+    return False
