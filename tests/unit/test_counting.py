@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rivermouth.chain import Recorded
 from rivermouth.delta import DeltaLog
+from rivermouth.errors import CommitFailed
 from rivermouth.ledger import Entry, RowCounts
 from rivermouth.offsets import OffsetRange
 from rivermouth.tables.counting import count_rows, with_rows
@@ -136,6 +137,12 @@ def test_files_that_vacuum_took_are_counted_in_the_table_as_it_is(table: Path) -
     assert not any(file.exists() for file in DeltaLog(table).added_files(0))
     found = with_rows(DeltaLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(3, 0),), (RowCounts(2, 0),)]
+
+
+def test_a_file_that_is_gone_from_the_table_itself_is_said_to_be_uncountable(table: Path) -> None:
+    DeltaLog(table).added_files(0)[0].unlink()
+    with pytest.raises(CommitFailed, match="the commits stand"):
+        with_rows(DeltaLog(table), [unknown(0, FIRST)])
 
 
 def test_an_entry_of_empty_ranges_counts_nothing(table: Path) -> None:

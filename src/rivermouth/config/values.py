@@ -59,6 +59,7 @@ KAFKA_NOT_YOURS: Mapping[str, str] = {
 }
 PROPERTIES_NOT_YOURS: Mapping[str, str] = {
     "delta.settransactionretentionduration": "it would let Delta forget what was committed",
+    "delta.columnmapping.mode": "rows are counted by the names of the columns in their files",
 }
 
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
+from pyarrow import ArrowException
 
 from rivermouth.chain import Recorded
 from rivermouth.delta import DeltaLog
+from rivermouth.errors import CommitFailed
 from rivermouth.ledger import RowCounts
 from rivermouth.offsets import OffsetRange, TopicPartition
 
@@ -29,14 +31,23 @@ def with_rows(log: DeltaLog, recorded: Sequence[Recorded]) -> list[Recorded]:
     """The same entries, each with its ``rows``.
 
     Counted in the files that the commits added; where VACUUM has taken one of them, in
-    the whole table as it is now, whose rows still say where they came from.
+    the whole table as it is now, whose rows still say where they came from. Raises
+    CommitFailed where these cannot be read either.
     """
     unknown = [each for each in recorded if each.entry.rows is None]
     files = [file for each in unknown for file in log.added_files(each.version)]
     if not all(file.exists() for file in files):
         files = log.files()
     ranges = [one for each in unknown for one in each.entry.ranges]
-    counts = dict(zip(ranges, count_rows(files, ranges), strict=True))
+    try:
+        counts = dict(zip(ranges, count_rows(files, ranges), strict=True))
+    except (OSError, ArrowException) as fault:
+        raise CommitFailed(
+            "the commits stand, but the rows of their files cannot be counted",
+            where=str(log.path),
+            found=str(fault),
+            remedy="See with 'rivermouth verify' what the table holds; then run again",
+        ) from fault
     return [_filled(each, counts) for each in recorded]
 
 

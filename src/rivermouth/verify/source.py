@@ -66,6 +66,10 @@ def client_options(config: Config) -> dict[str, str]:
     return {**options, "log_level": "2", "allow.auto.create.topics": "false"}
 
 
+_FIRST_ANSWER_S = 10.0
+"""How long the first question may take: whether a broker is there at all."""
+
+
 class Source:
     """One cluster. ``timeout_s`` bounds each question, and a read without any progress.
 
@@ -82,7 +86,8 @@ class Source:
         """What the cluster says of itself and of ``topics``; a missing topic is left out."""
         names = sorted(topics)
         ids: dict[str, str] = {}
-        cluster = self._wait(self._admin.describe_cluster(request_timeout=self._timeout_s))
+        first = min(self._timeout_s, _FIRST_ANSWER_S)
+        cluster = self._wait(self._admin.describe_cluster(request_timeout=first))
         if not names:
             return Identity(str(cluster.cluster_id), ids, frozenset())
         described = self._admin.describe_topics(
