@@ -5,7 +5,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench torture lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,10 @@ check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
+
+torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s (needs strace)
+	@$(BIN)/python -m tests.faults.campaign --rounds $(or $(ROUNDS),1000) \
+		--seed $(or $(SEED),1) $(if $(TALLY),--tally $(TALLY))
 
 bench: setup ## Compare the append path with Delta's own streaming sink
 	@$(BIN)/python bench/append.py

@@ -1,0 +1,200 @@
+"""A campaign: rounds of records, faults, a driver, its death; and the proof, again and again."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.faults.campaign.faults import strike
+from tests.faults.campaign.kills import armed, failpoints
+from tests.faults.campaign.plan import TABLES, UNDOING, Kill, Round, round_of
+from tests.faults.campaign.process import DriverProcess
+from tests.faults.campaign.tally import Tally
+from tests.faults.campaign.world import World
+
+PER_ROUND = {"events": 600, "accounts": 500}
+ROUNDS_OF_A_WORLD = 40
+CHECK_EVERY = 8
+PATIENCE_S = 90
+LOCKED = "RM413"
+
+
+class Violated(Exception):
+    """Something that may never happen has happened; the world is kept as it is."""
+
+
+class Campaign:
+    """Worlds, one after another, in ``folder``; ``tally`` counts.
+
+    ``calls``: whether system calls are killed at, which needs strace; else a moment instead.
+    """
+
+    def __init__(self, folder: Path, tally: Tally, *, calls: bool = True) -> None:
+        self._calls = calls
+        self._folder = folder
+        self._tally = tally
+        self._standby: list[DriverProcess] = []
+        self._born = 0
+        self._killed = ""
+
+    def world(self, rounds: int, until: float) -> None:
+        """At most ``rounds`` rounds in a new world, until a moment, and its proof."""
+        first = self._tally.rounds
+        folder = self._folder / f"world-{first}"
+        began = time.monotonic()
+        with World(folder) as self._world:
+            try:
+                self._rounds(min(rounds, ROUNDS_OF_A_WORLD), until)
+            except Violated as violation:
+                self._tally.violations.append(f"{folder}: {violation}")
+            finally:
+                self._end_drivers()
+        self._tally.seconds += time.monotonic() - began
+        if not self._tally.violations:
+            self._world.remove()
+
+    def _rounds(self, rounds: int, until: float) -> None:
+        for done in range(1, rounds + 1):
+            self._round(round_of(self._tally.seed, self._tally.rounds))
+            self._tally.rounds += 1
+            last = done == rounds or time.monotonic() > until
+            if last or done % CHECK_EVERY == 0:
+                self._prove(whole=last)
+            if last:
+                return
+
+    def _round(self, plan: Round) -> None:
+        began = time.monotonic()
+        dice = random.Random(f"{self._tally.seed} {plan.number} deeds")
+        self._world.produce(dice.randrange(1 << 30), **PER_ROUND)
+        expected: dict[str, str] = {}
+        for fault in plan.faults:
+            if fault.table in expected:
+                continue  # what was undone is accepted before anything else happens to it
+            code = strike(self._world, fault, dice)
+            self._tally.faults[fault.name] += 1
+            if code:
+                expected[fault.table] = code
+                self._accept(fault.table, fault.name, code)
+        told = self._killed_run(plan)
+        names = ", ".join(each.name for each in plan.faults) or "no fault"
+        seconds = time.monotonic() - began
+        print(f"{plan.number:5} {told:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
+
+    def _accept(self, table: str, name: str, code: str) -> None:
+        """The next start must halt; then an operator accepts, and it goes on."""
+        answer = self._order(self._driver(), "run", TABLES)
+        if answer["codes"].get(table) != code:
+            raise Violated(f"{name} of {table}: expected {code}, found {answer}")
+        self._tally.halts[code] += 1
+        self._clean(answer, but=(table,))
+        accept = "restore" if name == UNDOING[0] else "reset"
+        self._clean(self._order(self._driver(), "resume", [table], accept=accept))
+
+    def _killed_run(self, plan: Round) -> str:
+        driver, kill = self._driver(), plan.kill
+        if kill.kind == "call" and not self._calls:
+            kill = Kill("time", "1.5")
+        self._warm()
+        driver_is_up = driver.jvm
+        assert driver_is_up
+        with armed(kill, driver, self._world) as look:
+            self._give(driver, "run", TABLES, failpoints=failpoints(kill))
+            answer = driver.answer(PATIENCE_S if kill.kind != "freeze" else 8, look)
+            if kill.kind == "freeze" and answer is None:
+                return self._overtaken(driver)
+        if answer is not None:
+            self._tally.survived += 1
+            self._clean(answer, but=TABLES if kill.kind == "call" else ())
+            if kill.kind == "call" and not driver.alive:
+                return self._died(driver, plan)
+            return f"survived {kill.kind} {kill.detail}"
+        if driver.alive:
+            raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
+        return self._died(driver, plan)
+
+    def _died(self, driver: DriverProcess, plan: Round) -> str:
+        """Count the death; what is left of the driver ends now, or (an orphan) by itself."""
+        if plan.kill.kind == "orphan":
+            time.sleep(0.2)
+        self._tally.kills[f"{plan.kill.kind} {plan.kill.detail.partition('=')[0]}"] += 1
+        self._standby.remove(driver)
+        driver.end()
+        return f"killed {plan.kill.kind} {plan.kill.detail}"
+
+    def _overtaken(self, zombie: DriverProcess) -> str:
+        """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on."""
+        successor = next(each for each in self._standby if each is not zombie)
+        answer = self._order(successor, "run", TABLES)
+        strange = {*answer["codes"].values()} - {"", LOCKED}
+        if strange or LOCKED not in answer["codes"].values():
+            raise Violated(f"beside a frozen driver: {answer}")
+        self._tally.halts[LOCKED] += 1
+        zombie.signal(signal.SIGCONT)
+        woken = zombie.answer(PATIENCE_S)
+        if woken is None:
+            raise Violated("a woken driver did not come to an end")
+        self._clean(woken)
+        self._tally.kills["freeze"] += 0
+        self._tally.faults["frozen and overtaken"] += 1
+        return "frozen, overtaken, woken"
+
+    def _prove(self, *, whole: bool) -> None:
+        """An undisturbed run comes to the end of the topics, and everything is there, once."""
+        self._clean(self._order(self._driver(), "run", TABLES))
+        records, wrong = self._world.judge(whole=whole)
+        if wrong:
+            raise Violated("; ".join(wrong[:20]))
+        if whole:
+            self._tally.records += records
+
+    def _clean(self, answer: dict[str, Any], but: Sequence[str] = ()) -> None:
+        bad = {name: code for name, code in answer["codes"].items() if code and name not in but}
+        if bad:
+            raise Violated(f"a halt or failure that nobody expected: {answer['errors']}")
+
+    def _order(
+        self, driver: DriverProcess, do: str, names: Sequence[str], **more: str
+    ) -> dict[str, Any]:
+        self._give(driver, do, names, **more)
+        answer = driver.answer(PATIENCE_S)
+        if answer is None:
+            raise Violated(f"no answer to {do} within {PATIENCE_S} s")
+        return answer
+
+    def _give(
+        self,
+        driver: DriverProcess,
+        do: str,
+        names: Sequence[str],
+        failpoints: str = "",
+        **more: str,
+    ) -> None:
+        environment = {
+            "RIVERMOUTH_FAILPOINTS": failpoints,
+            "RIVERMOUTH_TRACE": str(self._world.trace),
+        }
+        order = {"do": do, "names": [*names], "environment": environment, **more}
+        world = {"file": str(self._world.file), "scratch": str(self._world.scratch)}
+        driver.order({**order, **world})
+
+    def _driver(self) -> DriverProcess:
+        """The driver whose turn it is."""
+        self._warm()
+        return self._standby[0]
+
+    def _warm(self) -> None:
+        """Keep two drivers: one that works, one whose session comes up meanwhile."""
+        while len(self._standby) < 2:
+            self._born += 1
+            folder = self._world.folder / "sessions" / str(self._born)
+            self._standby.append(DriverProcess(folder, self._world.drivers))
+
+    def _end_drivers(self) -> None:
+        for each in self._standby:
+            each.end()
+        self._standby.clear()

@@ -1,0 +1,55 @@
+"""A driver that is ready before it is needed: ``python -m tests.faults.campaign.driver DIR``.
+
+Its Spark session is up when it says so; then it does what each line of JSON on its standard
+input orders, and answers with one line: ``run`` (with its environment) or ``resume``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from rivermouth.config import load
+from rivermouth.errors import RivermouthError
+from rivermouth.local.session import BRIEF, start_session
+from rivermouth.run import Run
+from tests.lake import Heard
+
+
+def main(folder: str) -> None:
+    """Be ready, then carry out orders until standard input ends."""
+    session = start_session(Path(folder), {"spark.driver.memory": "1g"}, java_options=BRIEF)
+    jvm: Any = session._jvm
+    _say({"jvm": int(jvm.java.lang.ProcessHandle.current().pid())})
+    for line in sys.stdin:
+        order = json.loads(line)
+        os.environ.update(order["environment"])
+        run = Run(load(Path(order["file"])), session, Path(order["scratch"]), continuous=False)
+        if order["do"] == "run":
+            reports = run.pipelines(order["names"], Heard(), threading.Event())
+            errors = {each.pipeline: each.error for each in reports}
+            codes = {name: each.code if each else "" for name, each in errors.items()}
+            _say({"codes": codes, "errors": [str(each) for each in errors.values() if each]})
+        else:
+            _say(_resumed(run, order["names"][0], order["accept"]))
+
+
+def _resumed(run: Run, name: str, accept: str) -> dict[str, Any]:
+    try:
+        run.resume(name, accept, Heard())
+    except RivermouthError as error:
+        return {"codes": {name: error.code}, "errors": [str(error)]}
+    return {"codes": {name: ""}, "errors": []}
+
+
+def _say(facts: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

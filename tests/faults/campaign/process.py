@@ -1,0 +1,112 @@
+"""A driver process and its JVM, as the nemesis sees them: ordered, watched, killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+
+
+class DriverProcess:
+    """One ``tests.faults.campaign.driver`` in a process group of its own."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        self._log = log.open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.campaign.driver", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+            cwd=ROOT,
+        )
+        assert self._process.stdout
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._said = b""
+        self._jvm = 0
+
+    @property
+    def python(self) -> int:
+        return self._process.pid
+
+    @property
+    def jvm(self) -> int:
+        """The JVM's process id; waits until the session is up."""
+        while not self._jvm:
+            answer = self.answer(120)
+            if answer is None:
+                raise RuntimeError(f"the driver did not come up, see {self._log.name}")
+            self._jvm = int(answer["jvm"])
+        return self._jvm
+
+    def order(self, order: dict[str, Any]) -> None:
+        """Give one order, once the session is up."""
+        assert self.jvm
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def answer(
+        self, timeout_s: float, meanwhile: Callable[[], object] = lambda: None
+    ) -> dict[str, Any] | None:
+        """The next line it says; None where it dies first, or says nothing in time.
+
+        ``meanwhile`` is called about every two milliseconds while waiting.
+        """
+        deadline = time.monotonic() + timeout_s
+        assert self._process.stdout
+        while time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                self._said += self._process.stdout.read() or b""
+            line, end, rest = self._said.partition(b"\n")
+            if end:
+                self._said = rest
+                return dict(json.loads(line))
+            if not self.alive:
+                return None
+            meanwhile()
+            time.sleep(0.002)
+        return None
+
+    @property
+    def alive(self) -> bool:
+        """Whether both Python and its JVM live."""
+        return self._process.poll() is None and (not self._jvm or _lives(self._jvm))
+
+    def signal(self, number: int, *, python_only: bool = False) -> None:
+        """Send a signal to Python and the JVM, or to Python alone."""
+        with suppress(ProcessLookupError):
+            if python_only:
+                os.kill(self.python, number)
+            else:
+                os.killpg(self.python, number)
+
+    def end(self) -> None:
+        """Make sure that nothing of it is left."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+        if self._jvm:
+            while _lives(self._jvm):
+                time.sleep(0.005)
+        for each in (self._process.stdin, self._process.stdout, self._log):
+            with suppress(OSError):
+                if each is not None:
+                    each.close()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"

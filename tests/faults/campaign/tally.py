@@ -1,0 +1,64 @@
+"""What a campaign has done so far, kept in a file, so that it can be stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Tally:
+    """Counts of one campaign. ``rounds`` are those that are over."""
+
+    seed: int
+    rounds: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    halts: Counter[str] = field(default_factory=Counter)
+    survived: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        """The last line of a campaign: one object of JSON."""
+        by_kind: Counter[str] = Counter()
+        for name, number in self.kills.items():
+            by_kind[name.split()[0]] += number
+        return json.dumps(
+            {
+                "seed": self.seed,
+                "rounds": self.rounds,
+                "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
+                "faults": dict(sorted(self.faults.items())),
+                "halts": dict(sorted(self.halts.items())),
+                "records": self.records,
+                "seconds": round(self.seconds),
+                "violations": len(self.violations),
+            }
+        )
+
+    def save(self, file: Path) -> None:
+        """Write it down, whole or not at all."""
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(vars(self), indent=1), encoding="utf-8")
+        os.replace(part, file)
+
+    @staticmethod
+    def load(file: Path, seed: int) -> Tally:
+        """The tally of an earlier part of this campaign; a new one where there is none.
+
+        Raises ValueError where the file is another seed's.
+        """
+        if not file.exists():
+            return Tally(seed)
+        facts: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        if facts["seed"] != seed:
+            raise ValueError(f"{file} is the tally of seed {facts['seed']}")
+        for name in ("kills", "faults", "halts"):
+            facts[name] = Counter(facts[name])
+        return Tally(**facts)

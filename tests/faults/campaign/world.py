@@ -1,0 +1,157 @@
+"""A world to torture: one broker, two topics, two tables, a producer, and what must hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from rivermouth.testing import create_topic
+from rivermouth.verify import verify
+from tests.faults.campaign.plan import TABLES
+from tests.faults.campaign.process import ROOT
+from tests.faults.checker.check import check
+from tests.faults.checker.cursor import Cursor
+from tests.faults.checker.evidence import Evidence, Watched
+
+PASSWORD = "canary-4b1d9e2a77"
+"""In every configuration, needed by nobody: it may show up nowhere."""
+PARTITIONS = 3
+EVENTS = "id BIGINT, seq BIGINT, body STRING"
+ACCOUNTS = "k BIGINT, seq BIGINT, body STRING"
+
+
+class World:
+    """Everything that outlives a driver, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.warehouse = folder / "lake"
+        self.scratch = folder / "scratch"
+        self.file = folder / "rivermouth.yml"
+        self.history = folder / "history.jsonl"
+        self.trace = folder / "trace.jsonl"
+        self.drivers = folder / "drivers.log"
+        self._cursor: Cursor | None = None
+        folder.mkdir(parents=True)
+
+    def __enter__(self) -> World:
+        self.broker = Broker(self.folder / "kafka").__enter__()
+        self.servers = self.broker.bootstrap_servers
+        for topic in TABLES:
+            create_topic(self.servers, topic, PARTITIONS)
+        self._configure()
+        self._producer = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.faults.campaign.producer",
+                self.servers,
+                str(self.history),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.kill()
+        self._producer.wait()
+        for each in (self._producer.stdin, self._producer.stdout):
+            with suppress(OSError):
+                if each is not None:
+                    each.close()
+        self.broker.__exit__(None, None, None)
+
+    def _configure(self) -> None:
+        source = {"format": "json", "max_offsets_per_trigger": 1500}
+        small = {"delta.checkpointInterval": "20"}
+        upsert = {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
+        config = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": self.servers, "ssl.key.password": PASSWORD},
+            "warehouse": "./lake",
+            "pipelines": {
+                "events": {
+                    "source": {"topics": ["events"], **source},
+                    "schema": EVENTS,
+                    "target": {"table": "bronze.events", "properties": small},
+                },
+                "accounts": {
+                    "source": {"topics": ["accounts"], "key": "string", **source},
+                    "schema": ACCOUNTS,
+                    "target": {"table": "silver.accounts", "properties": small, **upsert},
+                },
+            },
+        }
+        self.file.write_text(json.dumps(config), encoding="utf-8")
+
+    def table(self, name: str) -> Path:
+        """The folder of a pipeline's table."""
+        return self.warehouse / ("bronze" if name == "events" else "silver") / name
+
+    @property
+    def offsets(self) -> Path:
+        return self.warehouse / "rivermouth" / "offsets"
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.servers})
+
+    def produce(self, seed: int, events: int, accounts: int) -> None:
+        """Have records produced; returns when they are in Kafka."""
+        assert self._producer.stdin
+        assert self._producer.stdout
+        order = {"seed": seed, "events": events, "accounts": accounts}
+        self._producer.stdin.write(json.dumps(order).encode() + b"\n")
+        self._producer.stdin.flush()
+        if self._producer.stdout.readline() != b"done\n":
+            raise RuntimeError("the producer died")
+
+    def judge(self, *, whole: bool = False) -> tuple[int, list[str]]:
+        """Records read again, and what is wrong. Drivers have come to their end."""
+        watched = (
+            Watched(
+                name="events",
+                topics=("events",),
+                table=self.table("events"),
+                quarantine=self.warehouse / "bronze" / "events_quarantine",
+                columns=(("id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
+            ),
+            Watched(
+                name="accounts",
+                topics=("accounts",),
+                table=self.table("accounts"),
+                quarantine=self.warehouse / "silver" / "accounts_quarantine",
+                columns=(("k", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
+                keys=("k",),
+                order_by=("seq",),
+                key_format="string",
+            ),
+        )
+        evidence = Evidence(
+            servers=self.servers,
+            warehouse=self.warehouse,
+            pipelines=watched,
+            history=self.history,
+            texts=(self.scratch, self.drivers, self.trace),
+            secrets=(PASSWORD,),
+        )
+        verdict = check(evidence, None if whole else self._cursor)
+        self._cursor = verdict.cursor
+        wrong = [str(each) for each in verdict.findings]
+        if whole:
+            proofs = verify(load(self.file)).pipelines
+            wrong += [f"verify {each.name}: {line}" for each in proofs for line in each.problems]
+        return verdict.records, wrong
+
+    def remove(self) -> None:
+        """Delete everything; a world that went wrong is kept instead."""
+        shutil.rmtree(self.folder, ignore_errors=True)
