@@ -1,0 +1,204 @@
+"""The checker is checked: a good run has no finding, and each corruption has its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.local.broker import Broker
+from tests.faults.checker.check import check
+from tests.faults.checker.evidence import Evidence, Watched
+from tests.faults.checker.reader import SnapshotReader
+from tests.faults.checker.scene import Scene
+from tests.faults.checker.story import ABORTED, EVENTFUL, EVENTS, LAST, STATE, Story
+from tests.faults.checker.verdict import Fault, Verdict
+from tests.faults.checker_corruptions import CORRUPTIONS, Corruption
+from tests.lake import Lake
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+SECRET = "canary-7c0e55"
+ADDING = {"a range again", "a promise not kept", "a secret in a text", "undone, and gone on"}
+"""Corruptions that add to what was there, as a run would."""
+
+
+def watched(lake: Path) -> tuple[Watched, Watched]:
+    """What the two pipelines should hold."""
+    append = Watched(
+        name="events",
+        topics=(EVENTS,),
+        table=lake / "bronze" / "events",
+        quarantine=lake / "bronze" / "events_quarantine",
+        columns=(("id", "BIGINT"), ("text", "STRING")),
+    )
+    upsert = Watched(
+        name="state",
+        topics=(STATE,),
+        table=lake / "silver" / "state",
+        quarantine=lake / "silver" / "state_quarantine",
+        columns=(("id", "BIGINT"), ("value", "STRING"), ("seq", "BIGINT")),
+        keys=("id",),
+        order_by=("seq",),
+        key_format="string",
+    )
+    return append, upsert
+
+
+def configure(lake: Lake) -> None:
+    """The same two pipelines for the product; Delta writes a checkpoint at every third commit."""
+    source = {"format": "json", "max_offsets_per_trigger": 16}
+    properties = {"delta.checkpointInterval": "3"}
+    upsert = {"mode": "upsert", "keys": ["id"], "order_by": ["seq"]}
+    lake.configure(
+        events={
+            "source": {"topics": [EVENTS], **source},
+            "schema": "id BIGINT, text STRING",
+            "target": {"table": "bronze.events", "properties": properties},
+        },
+        state={
+            "source": {"topics": [STATE], "key": "string", **source},
+            "schema": "id BIGINT, value STRING, seq BIGINT",
+            "target": {"table": "silver.state", "properties": properties, **upsert},
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """The evidence of a whole run, and what a check said in its middle and, going on, after it."""
+
+    scene: Scene
+    middle: Verdict
+    then: Verdict
+
+
+@pytest.fixture(scope="module")
+def run(
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Told:
+    """A good run of the product, watched by a concurrent reader."""
+    folder = tmp_path_factory.mktemp("checker") / "run"
+    folder.mkdir()
+    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
+    history, snapshots, log = (folder / name for name in ("history", "snapshots", "run.log"))
+    pipelines = watched(lake.warehouse)
+    evidence = Evidence(
+        lake.servers, lake.warehouse, pipelines, history, snapshots, (log,), (SECRET,)
+    )
+    for topic in (EVENTS, STATE):
+        lake.topic(topic, 2)
+    configure(lake)
+    story = Story(lake.servers, history)
+    verdicts: list[Verdict] = []
+    for writes, aborted in ((EVENTFUL, ABORTED), (LAST, ())):
+        for each in writes:
+            story.write(each)
+        story.write(aborted, commit=False)
+        with SnapshotReader(pipelines, snapshots, pause_s=0.02):
+            heard = lake.run(rivermouth_spark, *(each.name for each in pipelines))
+        assert [each.error for each in heard.ends] == [None, None]
+        log.write_text("\n".join(each.line() for each in heard.commits), encoding="utf-8")
+        verdicts.append(check(evidence, verdicts[-1].cursor if verdicts else None))
+    return Told(Scene(folder, evidence), *verdicts)
+
+
+@pytest.fixture(scope="module")
+def sparse(run: Told, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """The same with a reader that came only at the start and at the end.
+
+    What it saw in between differs from run to run, and so would the faults of a corruption.
+    """
+    copied = run.scene.copy(tmp_path_factory.mktemp("checker") / "sparse")
+    lines = copied.lines(copied.evidence.snapshots)
+    tables = {each["table"]: [e for e in lines if e["table"] == each["table"]] for each in lines}
+    kept = [each for seen in tables.values() for each in (seen[0], seen[-1])]
+    copied.write_lines(copied.evidence.snapshots, kept)
+    return copied
+
+
+def test_a_good_run_has_no_finding_as_a_whole_or_bit_by_bit(run: Told) -> None:
+    whole = check(run.scene.evidence)
+    assert (whole.ok, run.middle.ok, run.then.ok) == (True, True, True), str(whole)
+    assert whole.records == run.then.records == sum(map(len, (*EVENTFUL, *LAST)))
+    assert whole.entries == run.then.entries > run.middle.entries >= 6
+    assert whole.snapshots >= 4
+    assert whole.unchecked == 0
+    seen = run.scene.lines(run.scene.evidence.snapshots)
+    assert len(seen) >= 4, "the reader should have come in the middle of the run"
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda each: each.name)
+def test_a_corruption_is_found_with_its_faults_and_no_other(
+    corruption: Corruption, sparse: Scene, tmp_path: Path
+) -> None:
+    spoilt = sparse.copy(tmp_path / "spoilt")
+    before = check(spoilt.evidence) if corruption.name in ADDING else None
+    corruption.spoil(spoilt)
+    verdict = check(spoilt.evidence)
+    assert verdict.faults == corruption.faults, str(verdict)
+    if before is not None:
+        again = check(spoilt.evidence, before.cursor)
+        assert again.faults == corruption.faults, str(again)
+
+
+def test_every_class_of_fault_is_provoked_and_every_corruption_has_a_name() -> None:
+    assert {fault for each in CORRUPTIONS for fault in each.faults} == set(Fault)
+    assert len({each.name for each in CORRUPTIONS}) == len(CORRUPTIONS)
+    assert {each.name for each in CORRUPTIONS} >= ADDING
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_going_on_after_a_restore_is_right_if_somebody_accepted_it(
+    accepted: bool, sparse: Scene, tmp_path: Path
+) -> None:
+    scene = sparse.copy(tmp_path / "restored")
+    append, (version, undone) = scene.append, scene.clean_entries(scene.append)[-1]
+    added = scene.restore_before(append.table, version)
+    _, stood = scene.entries(append)[-2]
+    resumed: dict[str, Any] = {**stood, "sequence": undone["sequence"] + 1, "commit": "resumed"}
+    resumed.pop("rows", None)
+    resumed["ranges"] = [[*each[:2], each[3], each[3]] for each in stood["ranges"]]
+    if accepted:
+        resumed["accepts"] = {"kind": "restore", "version": 0, "standing": stood["sequence"]}
+    scene.add_entry(append, resumed)
+    again = {**undone, "sequence": resumed["sequence"] + 1, "commit": "again"}
+    scene.add_entry(append, again, *added)
+
+    evidence = replace(scene.evidence, settled=False)
+    verdict = check(evidence)
+    assert verdict.faults == (set() if accepted else {Fault.UNDONE}), str(verdict)
+    scene.restore_before(append.table, version + 3)
+    scene.restore_before(append.table, version + 2)
+    assert check(evidence).ok, "what was written over an undoing has been undone itself"
+
+
+def test_log_cleanup_leaves_the_offsets_table_to_tell_of_earlier_entries(
+    sparse: Scene, tmp_path: Path
+) -> None:
+    scene = sparse.copy(tmp_path / "trimmed")
+    for each in (scene.append, scene.upsert):
+        checkpoint = max(each.table.glob("_delta_log/*.checkpoint.parquet"))
+        for file in each.table.glob("_delta_log/*.json"):
+            if file.name[:20] < checkpoint.name[:20]:
+                file.unlink()
+    verdict = check(scene.evidence)
+    assert verdict.ok, str(verdict)
+    rows = scene.rows(scene.evidence.offsets)
+    one = next(each for each in rows if each["sequence"] == 2 and each["from_offset"] == 0)
+    scene.drop_row(scene.evidence.offsets, one)
+    assert check(scene.evidence).faults >= {Fault.PROJECTION}
+
+
+def test_a_table_whose_log_was_put_back_is_read_anew(sparse: Scene, tmp_path: Path) -> None:
+    scene = sparse.copy(tmp_path / "put-back")
+    before = check(scene.evidence)
+    scene.remove_commit(scene.append.table, scene.entries(scene.append)[-1][0])
+    verdict = check(scene.evidence, before.cursor)
+    assert verdict.findings == check(scene.evidence).findings
+    assert verdict.faults == {Fault.PROJECTION, Fault.UNSEEN, Fault.TORN}, str(verdict)
