@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -45,6 +46,19 @@ class DeltaLog:
     def exists(self) -> bool:
         """Whether there is a table: at least one commit."""
         return bool(self._versions())
+
+    def check_without_hole(self) -> None:
+        """Raise LedgerBroken where a commit between others is missing; Spark would just fail."""
+        versions = self._versions()
+        for before, version in pairwise(versions):
+            if version != before + 1:
+                raise LedgerBroken(
+                    "a commit is missing in the log",
+                    where=str(self.path),
+                    expected=f"version {before + 1}",
+                    found=f"version {version}",
+                    remedy="Bring the file back from a backup of _delta_log",
+                )
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""

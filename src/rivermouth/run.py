@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
@@ -106,7 +108,9 @@ class Run:
             trace.step(name, "close")
         except RivermouthError as fault:
             error = fault
-        except Exception as fault:  # a defect of ours or of Spark: one pipeline's, not the run's
+        except (PySparkException, Py4JError) as fault:
+            error = translate(fault, name)
+        except Exception as fault:  # a defect of ours: one pipeline's, not the run's
             error = Unexpected("an error nobody foresaw", where=name, found=repr(fault))
             error.__cause__ = fault
         if error is not None:
@@ -140,10 +144,12 @@ class Run:
         path = table.path(self._config.warehouse)
         lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
         held.enter_context(TableLock(self._session, lock))
+        log = DeltaLog(path)
+        log.check_without_hole()
         create_target(self._session, pipeline, str(path))
         check_target(self._session, pipeline, str(path))
         books = Books(
-            log=DeltaLog(path),
+            log=log,
             offsets=self._offsets,
             record=partial(record, path=str(path)),
             translate=partial(translate, where=pipeline.name),

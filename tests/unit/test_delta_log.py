@@ -289,3 +289,11 @@ def test_a_record_holds_what_the_ledger_looks_at() -> None:
     assert (wrote.timestamp_ms, wrote.user_metadata) == (7, "note")
     bare = record_of(6, [{"add": {}}])
     assert (bare.timestamp_ms, bare.operation, bare.txns) == (0, "", {})
+
+
+def test_a_hole_in_the_log_is_named_before_anything_else_reads_it(tmp_path: Path) -> None:
+    table = Table(tmp_path).wrote(0, 3).wrote(3, 5)
+    table.log.check_without_hole()
+    table.commit_file(1).unlink()
+    with pytest.raises(LedgerBroken, match="expected version 1; found version 2"):
+        table.log.check_without_hole()
