@@ -25,7 +25,7 @@ check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
 
-torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s (needs strace)
+torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 	@$(BIN)/python -m tests.faults.campaign --rounds $(or $(ROUNDS),1000) \
 		--seed $(or $(SEED),1) $(if $(TALLY),--tally $(TALLY))
 

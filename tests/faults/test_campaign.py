@@ -55,7 +55,7 @@ def test_a_tally_goes_on_where_it_was_and_is_of_one_seed(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_short_campaign_of_real_kills_finds_nothing(tmp_path: Path) -> None:
     tally = Tally(seed=20)
-    Campaign(tmp_path, tally, calls=False).world(8, time.monotonic() + 600)
+    Campaign(tmp_path, tally, preloaded=None).world(8, time.monotonic() + 600)
     assert tally.violations == []
     assert tally.kills.total() >= 5
     assert tally.records > 5000

@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.faults.campaign.calls import library
 from tests.faults.campaign.campaign import ROUNDS_OF_A_WORLD, Campaign
 from tests.faults.campaign.tally import Tally
 
@@ -26,15 +27,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=24 * 60.0)
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    if shutil.which("strace") is None:
-        print("strace is missing: install it (Debian: apt-get install strace)", file=sys.stderr)
-        return 2
     folder = Path(tempfile.mkdtemp(prefix="rivermouth-torture-"))
     file = asked.tally or folder / "tally.json"
     tally = Tally.load(file, asked.seed)
+    try:
+        preloaded = library(folder)
+    except RuntimeError as missing:
+        print(missing, file=sys.stderr)
+        return 2
     until = time.monotonic() + asked.minutes * 60
     while tally.rounds < asked.rounds and not tally.violations and time.monotonic() < until:
-        Campaign(folder, tally).world(min(asked.rounds - tally.rounds, ROUNDS_OF_A_WORLD), until)
+        Campaign(folder, tally, preloaded).world(
+            min(asked.rounds - tally.rounds, ROUNDS_OF_A_WORLD), until
+        )
         tally.save(file)
     for violation in tally.violations:
         print(f"VIOLATION {violation}", flush=True)

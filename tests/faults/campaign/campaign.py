@@ -30,11 +30,11 @@ class Violated(Exception):
 class Campaign:
     """Worlds, one after another, in ``folder``; ``tally`` counts.
 
-    ``calls``: whether system calls are killed at, which needs strace; else a moment instead.
+    ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
     """
 
-    def __init__(self, folder: Path, tally: Tally, *, calls: bool = True) -> None:
-        self._calls = calls
+    def __init__(self, folder: Path, tally: Tally, preloaded: Path | None) -> None:
+        self._preloaded = preloaded
         self._folder = folder
         self._tally = tally
         self._standby: list[DriverProcess] = []
@@ -97,34 +97,33 @@ class Campaign:
 
     def _killed_run(self, plan: Round) -> str:
         driver, kill = self._driver(), plan.kill
-        if kill.kind == "call" and not self._calls:
-            kill = Kill("time", "1.5")
         self._warm()
-        driver_is_up = driver.jvm
-        assert driver_is_up
-        with armed(kill, driver, self._world) as look:
-            self._give(driver, "run", TABLES, failpoints=failpoints(kill))
-            answer = driver.answer(PATIENCE_S if kill.kind != "freeze" else 8, look)
-            if kill.kind == "freeze" and answer is None:
-                return self._overtaken(driver)
-        if answer is not None:
-            self._tally.survived += 1
-            self._clean(answer, but=TABLES if kill.kind == "call" else ())
-            if kill.kind == "call" and not driver.alive:
-                return self._died(driver, plan)
-            return f"survived {kill.kind} {kill.detail}"
-        if driver.alive:
+        if kill.kind == "call" and self._preloaded is None:
+            kill = Kill("time", "1.5")
+        driver.await_session()
+        look = armed(kill, driver, self._world)
+        self._give(driver, "run", TABLES, failpoints=failpoints(kill))
+        answer = driver.answer(PATIENCE_S, look)
+        if not driver.alive:  # Python may have had the time to say that its JVM is gone
+            return self._died(driver, kill)
+        if kill.kind == "freeze" and answer is None:
+            return self._overtaken(driver)
+        if answer is None:
             raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
-        return self._died(driver, plan)
+        self._tally.survived += 1
+        driver.calls.disarm()
+        self._clean(answer)
+        return f"survived {kill.kind} {kill.detail}"
 
-    def _died(self, driver: DriverProcess, plan: Round) -> str:
-        """Count the death; what is left of the driver ends now, or (an orphan) by itself."""
-        if plan.kill.kind == "orphan":
+    def _died(self, driver: DriverProcess, kill: Kill) -> str:
+        """Count the death; what is left of the driver ends now, an orphan a little later."""
+        if kill.kind == "orphan":
             time.sleep(0.2)
-        self._tally.kills[f"{plan.kill.kind} {plan.kill.detail.partition('=')[0]}"] += 1
+        detail = "" if kill.kind in ("time", "orphan") else kill.detail.partition("=")[0]
+        self._tally.kills[f"{kill.kind} {detail}".strip()] += 1
         self._standby.remove(driver)
         driver.end()
-        return f"killed {plan.kill.kind} {plan.kill.detail}"
+        return f"killed {kill.kind} {kill.detail}"
 
     def _overtaken(self, zombie: DriverProcess) -> str:
         """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on."""
@@ -139,7 +138,6 @@ class Campaign:
         if woken is None:
             raise Violated("a woken driver did not come to an end")
         self._clean(woken)
-        self._tally.kills["freeze"] += 0
         self._tally.faults["frozen and overtaken"] += 1
         return "frozen, overtaken, woken"
 
@@ -192,7 +190,7 @@ class Campaign:
         while len(self._standby) < 2:
             self._born += 1
             folder = self._world.folder / "sessions" / str(self._born)
-            self._standby.append(DriverProcess(folder, self._world.drivers))
+            self._standby.append(DriverProcess(folder, self._world.drivers, self._preloaded))
 
     def _end_drivers(self) -> None:
         for each in self._standby:

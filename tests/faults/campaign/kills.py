@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults.campaign.plan import TABLES, Kill
@@ -19,43 +17,17 @@ def failpoints(kill: Kill) -> str:
     return kill.detail if kill.kind == "point" else ""
 
 
-@contextmanager
-def armed(kill: Kill, driver: DriverProcess, world: World) -> Iterator[Callable[[], object]]:
-    """Arm a kill; what it gives must be called every few milliseconds while the driver runs."""
+def armed(kill: Kill, driver: DriverProcess, world: World) -> Callable[[], bool]:
+    """Arm a kill. What it gives must be called every few milliseconds while the driver runs, and
+    says whether to stop waiting for it."""
     if kill.kind == "call":
-        with _traced(kill, driver):
-            yield lambda: None
+        program, call, count = kill.detail.split()
+        driver.calls.arm(program, call, int(count))
     elif kill.kind in ("time", "orphan"):
-        yield _Clock(float(kill.detail), driver, python_only=kill.kind == "orphan").look
+        return _Clock(float(kill.detail), driver, python_only=kill.kind == "orphan").look
     elif kill.kind in ("file", "freeze"):
-        number = signal.SIGKILL if kill.kind == "file" else signal.SIGSTOP
-        yield _Watch(kill.detail, driver, world, number).look
-    else:
-        yield lambda: None
-
-
-@contextmanager
-def _traced(kill: Kill, driver: DriverProcess) -> Iterator[None]:
-    """``strace`` kills the process before its k-th call of a kind takes effect."""
-    which, call, count = kill.detail.split()
-    pid = driver.jvm if which == "jvm" else driver.python
-    inject = f"inject={call}:signal=SIGKILL:when={count}"
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-p", str(pid), "-e", f"trace={call}", "-e", inject, "-o", "/dev/null"],
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert tracer.stderr
-        if b"attached" not in tracer.stderr.readline():
-            raise RuntimeError("strace cannot attach to a process of ours")
-        yield
-    finally:
-        tracer.send_signal(signal.SIGINT)
-        try:
-            tracer.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            tracer.kill()
-            tracer.communicate()
+        return _Watch(kill.detail, driver, world, frozen=kill.kind == "freeze").look
+    return lambda: False
 
 
 class _Clock:
@@ -67,30 +39,27 @@ class _Clock:
         self._python_only = python_only
         self._done = False
 
-    def look(self) -> None:
+    def look(self) -> bool:
         if not self._done and time.monotonic() > self._at:
             self._driver.signal(signal.SIGKILL, python_only=self._python_only)
             self._done = True
+        return False
 
 
 class _Watch:
-    """Sends a signal when a new file of a kind appears in one of the tables."""
+    """Kills, or freezes, when a new file of a kind appears in one of the tables."""
 
-    def __init__(self, sort: str, driver: DriverProcess, world: World, number: int) -> None:
-        self._driver, self._number, self._done = driver, number, False
-        tables = [world.table(name) for name in TABLES]
-        pattern = "_delta_log/*.json" if sort == "log" else "*.parquet"
-        self._look_for = [(table, pattern) for table in tables]
+    def __init__(self, sort: str, driver: DriverProcess, world: World, *, frozen: bool) -> None:
+        self._driver, self._frozen, self._done = driver, frozen, False
+        self._tables = [world.table(name) for name in TABLES]
+        self._pattern = "_delta_log/*.json" if sort == "log" else "*.parquet"
         self._before = self._seen()
 
     def _seen(self) -> set[Path]:
-        return {file for table, pattern in self._look_for for file in table.glob(pattern)}
+        return {file for table in self._tables for file in table.glob(self._pattern)}
 
-    def look(self) -> None:
+    def look(self) -> bool:
         if not self._done and self._seen() - self._before:
-            self._driver.signal(self._number)
+            self._driver.signal(signal.SIGSTOP if self._frozen else signal.SIGKILL)
             self._done = True
-
-    @property
-    def done(self) -> bool:
-        return self._done
+        return self._done and self._frozen

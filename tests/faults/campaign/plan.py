@@ -6,15 +6,26 @@ import random
 from dataclasses import dataclass
 
 POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", "P6", "P7", "P8", "P9", "P11")
-_MOST = (
-    *(("jvm", call, most) for call, most in (("rename", 30), ("mkdir", 21), ("unlink", 17))),
-    ("jvm", "fchmodat", 1),
-    *(("python", call, most) for call, most in (("unlinkat", 12), ("mkdir", 3), ("unlink", 2))),
-    *(("python", call, 1) for call in ("rename", "linkat", "rmdir")),
+_MADE = {
+    "java": {"rename": 80, "unlink": 40, "mkdir": 78, "create": 120, "write": 140},
+    "python": {
+        "rename": 2,
+        "link": 2,
+        "unlink": 30,
+        "mkdir": 6,
+        "rmdir": 2,
+        "create": 9,
+        "write": 4,
+    },
+}
+"""Calls that change files, as counted (``calls.CallControl.counts``) in a run of one batch of
+each of the two pipelines; two thirds are Spark's and Delta's, a tenth delta-rs's."""
+CALLS = tuple(
+    f"{program} {call} {k + 1}"
+    for program, calls in _MADE.items()
+    for call, most in calls.items()
+    for k in range(most)
 )
-"""File-mutating system calls of a run of two pipelines, and how many one thread makes at most:
-counted with ``strace -f`` over Spark, Delta and delta-rs."""
-CALLS = tuple(f"{who} {call} {k + 1}" for who, call, most in _MOST for k in range(most))
 HARMLESS = (
     "checkpoints wiped",
     "checkpoints corrupt",
@@ -36,7 +47,7 @@ TABLES = ("events", "accounts")
 class Kill:
     """How a driver dies: ``kind`` and what it needs.
 
-    ``point`` (detail ``P6=2*kill``), ``call`` (``jvm rename 7``: before the 7th), ``time``
+    ``point`` (detail ``P6=2*kill``), ``call`` (``java rename 7``: before the 7th), ``time``
     (seconds after the start), ``file`` (``log`` or ``data``: when one appears), ``freeze`` (as
     ``file``, but it is stopped, overtaken, and woken), ``orphan`` (Python alone dies, at a time).
     """
@@ -74,14 +85,13 @@ def round_of(seed: int, number: int) -> Round:
 
 def _kill(dice: random.Random, number: int) -> Kill:
     turn, kind = divmod(number, 8)
-    if kind < 3:
-        step = 3 * turn + kind
+    if kind < 2:
+        step = 2 * turn + kind
         return Kill("point", f"{POINTS[step % len(POINTS)]}={1 + step // len(POINTS) % 3}*kill")
-    if kind < 6:
+    if kind < 7:
         # Steps of 37, coprime to their number, so that a short campaign sees all sorts.
-        return Kill("call", CALLS[37 * (3 * turn + kind - 3) % len(CALLS)])
-    if kind == 6:
-        return Kill("file", dice.choice(("log", "data")))
-    if turn % 6 == 5:
-        return Kill("freeze", dice.choice(("log", "data")))
-    return Kill(("time", "orphan")[turn % 2], f"{dice.uniform(0.2, 4):.2f}")
+        return Kill("call", CALLS[37 * (5 * turn + kind - 2) % len(CALLS)])
+    other = ("file", "time", "orphan", "file", "freeze")[turn % 5]
+    if other in ("file", "freeze"):
+        return Kill(other, dice.choice(("log", "data")))
+    return Kill(other, f"{dice.uniform(0.2, 4):.2f}")

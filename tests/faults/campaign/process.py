@@ -13,13 +13,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.faults.campaign.calls import CallControl
+
 ROOT = Path(__file__).parents[3]
 
 
 class DriverProcess:
-    """One ``tests.faults.campaign.driver`` in a process group of its own."""
+    """One ``tests.faults.campaign.driver`` in a process group of its own.
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    ``preloaded`` is the library that counts its ``calls`` (see ``calls``); None: they are not.
+    """
+
+    def __init__(self, folder: Path, log: Path, preloaded: Path | None) -> None:
+        folder.mkdir(parents=True)
+        self.calls = CallControl(folder / "calls")
+        watched = self.calls.environment(preloaded) if preloaded else {}
         self._log = log.open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.campaign.driver", str(folder)],
@@ -27,6 +35,7 @@ class DriverProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
+            env={**os.environ, **watched},
             cwd=ROOT,
         )
         assert self._process.stdout
@@ -38,29 +47,27 @@ class DriverProcess:
     def python(self) -> int:
         return self._process.pid
 
-    @property
-    def jvm(self) -> int:
-        """The JVM's process id; waits until the session is up."""
-        while not self._jvm:
+    def await_session(self) -> None:
+        """Wait until its Spark session is up."""
+        if not self._jvm:
             answer = self.answer(120)
             if answer is None:
                 raise RuntimeError(f"the driver did not come up, see {self._log.name}")
             self._jvm = int(answer["jvm"])
-        return self._jvm
 
     def order(self, order: dict[str, Any]) -> None:
         """Give one order, once the session is up."""
-        assert self.jvm
+        self.await_session()
         assert self._process.stdin
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
 
     def answer(
-        self, timeout_s: float, meanwhile: Callable[[], object] = lambda: None
+        self, timeout_s: float, meanwhile: Callable[[], bool] = lambda: False
     ) -> dict[str, Any] | None:
         """The next line it says; None where it dies first, or says nothing in time.
 
-        ``meanwhile`` is called about every two milliseconds while waiting.
+        ``meanwhile`` is called about every two milliseconds; True ends the waiting.
         """
         deadline = time.monotonic() + timeout_s
         assert self._process.stdout
@@ -73,7 +80,8 @@ class DriverProcess:
                 return dict(json.loads(line))
             if not self.alive:
                 return None
-            meanwhile()
+            if meanwhile():
+                return None
             time.sleep(0.002)
         return None
 
