@@ -17,9 +17,10 @@ from tests.faults.campaign.tally import Tally
 from tests.faults.campaign.world import World
 
 PER_ROUND = {"events": 600, "accounts": 500}
-ROUNDS_OF_A_WORLD = 40
+ROUNDS_OF_A_WORLD = 24
 CHECK_EVERY = 8
-PATIENCE_S = 90
+PATIENCE_S = 300
+"""A table that was emptied is filled anew from the start of its topics."""
 LOCKED = "RM413"
 
 

@@ -72,7 +72,7 @@ class World:
         self.broker.__exit__(None, None, None)
 
     def _configure(self) -> None:
-        source = {"format": "json", "max_offsets_per_trigger": 1500}
+        source = {"format": "json", "max_offsets_per_trigger": 3000}
         small = {"delta.checkpointInterval": "20"}
         upsert = {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
         config = {
