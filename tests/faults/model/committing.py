@@ -1,0 +1,134 @@
+"""The steps of a commit: write, begin, land, and read back. What returns in between is noise."""
+
+from __future__ import annotations
+
+from tests.faults.model.opening import (
+    BATCH_FAILED,
+    COMMIT_FAILED,
+    LEDGER_BROKEN,
+    SUPERSEDED,
+    TABLE_UNDONE,
+)
+from tests.faults.model.reading import txn, walk
+from tests.faults.model.records import good, quarantined, readable
+from tests.faults.model.state import (
+    BATCH,
+    COMMITTING,
+    ORPHAN,
+    PLANNED,
+    READY,
+    RETURNED,
+    STAGED,
+    VERIFIED,
+    Driver,
+    Entry,
+    Guards,
+    State,
+)
+from tests.faults.model.steps import halted, put
+
+
+def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
+    """Give the entry its id, and write the bad records of the range ahead of the commit."""
+    driver = state.drivers[d]
+    if driver.phase != PLANNED or driver.planned is None or _used(state, commit):
+        return None
+    entry = driver.planned._replace(commit=commit)
+    if not readable(state.topic, entry):
+        return halted(state, d, BATCH_FAILED)
+    if guards.quarantine_ahead:
+        state = state._replace(table=quarantined(state, entry))
+    if not guards.entry_always and entry.kind == BATCH and not good(state.topic, guards, entry):
+        return put(state, d, driver._replace(phase=READY, planned=None, stream=entry.until))
+    return put(state, d, driver._replace(phase=STAGED, planned=entry))
+
+
+def begin(state: State, guards: Guards, d: int) -> State | None:
+    """Delta's transaction reads the snapshot, and skips a stale ``txn`` without a word."""
+    driver = state.drivers[d]
+    if driver.phase != STAGED or driver.planned is None:
+        return None
+    if not readable(state.topic, driver.planned):
+        return halted(state, d, BATCH_FAILED)
+    log = state.table.log
+    if guards.txn and txn(log) >= driver.planned.sequence:
+        return _returned(state, guards, d)
+    entry = driver.planned._replace(read=state.topic.id)
+    snapshot = len(log) - 1
+    return put(state, d, driver._replace(phase=COMMITTING, planned=entry, snapshot=snapshot))
+
+
+def land(state: State, guards: Guards, d: int, answered: bool = True) -> State | None:
+    """The commit becomes the next version, or is refused; the answer may be lost."""
+    driver = state.drivers[d]
+    if driver.phase not in (COMMITTING, ORPHAN) or driver.planned is None:
+        return None
+    log, after = state.table.log, driver.snapshot + 1
+    rivals = any(isinstance(each, Entry) for each in log[after:])
+    if not rivals or not guards.txn:
+        log = (*log, driver.planned)  # conflicts with nobody: goes on top
+    elif not guards.put_if_absent and isinstance(log[after], Entry):
+        log = (*log[:after], driver.planned, *log[after + 1 :])  # renamed over the rival's file
+    else:
+        answered = False  # ConcurrentTransactionException
+    state = state._replace(table=state.table._replace(log=log))
+    if driver.phase == ORPHAN:
+        return put(state, d, Driver())
+    return _returned(state, guards, d, answered)
+
+
+def fail(state: State, guards: Guards, d: int) -> State | None:
+    """The write raises, and nothing of it is in the log."""
+    if state.drivers[d].phase not in (STAGED, COMMITTING):
+        return None
+    return _returned(state, guards, d, answered=False)
+
+
+def _returned(state: State, guards: Guards, d: int, answered: bool = True) -> State:
+    """The write returned or raised: the same to us. Without a read-back it is believed."""
+    driver = state.drivers[d]
+    if guards.read_back:
+        return put(state, d, driver._replace(phase=RETURNED, snapshot=0))
+    if not answered or driver.planned is None:
+        return halted(state, d, COMMIT_FAILED)
+    believed = driver._replace(newest=driver.planned, pending=(driver.planned,))
+    return put(state, d, _verified(believed, driver.planned))
+
+
+def read_back(state: State, guards: Guards, d: int) -> State | None:
+    """Read the log since the version planned from, and judge what became of the write."""
+    driver = state.drivers[d]
+    if driver.phase != RETURNED or driver.planned is None:
+        return None
+    log, first, planned = state.table.log, state.table.first, driver.planned
+    version = len(log) - 1 if driver.version + 1 >= first else driver.version
+    since = [each for each in log[driver.version + 1 : version + 1] if isinstance(each, Entry)]
+    ours = any(each.commit == planned.commit for each in since)
+    if not ours and any(each.sequence >= planned.sequence for each in since):
+        return halted(state, d, SUPERSEDED)
+    ledger = walk(log, first, True, guards.undo_aware)
+    if ledger.broken or ledger.torn_at:
+        return halted(state, d, LEDGER_BROKEN)
+    if ledger.undone_at:
+        return halted(state, d, TABLE_UNDONE)
+    if not ours and guards.txn and txn(log) >= planned.sequence:
+        return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
+    if not ours:  # it may be written again: the same range, the same sequence
+        again = planned._replace(commit=None, read=0)
+        return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
+    read = driver._replace(version=version, newest=ledger.newest, pending=tuple(since))
+    return put(state, d, _verified(read, planned))
+
+
+def _verified(driver: Driver, entry: Entry) -> Driver:
+    """A driver that knows its entry to stand. The newest may be a rival's that came after."""
+    return driver._replace(
+        phase=VERIFIED,
+        sequence=driver.newest.sequence if driver.newest else 0,
+        stream=entry.until,
+        planned=None,
+    )
+
+
+def _used(state: State, commit: object) -> bool:
+    return any(isinstance(each, Entry) and each.commit == commit for each in state.table.log)

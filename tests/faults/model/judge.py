@@ -1,0 +1,171 @@
+"""The invariants: what must hold in every state that can be reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.faults.model.opening import OFFSETS_TABLE_AHEAD, Opening, look
+from tests.faults.model.reading import projected, truth, walk
+from tests.faults.model.records import good
+from tests.faults.model.state import BATCH, LOSS, VERIFIED, Entry, Guards, State, Table, Topic
+
+DUPLICATE, PHANTOM, UNEXPLAINED = "DUPLICATE", "PHANTOM", "UNEXPLAINED BREAK"
+LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
+UNWRITTEN = "SILENT LOSS"
+
+Record = tuple[int, int]
+"""A record: the incarnation of its topic, and its offset."""
+
+
+class Judge:
+    """Judges states of a protocol that runs under ``guards``; remembers what it judged."""
+
+    def __init__(self, guards: Guards) -> None:
+        self._guards = guards
+        self._verdicts: dict[tuple[Table, Topic, int | None], tuple[str, str]] = {}
+
+    def violation(self, state: State) -> str:
+        """The invariant that the state violates, in a few words; empty where all hold."""
+        return self._verdict(state)[0] or _unwritten(state)
+
+    def end(self, state: State) -> str:
+        """Why nothing more has to come: ``complete``, or the code of the halt of every start.
+
+        Empty where a driver still has something to do.
+        """
+        return self._verdict(state)[1]
+
+    def _verdict(self, state: State) -> tuple[str, str]:
+        key = (state.table, state.topic, state.promised)
+        if key not in self._verdicts:
+            found = look(state.table, state.topic, self._guards, at=state.promised)
+            violations = _violations(*key, self._guards, found)
+            self._verdicts[key] = next(violations, ""), _end(state.table, state.topic, found)
+        return self._verdicts[key]
+
+
+def _unwritten(state: State) -> str:
+    """A driver goes on from an entry that it holds for written: then the log has its range."""
+    for driver in state.drivers:
+        if driver.phase == VERIFIED and driver.newest is not None:
+            held = _range(driver.newest)
+            if not any(isinstance(e, Entry) and _range(e) == held for e in state.table.log):
+                return f"{UNWRITTEN}: a driver goes on from an entry that no log holds"
+    return ""
+
+
+def _range(entry: Entry) -> tuple[int, int | None, int | None]:
+    return entry.sequence, entry.start, entry.until
+
+
+def _violations(
+    table: Table, topic: Topic, promised: int | None, guards: Guards, found: Opening | str | None
+) -> Iterator[str]:
+    told = truth(table.log)
+    counted = _counted(table, topic, guards)
+    twice = [record for record, times in counted.items() if times > 1]
+    if twice and not (isinstance(found, str) and _undone(table)):
+        yield f"{DUPLICATE}: offset {twice[0][1]} counts {counted[twice[0]]} times"
+    ghosts = [offset for read, offset in counted if read == topic.id and offset in topic.aborted]
+    if ghosts:
+        yield f"{PHANTOM}: offset {ghosts[0]} was aborted and counts"
+    if told.unexplained:
+        yield f"{UNEXPLAINED}: entries do not follow on each other, and nobody undid anything"
+    if not _projects(table) and found != OFFSETS_TABLE_AHEAD:
+        yield f"{PROJECTION}: it does not say what the log says"
+    if not isinstance(found, Opening):
+        return  # whatever else is wrong, the next start says so and writes nothing
+    strange = [each for each in told.line if each.kind == BATCH and _strange(each, topic)]
+    if strange:
+        yield f"{MIXED}: entry {strange[0].sequence} holds records of another topic"
+    base = told.base if promised is None else promised
+    missing = _missing(table, topic, base, found.stream, counted)
+    if missing:
+        yield f"{LOST}: offset {missing[0]} is before the position {found.stream} and nowhere"
+
+
+def _counted(table: Table, topic: Topic, guards: Guards) -> Counter[Record]:
+    """How often each record counts: rows of the table, and those rows of quarantine that do."""
+    counted: Counter[Record] = Counter()
+    for entry in truth(table.log).line:
+        counted.update((entry.read, offset) for offset in good(topic, guards, entry))
+    ids = _ids_that_count(table, guards)
+    counted.update(
+        (each.read, each.offset)
+        for each in table.quarantine
+        if not guards.quarantine_tagged or each.commit in ids
+    )
+    return counted
+
+
+def _ids_that_count(table: Table, guards: Guards) -> set[object]:
+    """The commits that a reader of the quarantine holds for standing.
+
+    Those that stand in the log as it can be read; before it, those in the offsets table
+    over which no later entry went back.
+    """
+    readable = [each for each in table.log[table.first :] if isinstance(each, Entry)]
+    in_log = {each.commit for each in readable}
+    trimmed = [each for each in table.offsets if each.commit not in in_log] if table.first else []
+    if not guards.quarantine_standing:
+        return {each.commit for each in (*readable, *trimmed)}
+    line = truth(table.log).line
+    standing = {each.commit for each in line if each.commit in in_log}
+    kept = [] if _undone(table) else trimmed
+    return standing | {each.commit for each in kept if not _went_back(each, table.offsets)}
+
+
+def _went_back(row: Entry, rows: tuple[Entry, ...]) -> bool:
+    later = (each for each in rows if each.sequence > row.sequence)
+    return row.until is not None and any(
+        each.start is not None and each.start < row.until for each in later
+    )
+
+
+def _undone(table: Table) -> bool:
+    """Whether others undid commits, and nobody has put that right or accepted it."""
+    ledger = walk(table.log, table.first, True, True)
+    return bool(ledger.undone_at or ledger.torn_at)
+
+
+def _strange(entry: Entry, topic: Topic) -> bool:
+    return entry.start != entry.until and not entry.read == entry.topic == topic.id
+
+
+def _missing(
+    table: Table, topic: Topic, base: int | None, position: int | None, counted: Counter[Record]
+) -> list[int]:
+    """The claimed offsets that are neither there, nor recorded as lost, nor aborted."""
+    if base is None or position is None:
+        return []
+    there = {offset for read, offset in counted if read == topic.id} | set(topic.aborted)
+    for each in truth(table.log).line:
+        if each.kind == LOSS and each.start is not None and each.until is not None:
+            there |= set(range(each.start, each.until))
+    return [offset for offset in range(base, position) if offset not in there]
+
+
+def _projects(table: Table) -> bool:
+    """Whether the offsets table says what the log says, in order, and nothing twice.
+
+    Of a table that was made anew it may still hold the entries of the one before.
+    """
+    entries = [each for each in table.log if isinstance(each, Entry)]
+    rows, known = table.offsets, projected(table.offsets)
+    sequences = [each.sequence for each in rows]
+    if sequences != sorted(set(sequences)) or (entries and known > entries[-1].sequence):
+        return False
+    before = entries[0].sequence if entries else known + 1
+    said = [each for each in rows if each.sequence >= before]
+    return said == [each for each in entries if each.sequence <= known]
+
+
+def _end(table: Table, topic: Topic, found: Opening | str | None) -> str:
+    if isinstance(found, str):
+        return found
+    entries = [each for each in table.log if isinstance(each, Entry)]
+    if found is None or found.owes or not entries:
+        return ""
+    settled = projected(table.offsets) == entries[-1].sequence
+    return "complete" if settled and found.stream == topic.high == topic.end else ""

@@ -1,0 +1,59 @@
+"""The one definition of a step: an action, applied to a state, gives the next state or None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tests.faults.model import committing, steps, world
+from tests.faults.model.state import Guards, State
+
+Action = tuple[Any, ...]
+"""The name of a step and what it takes: ``("plan", 0, "batch", 0, 2)``."""
+
+Step = Callable[..., State | None]
+
+STEPS: Mapping[str, Step] = MappingProxyType(
+    {
+        each.__name__: each
+        for each in (
+            # a driver, in this order
+            steps.start,
+            steps.project,
+            steps.plan,
+            committing.write,
+            committing.begin,
+            committing.land,
+            committing.fail,
+            committing.read_back,
+            steps.close,
+            # everybody else, at any time
+            world.crash,
+            world.orphan,
+            world.lose_checkpoint,
+            world.produce,
+            world.settle,
+            world.expire,
+            world.leap,
+            world.recreate,
+            world.optimize,
+            world.restore,
+            world.empty,
+            world.trim,
+            world.drop,
+            world.lose_tail,
+            world.lose_offsets,
+        )
+    }
+)
+
+ALL_GUARDS = Guards()
+
+
+def apply(state: State, action: Action, guards: Guards = ALL_GUARDS) -> State | None:
+    """The state after ``action``; None where it is not enabled.
+
+    Offsets, ends of batches and commit ids may be anything: only ``explore`` bounds them.
+    """
+    return STEPS[action[0]](state, guards, *action[1:])

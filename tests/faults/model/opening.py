@@ -1,0 +1,120 @@
+"""What a start reads, and every guard that it has to pass before it may write. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from tests.faults.model.reading import Ledger, position_after, projected, txn, walk
+from tests.faults.model.state import (
+    BIRTHS,
+    LOSS,
+    RESET,
+    RESTAMP,
+    RESTORE,
+    RESUME,
+    Entry,
+    Guards,
+    Other,
+    Table,
+    Topic,
+)
+
+OFFSET_GAP, OFFSET_OVERLAP, SUPERSEDED = "RM401", "RM402", "RM403"
+TOPIC_RECREATED, RETENTION_LOST = "RM404", "RM406"
+LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED = "RM410", "RM411", "RM412"
+OFFSETS_TABLE_AHEAD, LOG_TRUNCATED = "RM415", "RM416"
+COMMIT_FAILED, BATCH_FAILED = "RM502", "RM503"
+
+# How a start is asked for.
+ACCEPT = "accept"  # rivermouth resume --accept restore|reset
+RECORD = "record"  # on_data_loss: record
+OLD = "old"  # the newest entry is older than a third of the log's retention
+
+
+class Opening(NamedTuple):
+    """A start that passed every guard: where it stands, and which entry it owes first."""
+
+    sequence: int
+    newest: Entry | None
+    stream: int | None
+    owes: str = ""
+    accepts: int = 0
+
+
+def look(
+    table: Table, topic: Topic, guards: Guards, options: Collection[str] = (), at: int | None = None
+) -> Opening | str | None:
+    """Read the ledger and pass the guards. A text is the code of the halt.
+
+    ``at`` is where the configuration lets a partition start that was never seen. None where
+    an operator accepts what did not happen.
+    """
+    ledger = walk(table.log, table.first, guards.audit, guards.undo_aware)
+    if ledger.broken or ledger.torn_at:
+        return LEDGER_BROKEN
+    if ACCEPT in options:
+        return _accepted(table, topic, guards, ledger, at)
+    newest = ledger.newest
+    recovered = newest is None and txn(table.log) > 0
+    if recovered:
+        newest = None if ledger.undone_at else _recovered(table, guards)
+        if newest is None:
+            return LEDGER_TRIMMED
+    if ledger.undone_at:
+        return TABLE_UNDONE
+    sequence = newest.sequence if newest else 0
+    if guards.txn and txn(table.log) != sequence:
+        return LEDGER_BROKEN
+    if guards.projection_ahead and projected(table.offsets) > sequence:
+        return OFFSETS_TABLE_AHEAD
+    if newest is None:
+        return Opening(sequence, newest, at, BIRTHS)
+    owes = RESTAMP if recovered or OLD in options else ""
+    if newest.until is None:
+        return Opening(sequence, newest, at, owes)
+    return _in_kafka(Opening(sequence, newest, newest.until, owes), topic, guards, options)
+
+
+def _recovered(table: Table, guards: Guards) -> Entry | None:
+    """The newest entry from the offsets table, where the log has none left and that knows it."""
+    rows, mark = table.offsets, txn(table.log)
+    if not rows or (guards.projection_compared and projected(rows) != mark):
+        return None
+    return rows[-1]._replace(sequence=mark)
+
+
+def _in_kafka(
+    opening: Opening, topic: Topic, guards: Guards, options: Collection[str]
+) -> Opening | str:
+    """Whether Kafka still holds what comes next."""
+    if guards.topic_id and opening.newest is not None and opening.newest.topic != topic.id:
+        return TOPIC_RECREATED
+    stands = opening.stream or 0
+    if stands > topic.high:
+        return LOG_TRUNCATED
+    if stands < topic.low:
+        return opening._replace(owes=LOSS) if RECORD in options else RETENTION_LOST
+    return opening
+
+
+def _accepted(
+    table: Table, topic: Topic, guards: Guards, ledger: Ledger, at: int | None
+) -> Opening | str | None:
+    """An operator accepts what undid commits, or that the table was dropped and made anew."""
+    newest, known = ledger.newest, projected(table.offsets)
+    made_anew = newest is None and table.first == 0 and known > 0
+    if made_anew:
+        return Opening(known, None, at, RESET)
+    if newest is None or not ledger.undone_at or not ledger.known:
+        return None
+    if guards.topic_id and newest.topic != topic.id:
+        return TOPIC_RECREATED
+    stands = ledger.stands.sequence if ledger.stands else 0
+    sequence = max(newest.sequence, known) if guards.resume_above_txn else stands
+    undoing = table.log[ledger.undone_at]
+    if isinstance(undoing, Other) and undoing.operation == RESTORE:
+        stream, owes = position_after(table.log, ledger.stands), RESUME
+    else:
+        stream, owes = at, RESET
+    return Opening(sequence, newest, stream, owes, ledger.undone_at)

@@ -1,0 +1,163 @@
+"""What can be read from a table's log, and what is really true of it. Pure and remembered."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from tests.faults.model.state import (
+    EMPTY,
+    RESET,
+    RESTORE,
+    RESUME,
+    Commit,
+    Entry,
+    Log,
+    Other,
+)
+
+REMEMBERED = 1 << 18
+
+
+class Ledger(NamedTuple):
+    """The state that the readable part of a log leaves a pipeline in.
+
+    ``newest`` is its last entry, ``stands`` the last that stands; ``known`` is False where
+    nobody can tell. ``undone_at`` is the newest version that undid entries (0: all stand),
+    ``torn_at`` the version of an entry that was written over undone ones; ``broken`` says
+    that entries do not follow on each other, ``sound`` is the newest version of which it is
+    known what stands there.
+    """
+
+    newest: Entry | None = None
+    stands: Entry | None = None
+    known: bool = True
+    undone_at: int = 0
+    torn_at: int = 0
+    broken: bool = False
+    sound: int = 0
+
+
+@lru_cache(REMEMBERED)
+def walk(log: Log, first: int, audit: bool, undo_aware: bool) -> Ledger:
+    """Walk the commits from version ``first`` on, as ``chain.Chain`` does.
+
+    Without ``audit`` an entry is taken at its word; without ``undo_aware`` nothing is undone.
+    """
+    now = Ledger(known=first == 0)
+    marks: list[Ledger] = []
+    for version, commit in enumerate(log[first:], first):
+        if isinstance(commit, Entry):
+            now = _append(now, commit, version, first) if audit else Ledger(commit, commit)
+        elif undo_aware and undoes(commit):
+            now = _follow(now, commit, version, first, marks)
+        if now.known:
+            now = now._replace(sound=version)
+        marks.append(now)
+    return now
+
+
+def _append(now: Ledger, entry: Entry, version: int, first: int) -> Ledger:
+    if entry.kind in (RESUME, RESET):
+        wrong = not _accepts(entry, now)
+        return Ledger(entry, entry, broken=now.broken or wrong)
+    whole = first == 0
+    wrong = (now.newest is not None or whole) and not _follows(entry, now.newest)
+    torn_at = now.torn_at or (version if now.undone_at else 0)
+    known, wrong = not torn_at, wrong or now.broken
+    return Ledger(entry, entry, known, now.undone_at, torn_at, wrong, now.sound)
+
+
+def _follows(entry: Entry, newest: Entry | None) -> bool:
+    """Whether an entry begins where the newest one ends."""
+    if newest is None:
+        return entry.sequence == 1
+    begins = entry.start == newest.until or newest.until is None
+    return begins and entry.sequence == newest.sequence + 1
+
+
+def _accepts(entry: Entry, now: Ledger) -> bool:
+    """Whether an entry accepts the undoing that happened, and goes back to what it left.
+
+    A table made anew knows of none, nor may a log that was cleaned up.
+    """
+    if now.newest is None:
+        return entry.accepts == now.undone_at or not now.undone_at
+    if not now.known or entry.accepts != now.undone_at or entry.sequence <= now.newest.sequence:
+        return False
+    left = now.stands.until if now.stands else None
+    return entry.kind == RESET or left is None or entry.until == left
+
+
+def _follow(now: Ledger, undoing: Other, version: int, first: int, marks: list[Ledger]) -> Ledger:
+    """Follow an undoing: which entry does it leave standing?
+
+    Where the entries before it are no longer readable, nobody can tell.
+    """
+    left = Ledger()
+    if undoing.operation == RESTORE:
+        readable = undoing.version >= first
+        left = marks[undoing.version - first] if readable else Ledger(known=False)
+    if now.newest is None and first == 0:
+        return now
+    nothing_undone = left.known and left.stands == now.newest and now.newest is not None
+    torn_at = 0 if left.known else now.torn_at
+    undone_at = 0 if nothing_undone else version
+    return now._replace(stands=left.stands, known=left.known, undone_at=undone_at, torn_at=torn_at)
+
+
+def undoes(commit: Commit) -> bool:
+    """Whether a commit of others takes rows back as a whole."""
+    return isinstance(commit, Other) and commit.operation in (RESTORE, EMPTY)
+
+
+@lru_cache(REMEMBERED)
+def txn(log: Log) -> int:
+    """The ``txn`` watermark of the snapshot; 0 where there is none."""
+    return max((each.sequence for each in log if isinstance(each, Entry)), default=0)
+
+
+def projected(offsets: tuple[Entry, ...]) -> int:
+    """The newest sequence that the offsets table knows; 0 where it knows none."""
+    return max((each.sequence for each in offsets), default=0)
+
+
+class Truth(NamedTuple):
+    """What an all-knowing reader sees: the entries whose rows are in the table as it is.
+
+    ``base`` is where reading once began, or began anew; ``unexplained`` says that entries do
+    not follow on each other although nothing was undone between them.
+    """
+
+    line: tuple[Entry, ...] = ()
+    base: int | None = None
+    unexplained: bool = False
+
+
+@lru_cache(REMEMBERED)
+def truth(log: Log) -> Truth:
+    """Walk the whole history, also what log clean-up has taken from everybody else."""
+    now, newest, undone = Truth(), None, False
+    marks: list[Truth] = []
+    for commit in log:
+        if isinstance(commit, Entry):
+            wrong = not undone and commit.kind not in (RESUME, RESET)
+            wrong = wrong and not _follows(commit, newest)
+            born = commit.kind == RESET or now.base is None
+            base = commit.start if born else now.base
+            now = Truth((*now.line, commit), base, now.unexplained or wrong)
+            newest, undone = commit, False
+        elif undoes(commit):
+            left = marks[commit.version] if commit.operation == RESTORE else Truth()
+            base = now.base if left.base is None else left.base
+            now, undone = Truth(left.line, base, now.unexplained), True
+        marks.append(now)
+    return now
+
+
+def position_after(log: Log, stands: Entry | None) -> int | None:
+    """Where to go on once ``stands`` is the last entry that counts; else where it was born."""
+    if stands is not None and stands.until is not None:
+        return stands.until
+    starts = (each.start for each in log if isinstance(each, Entry))
+    return next((each for each in starts if each is not None), None)

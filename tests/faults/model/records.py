@@ -1,0 +1,30 @@
+"""The records of a batch: which become rows, which go to quarantine, which are still there."""
+
+from __future__ import annotations
+
+from tests.faults.model.state import BATCH, Bad, Entry, Guards, State, Table, Topic
+
+
+def good(topic: Topic, guards: Guards, entry: Entry) -> list[int]:
+    """The offsets of a batch that become rows of the table."""
+    if entry.kind != BATCH or entry.start is None or entry.until is None:
+        return []
+    hidden = (*topic.bad, *topic.aborted) if guards.read_committed else topic.bad
+    return [each for each in range(entry.start, entry.until) if each not in hidden]
+
+
+def readable(topic: Topic, entry: Entry) -> bool:
+    """Whether Kafka still gives the range: ``failOnDataLoss`` fails the batch if not."""
+    if entry.kind != BATCH or entry.start is None or entry.until is None:
+        return True
+    return entry.start == entry.until or topic.low <= entry.start < entry.until <= topic.end
+
+
+def quarantined(state: State, entry: Entry) -> Table:
+    """The table with the bad records of a batch in quarantine, under the entry's commit id."""
+    topic, table = state.topic, state.table
+    if entry.kind != BATCH or entry.start is None or entry.until is None:
+        return table
+    offsets = [each for each in topic.bad if entry.start <= each < entry.until]
+    rows = tuple(Bad(entry.commit, topic.id, each) for each in offsets)
+    return table._replace(quarantine=table.quarantine + rows)

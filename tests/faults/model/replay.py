@@ -1,0 +1,231 @@
+"""Replaying one partition of a trace on the model: one method for each step of a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.faults.model.machine import apply
+from tests.faults.model.opening import (
+    ACCEPT,
+    LEDGER_BROKEN,
+    LEDGER_TRIMMED,
+    OFFSETS_TABLE_AHEAD,
+    RECORD,
+    SUPERSEDED,
+    TABLE_UNDONE,
+)
+from tests.faults.model.reading import projected, walk
+from tests.faults.model.stage import Stage
+from tests.faults.model.state import (
+    AT_REST,
+    COMMITTING,
+    DEAD,
+    HALTED,
+    LOSS,
+    OPENED,
+    PLANNED,
+    READY,
+    RESET,
+    RESUME,
+    RETURNED,
+    STAGED,
+    VERIFIED,
+)
+from tests.faults.model.steps import put
+from tests.faults.model.trace import Line
+
+FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)
+"""Halts that the log and the offsets table must explain; others are about Kafka or settings."""
+
+
+class Replay(Stage):
+    """The model on its way along a trace, for one partition."""
+
+    def run(self) -> dict[int, str]:
+        """Replay every line, and then what the log holds beyond the last.
+
+        Raises Refused. Returns, by line, the halts for which this partition has no reason.
+        """
+        self.unexplained: dict[int, str] = {}
+        steps = {
+            "open": self._open,
+            "plan": self._plan,
+            "write": self._write,
+            "returned": self._returned,
+            "read_back": self._read_back,
+            "project": self._project,
+            "halt": self._halt,
+            "close": self._close,
+        }
+        for line in self.lines:
+            self.line = line
+            steps[line.step](line)
+        self.line = Line(0, "", "", "", {})
+        self.advance(max(self.commits, default=-1))
+        return self.unexplained
+
+    def _open(self, line: Line) -> None:
+        d = self.expect(line, DEAD, HALTED)
+        version = int(line.facts["version"])
+        if version < self.newest:
+            raise self.refused(f"open reads version {version}; {self.newest} was there before it")
+        self.advance(version)
+        known = projected(self.state.table.offsets)
+        self.bury(line, projected_silently=known < line.facts["projected"])
+        self._start(d, RECORD if self._records_loss() else "")
+        driver, table = self.state.drivers[d], self.state.table
+        ledger = walk(table.log, table.first, True, True)
+        standing = ledger.stands.sequence if ledger.stands else 0
+        self.claim("sequence", driver.sequence, line.facts["sequence"])
+        stands = standing if ledger.newest else driver.sequence
+        self.claim("standing", stands, line.facts["standing"])
+        position = driver.newest.until if driver.newest else None
+        self.claim("position", position, line.position_of(self.place))
+        self.claim("projected", projected(table.offsets), line.facts["projected"])
+
+    def _plan(self, line: Line) -> None:
+        kind = str(line.facts["kind"])
+        if kind == "resume" and self.phase(line) in AT_REST:
+            self._resume()
+        d = self.expect(line, READY)
+        driver = self.state.drivers[d]
+        if kind == "resume" and driver.owes == RESET:
+            kind = RESET
+        start, until = line.range_of(self.place) or (driver.stream, driver.stream)
+        if not self.take(("plan", d, kind, start, until)):
+            stands = f"the ledger stands at {driver.stream}"
+            owes = f", and {driver.owes} comes first" if driver.owes else ""
+            raise self.refused(f"plan of {kind} [{start},{until}), but {stands}{owes}")
+        planned = self.state.drivers[d].planned
+        self.claim("sequence", planned and planned.sequence, line.facts["sequence"])
+
+    def _write(self, line: Line) -> None:
+        d, commit = self.expect(line, PLANNED), line.facts["commit"]
+        if not self.take(("write", d, commit)):
+            raise self.refused(f"write under commit id {commit}, which was used before")
+        planned = self.state.drivers[d].planned
+        assert planned is not None
+        self.claim("sequence", planned.sequence, line.facts["sequence"])
+        named = line.range_of(self.place) or (planned.until, planned.until)
+        self.claim("range", (planned.start, planned.until), named)
+        self.claim("position", planned.until, line.position_of(self.place))
+
+    def _returned(self, line: Line) -> None:
+        d, commit = self.expect(line, STAGED, RETURNED), line.facts["commit"]
+        self._claim_commit(d)
+        if commit in self.versions:
+            self.advance(self.versions[commit])
+            self.expect(line, RETURNED)
+            return
+        self.take(("begin", d))
+        if self.state.drivers[d].phase == COMMITTING and line.facts["fault"] is None:
+            raise self.refused("returned without a fault, but the log has neither it nor a rival")
+        self.take(("fail", d))
+
+    def _read_back(self, line: Line) -> None:
+        d, said = self.expect(line, RETURNED), line.facts["outcome"]
+        self._claim_commit(d)
+        self.advance(int(line.facts["version"]))
+        self.claim("version", self.newest, line.facts["version"])
+        if said == "unknown":
+            self.crash(d)
+            return
+        # Where this leads to a halt, the next line of the driver must be that halt.
+        self.state = self.apply(("read_back", d)) or self.state
+        outcomes = ["committed" if line.facts["commit"] in self.versions else "absent"]
+        if self.state.drivers[d].code == SUPERSEDED:
+            outcomes = ["superseded", "already committed"]
+        if said not in outcomes:
+            raise self.refused(f"read_back says {said}; it is {' or '.join(outcomes)}")
+
+    def _project(self, line: Line) -> None:
+        if self.phase(line) in AT_REST and self._is_resume():
+            self._resume()
+        d = self.expect(line, OPENED, VERIFIED, READY)
+        self.take(("project", d))
+        known = projected(self.state.table.offsets)
+        self.claim("sequence", known, line.facts["sequence"])
+
+    def _close(self, line: Line) -> None:
+        self.take(("close", self.expect(line, READY)))
+
+    def _halt(self, line: Line) -> None:
+        d, code = self.driver(line), str(line.facts["code"])
+        driver = self.state.drivers[d]
+        from_the_log = code in FROM_THE_LOG
+        if driver.code and driver.code != code and (from_the_log or driver.code in FROM_THE_LOG):
+            raise self.refused(f"halt says {code}; the model halts with {driver.code}")
+        if from_the_log and driver.code != code and not self._refuses_to_start(d, code):
+            self.unexplained[line.number] = f"halt with {code}, which nothing in the log explains"
+        self.state = put(self.state, d, type(driver)())
+
+    # Starting, with a line that says so and without.
+
+    def _start(self, d: int, option: str) -> None:
+        if not self.take(("start", d, (option,) if option else ())):
+            alive = self.alive_besides(d)
+            locked = f"a start while {', '.join(alive)} lives and holds the lock"
+            raise self.refused(locked if alive else "resume, but nothing was undone")
+
+    def _resume(self) -> None:
+        """A ``resume`` opens without a line of its own: the log must show what it accepts."""
+        d, accepted = self.driver(self.line), self._accepted()
+        while self.newest < accepted or not self._would(d, (ACCEPT,), ""):
+            if not self.may_advance:
+                break
+            self.advance(self.newest + 1)
+        self.bury(self.line, projected_silently=self.line.step == "plan")
+        self._start(d, ACCEPT)
+
+    def _accepted(self) -> int:
+        """The version of the undoing that the next commit of this driver accepts, if it landed."""
+        written = (each.facts["commit"] for each in self._mine() if each.step == "write")
+        version = self.versions.get(next(written, None))
+        entry = self.commits[version].entry if version is not None else None
+        return int(entry["accepts"]["version"]) if entry and entry.get("accepts") else 0
+
+    def _refuses_to_start(self, d: int, code: str) -> bool:
+        """Whether a start halts with ``code`` at some version that may have been there."""
+        if self.state.drivers[d].phase not in AT_REST:
+            return False
+        while not self._would(d, (), code):
+            if not self.may_advance:
+                return False
+            self.advance(self.newest + 1)
+        return True
+
+    def _would(self, d: int, options: tuple[str, ...], code: str) -> bool:
+        """Whether a start that gets the lock ends with this code; empty: it passes."""
+        unlocked = replace(self.guards, lock=False)
+        after = apply(self.state, ("start", d, options), unlocked)
+        return after is not None and after.drivers[d].code == code
+
+    def _is_resume(self) -> bool:
+        plan = self._next_plan()
+        return plan is not None and plan.facts["kind"] == RESUME
+
+    def _records_loss(self) -> bool:
+        """Whether this run records a loss here; then retention has passed its position."""
+        plan = self._next_plan()
+        lost = plan.range_of(self.place) if plan and plan.facts["kind"] == LOSS else None
+        if lost is None or lost[0] == lost[1]:
+            return False
+        self.take(("expire", lost[1]))
+        return True
+
+    def _next_plan(self) -> Line | None:
+        """The next plan of the driver that speaks, in the same run."""
+        for each in self._mine():
+            if each.step in ("open", "plan"):
+                return each if each.step == "plan" else None
+        return None
+
+    def _mine(self) -> Iterator[Line]:
+        """What the driver that speaks says later."""
+        mine = (each for each in self.lines if each.process == self.line.process)
+        return (each for each in mine if each.number > self.line.number)
+
+    def _claim_commit(self, d: int) -> None:
+        planned = self.state.drivers[d].planned
+        self.claim("commit", planned and planned.commit, self.line.facts["commit"])

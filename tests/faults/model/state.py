@@ -1,0 +1,196 @@
+"""The variables of the protocol, as small immutable values: all of them tuples.
+
+One partition is modelled. A trace of several is replayed once for each, and agrees only if
+every one of them does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# What an entry is for, in the words of a trace. RESET is a "resume" over an emptied table.
+BIRTHS, BATCH, LOSS, RESTAMP = "births", "batch", "loss", "restamp"
+RESUME, RESET = "resume", "reset"
+
+# What others commit. EMPTY stands for TRUNCATE, REPLACE, and a DELETE or overwrite of all.
+CREATE, RESTORE, EMPTY, OPTIMIZE = "CREATE", "RESTORE", "EMPTY", "OPTIMIZE"
+
+# Where a driver is. A frozen one (SIGSTOP) is one that takes no step for a while.
+DEAD = "dead"
+OPENED = "opened"  # every guard passed, the offsets table still lags behind the log
+READY = "ready"  # between two batches
+PLANNED = "planned"  # decided on a range
+STAGED = "staged"  # bad records written ahead
+COMMITTING = "committing"  # in Delta's transaction, snapshot read
+ORPHAN = "orphan"  # Python is dead, its JVM still commits
+RETURNED = "returned"  # the write returned or raised, which says nothing
+VERIFIED = "verified"  # the log, read back, says that the commit stands
+HALTED = "halted"  # dead, and loudly
+
+AT_REST = (DEAD, HALTED)
+
+
+class Entry(NamedTuple):
+    """A commit of ours as the log holds it: the range ``[start, until)`` and the new position.
+
+    Both are None while the pipeline has never seen the partition. ``read`` is the incarnation
+    of the topic that the rows really came from, which no reader of the log can see; ``topic``
+    the one that the entry names. ``accepts`` is the version of the undoing that an operator
+    accepted with a RESUME or RESET.
+    """
+
+    kind: str
+    sequence: int
+    start: int | None
+    until: int | None
+    topic: int = 1
+    read: int = 0
+    accepts: int = 0
+    commit: object = None
+
+
+class Other(NamedTuple):
+    """A commit of somebody else; ``version`` is where a RESTORE goes back to."""
+
+    operation: str
+    version: int = 0
+
+
+Commit = Entry | Other
+Log = tuple[Commit, ...]
+
+
+class Bad(NamedTuple):
+    """A row of the quarantine: written ahead of ``commit``, read from this incarnation."""
+
+    commit: object
+    read: int
+    offset: int
+
+
+class Table(NamedTuple):
+    """What lies in the lake.
+
+    ``log`` is the whole history; log clean-up has taken what comes before ``first``. ``offsets``
+    is the offsets table: the entries that were projected, in the order in which they came.
+    The ``txn`` watermark is not stored: it is ``reading.txn`` of the whole log, since neither
+    RESTORE nor clean-up ever takes it back.
+    """
+
+    log: Log = (Other(CREATE),)
+    first: int = 0
+    quarantine: tuple[Bad, ...] = ()
+    offsets: tuple[Entry, ...] = ()
+
+
+class Topic(NamedTuple):
+    """What Kafka holds: ``id`` counts incarnations; offsets ``low`` to ``high`` can be read.
+
+    Those from ``high`` to ``end`` belong to an open transaction. ``bad`` offsets cannot be
+    decoded, ``aborted`` ones were never committed.
+    """
+
+    id: int = 1
+    low: int = 0
+    high: int = 0
+    end: int = 0
+    bad: tuple[int, ...] = ()
+    aborted: tuple[int, ...] = ()
+
+
+class Driver(NamedTuple):
+    """One process that runs the pipeline.
+
+    ``version``, ``sequence`` and ``newest`` are the ledger as it last read it; ``stream`` is
+    where Spark stands; ``owes`` the entry that must come before anything is read; ``pending``
+    are entries it will project; ``snapshot`` is the version its transaction began at.
+    """
+
+    phase: str = DEAD
+    version: int = 0
+    sequence: int = 0
+    newest: Entry | None = None
+    topic: int = 0
+    stream: int | None = None
+    owes: str = ""
+    accepts: int = 0
+    planned: Entry | None = None
+    snapshot: int = 0
+    pending: tuple[Entry, ...] = ()
+    code: str = ""
+
+
+class Checkpoint(NamedTuple):
+    """Spark's checkpoint, as it would survive a driver that resumed from it."""
+
+    batch: int
+    start: int
+    until: int
+    done: bool
+
+
+class State(NamedTuple):
+    """Everything. ``scratch`` and ``promised`` stay empty unless a guard is gone.
+
+    ``scratch`` holds a checkpoint per driver: a fresh one dies with its run, so there is
+    nothing to keep. ``promised`` is where a run without births said that it starts.
+    """
+
+    table: Table
+    topic: Topic
+    drivers: tuple[Driver, ...]
+    scratch: tuple[Checkpoint | None, ...] = ()
+    promised: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Guards:
+    """Every guard of the protocol; True is in place. Removing one must do harm."""
+
+    lock: bool = True
+    """One writing process per table (``local.lock``)."""
+    writer_holds_lock: bool = True
+    """The lock is the JVM's, not Python's."""
+    put_if_absent: bool = True
+    """The store refuses a version that exists; a local file system does not."""
+    txn: bool = True
+    """Commits carry a ``txn``: Delta skips a stale one and refuses a rival's."""
+    ledger_sequence: bool = True
+    """Its version is counted in the ledger, not by Spark's batch id."""
+    fresh_checkpoint: bool = True
+    """A run starts from the ledger, not from a checkpoint that an earlier run left."""
+    read_back: bool = True
+    """Only the log, read back, says what became of a write."""
+    audit: bool = True
+    """A start walks the whole readable log; without, it takes the newest entry's word."""
+    undo_aware: bool = True
+    """RESTORE, TRUNCATE and REPLACE are followed through the log."""
+    resume_above_txn: bool = True
+    """An accepted undoing counts on from the ``txn``, not from the entry that stands."""
+    contiguity: bool = True
+    """A range must start at the position (``plan.decide``)."""
+    topic_id: bool = True
+    """The topic is still the one whose offsets are recorded."""
+    births: bool = True
+    """Where a partition starts is recorded before anything is read."""
+    read_committed: bool = True
+    """Spark reads up to the last stable offset, and no aborted record."""
+    entry_always: bool = True
+    """A batch that changes no row commits an entry too."""
+    quarantine_ahead: bool = True
+    """Bad records are written before the commit that accounts for them."""
+    quarantine_tagged: bool = True
+    """They count only together with that commit, whose id they carry."""
+    quarantine_standing: bool = True
+    """And only while that commit stands in the table as it is."""
+    projection_txn: bool = True
+    """The offsets table has a ``txn`` of its own."""
+    projection_caught_up: bool = True
+    """A start first projects what a dead driver did not."""
+    projection_ahead: bool = True
+    """An offsets table that knows more than the log halts the start."""
+    projection_compared: bool = True
+    """It serves in place of a trimmed log only where its sequence is the ``txn``'s."""
+    trouble_outlives_cleanup: bool = True
+    """Not ours but an assumption: clean-up takes nothing that a start has yet to halt for."""

@@ -1,0 +1,168 @@
+"""The steps of a driver around a commit: start, project, plan, and at last close.
+
+Each takes the state and gives the next one, or None where it is not enabled. A guard that is
+taken out leaves out a line of a step, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tests.faults.model import scratch
+from tests.faults.model.opening import (
+    OFFSET_GAP,
+    OFFSET_OVERLAP,
+    TOPIC_RECREATED,
+    look,
+)
+from tests.faults.model.reading import projected
+from tests.faults.model.records import quarantined
+from tests.faults.model.state import (
+    AT_REST,
+    BATCH,
+    BIRTHS,
+    HALTED,
+    LOSS,
+    OPENED,
+    ORPHAN,
+    PLANNED,
+    READY,
+    RESET,
+    RESTAMP,
+    RESUME,
+    VERIFIED,
+    Driver,
+    Entry,
+    Guards,
+    State,
+)
+
+
+def start(
+    state: State,
+    guards: Guards,
+    d: int,
+    options: Collection[str] = (),
+    at: int | None = None,
+) -> State | None:
+    """Take the lock, read the ledger, pass every guard; or halt, before anything is written."""
+    if state.drivers[d].phase not in AT_REST or _locked(state, guards, d):
+        return None
+    if state.scratch and guards.fresh_checkpoint:
+        state = scratch.noted(state, d, None)
+    found = look(state.table, state.topic, guards, options, at)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return halted(state, d, found)
+    readable = state.table.log[state.table.first :]
+    known = projected(state.table.offsets)
+    missing = [each for each in readable if isinstance(each, Entry) and each.sequence > known]
+    pending = tuple(missing) if guards.projection_caught_up else ()
+    driver = Driver(
+        phase=OPENED if pending else READY,
+        version=len(state.table.log) - 1,
+        sequence=found.sequence,
+        newest=found.newest,
+        topic=state.topic.id,
+        stream=found.stream,
+        owes=found.owes,
+        accepts=found.accepts,
+        pending=pending,
+    )
+    if found.owes == BIRTHS and not guards.births:
+        promised = at if state.promised is None else state.promised
+        state, driver = state._replace(promised=promised), driver._replace(owes="")
+    return put(state, d, scratch.resumed(state, guards, d, driver))
+
+
+def _locked(state: State, guards: Guards, d: int) -> bool:
+    """Whether another driver holds the lock: as long as its JVM lives, frozen or not."""
+    free = AT_REST if guards.writer_holds_lock else (*AT_REST, ORPHAN)
+    others = (each for n, each in enumerate(state.drivers) if n != d)
+    return guards.lock and any(each.phase not in free for each in others)
+
+
+def project(state: State, guards: Guards, d: int) -> State | None:
+    """Write what is pending to the offsets table, as far as its own ``txn`` does not know it."""
+    driver = state.drivers[d]
+    if driver.phase not in (OPENED, VERIFIED):
+        return None
+    table, rows = state.table, driver.pending
+    if guards.projection_txn:
+        rows = tuple(each for each in rows if each.sequence > projected(table.offsets))
+    if driver.phase == VERIFIED and not guards.quarantine_ahead and driver.newest:
+        table = quarantined(state, driver.newest)
+    state = state._replace(table=table._replace(offsets=table.offsets + rows))
+    if driver.phase == OPENED:
+        return put(state, d, driver._replace(phase=READY, pending=()))
+    if driver.owes in (RESUME, RESET):
+        return put(state, d, Driver())  # the command has done what it was asked for
+    state = scratch.done(state, guards, d)
+    return put(state, d, driver._replace(phase=READY, pending=(), owes="", accepts=0))
+
+
+def plan(
+    state: State, guards: Guards, d: int, kind: str, start: int | None, until: int | None
+) -> State | None:
+    """Decide on the range that Spark offers, or on the entry that is owed. Before any write."""
+    driver = state.drivers[d]
+    if driver.phase != READY or not _offered(state, guards, d, kind, start, until):
+        return None
+    newest = driver.newest
+    if kind == BATCH and newest is not None:
+        if guards.topic_id and driver.topic != state.topic.id:
+            return halted(state, d, TOPIC_RECREATED)
+        if start != until and (start, until) == (newest.start, newest.until):
+            skipped = put(state, d, driver._replace(stream=until))  # it is there already
+            return scratch.done(skipped, guards, d)
+        if guards.contiguity and start is not None and newest.until is not None:
+            if start > newest.until:
+                return halted(state, d, OFFSET_GAP)
+            if start < newest.until:
+                return halted(state, d, OFFSET_OVERLAP)
+    sequence = driver.sequence + 1
+    if kind == BATCH and scratch.matters(guards):
+        checkpoint = scratch.planned(state.scratch[d], start or 0, until or 0)
+        state = scratch.noted(state, d, checkpoint)
+        sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the births
+    entry = Entry(kind, sequence, start, until, driver.topic, accepts=driver.accepts)
+    return put(state, d, driver._replace(phase=PLANNED, planned=entry))
+
+
+def _offered(
+    state: State, guards: Guards, d: int, kind: str, start: int | None, until: int | None
+) -> bool:
+    """Whether this can come next: Spark reads on from where it stands, other entries are owed."""
+    driver, topic = state.drivers[d], state.topic
+    stands = driver.stream
+    if kind in (RESUME, RESET) and kind != driver.owes:
+        return False
+    if start is None or until is None:  # does not touch a partition that was never seen
+        return start is until is stands is None
+    if kind == BATCH:
+        begins = start == (stands or 0)  # Spark begins a partition that appears at 0
+        reach = topic.high if guards.read_committed else topic.end
+        return begins and not driver.owes and until <= reach and scratch.allows(state, d, until)
+    begins = stands is None or start == stands
+    if driver.owes == LOSS:
+        return kind == LOSS and begins and start < until <= topic.low
+    return begins and start == until and driver.owes in (kind, "", BIRTHS, RESTAMP)
+
+
+def close(state: State, guards: Guards, d: int) -> State | None:
+    """The run ends: asked to between two batches, or with an error before it writes again."""
+    if state.drivers[d].phase not in (READY, PLANNED):
+        return None
+    return put(state, d, Driver())
+
+
+def put(state: State, d: int, driver: Driver) -> State:
+    """The state with another driver ``d``."""
+    drivers = state.drivers
+    return state._replace(drivers=(*drivers[:d], driver, *drivers[d + 1 :]))
+
+
+def halted(state: State, d: int, code: str) -> State:
+    """The state with driver ``d`` dead, and loudly."""
+    return put(state, d, Driver(HALTED, code=code))

@@ -1,0 +1,171 @@
+"""The steps of everybody else: death, Kafka, other writers, log clean-up, the operator's hand.
+
+Each takes the state and gives the next one, or None where it is not enabled.
+"""
+
+from __future__ import annotations
+
+from tests.faults.model.reading import walk
+from tests.faults.model.state import (
+    AT_REST,
+    COMMITTING,
+    CREATE,
+    EMPTY,
+    OPTIMIZE,
+    ORPHAN,
+    READY,
+    RESTORE,
+    Driver,
+    Guards,
+    Log,
+    Other,
+    State,
+    Table,
+    Topic,
+)
+from tests.faults.model.steps import put
+
+# Death.
+
+
+def crash(state: State, guards: Guards, d: int) -> State | None:
+    """kill -9 of a driver and its JVM, wherever it is. The OS frees the lock."""
+    if state.drivers[d].phase in AT_REST:
+        return None
+    return put(state, d, Driver())
+
+
+def orphan(state: State, guards: Guards, d: int) -> State | None:
+    """Python dies in the middle of a commit; the JVM lives on for a moment."""
+    driver = state.drivers[d]
+    if driver.phase != COMMITTING:
+        return None
+    return put(state, d, driver._replace(phase=ORPHAN, pending=()))
+
+
+def lose_checkpoint(state: State, guards: Guards, d: int) -> State | None:
+    """A checkpoint is lost; nothing happens where nobody would have read it."""
+    if not state.scratch or state.scratch[d] is None:
+        return None
+    scratch = (*state.scratch[:d], None, *state.scratch[d + 1 :])
+    return state._replace(scratch=scratch)
+
+
+# Kafka.
+
+
+def produce(state: State, guards: Guards, until: int) -> State | None:
+    """Records arrive, up to the offset ``until``."""
+    topic = state.topic
+    if topic.end != topic.high or until <= topic.end:
+        return None
+    return state._replace(topic=topic._replace(high=until, end=until))
+
+
+def settle(state: State, guards: Guards, committed: bool) -> State | None:
+    """The open transaction at the end of the topic is committed or aborted."""
+    topic = state.topic
+    if topic.end == topic.high:
+        return None
+    aborted = () if committed else tuple(range(topic.high, topic.end))
+    topic = topic._replace(high=topic.end, aborted=topic.aborted + aborted)
+    return state._replace(topic=topic)
+
+
+def expire(state: State, guards: Guards, low: int) -> State | None:
+    """Retention deletes the records before ``low``."""
+    topic = state.topic
+    if not topic.low < low <= topic.high:
+        return None
+    return state._replace(topic=topic._replace(low=low))
+
+
+def leap(state: State, guards: Guards, d: int) -> State | None:
+    """Spark goes on behind the records that retention took, as if ``failOnDataLoss`` were off."""
+    driver = state.drivers[d]
+    if driver.phase != READY or driver.stream is None or driver.stream >= state.topic.low:
+        return None
+    return put(state, d, driver._replace(stream=state.topic.low))
+
+
+def recreate(state: State, guards: Guards, high: int) -> State | None:
+    """The topic is deleted and created again; it holds other records under the same offsets."""
+    topic = Topic(state.topic.id + 1, 0, high, high, state.topic.bad)
+    return state._replace(topic=topic)
+
+
+# Other writers of the table.
+
+
+def optimize(state: State, guards: Guards) -> State | None:
+    """A commit that changes no row: OPTIMIZE, a new property, another pipeline's batch."""
+    return _commit(state, Other(OPTIMIZE))
+
+
+def restore(state: State, guards: Guards, version: int) -> State | None:
+    """RESTORE to an older version: the rows go back, the ``txn`` stays."""
+    if not state.table.first <= version < len(state.table.log) - 1:
+        return None
+    return _commit(state, Other(RESTORE, version))
+
+
+def empty(state: State, guards: Guards) -> State | None:
+    """TRUNCATE, REPLACE, DELETE or overwrite of everything."""
+    return _commit(state, Other(EMPTY))
+
+
+def _commit(state: State, commit: Other) -> State:
+    return state._replace(table=state.table._replace(log=(*state.table.log, commit)))
+
+
+# Time, and what an operator does to folders.
+
+
+def trim(state: State, guards: Guards, first: int) -> State | None:
+    """Log clean-up takes the JSON before version ``first``; the snapshot keeps the ``txn``."""
+    table = state.table
+    if not table.first < first < len(table.log):
+        return None
+    if guards.trouble_outlives_cleanup and not _answered(table.log, first):
+        return None
+    return state._replace(table=table._replace(first=first))
+
+
+def _answered(log: Log, first: int) -> bool:
+    """Whether nothing before ``first`` is what a start halts for.
+
+    That is an undoing which nobody put right or accepted, or a ledger that is broken.
+    """
+    before = walk(log[:first], 0, True, True)
+    return not (before.undone_at or before.torn_at or walk(log, 0, True, True).broken)
+
+
+def drop(state: State, guards: Guards) -> State | None:
+    """The table is dropped and made anew at the same place, while nothing runs."""
+    if _running(state):
+        return None
+    kept = state.table
+    return state._replace(table=Table((Other(CREATE),), 0, kept.quarantine, kept.offsets))
+
+
+def lose_tail(state: State, guards: Guards, version: int) -> State | None:
+    """The table's folder is put back from a backup that ends at ``version``."""
+    table = state.table
+    if _running(state) or not table.first <= version < len(table.log) - 1:
+        return None
+    return state._replace(table=table._replace(log=table.log[: version + 1]))
+
+
+def lose_offsets(state: State, guards: Guards, kept: int) -> State | None:
+    """The offsets table is lost, or put back from a backup: its first ``kept`` entries stay.
+
+    Nothing runs meanwhile.
+    """
+    table = state.table
+    if _running(state) or not kept < len(table.offsets):
+        return None
+    return state._replace(table=table._replace(offsets=table.offsets[:kept]))
+
+
+def _running(state: State) -> bool:
+    return any(each.phase not in AT_REST for each in state.drivers)

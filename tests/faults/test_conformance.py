@@ -1,0 +1,513 @@
+"""Whether a trace is a path of the model: right ones pass, wrong ones are refused by name."""
+
+from __future__ import annotations
+
+import json
+import random
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rivermouth.config import OnDataLoss
+from rivermouth.errors import RivermouthError
+from rivermouth.ledger import CommitRecord
+from tests.builders import PIPELINE, TOPIC, place
+from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline
+from tests.faults.model.configurations import OBJECTS
+from tests.faults.model.conformance import check_trace
+
+pytestmark = pytest.mark.unit
+
+Dicts = list[dict[str, Any]]
+
+
+@dataclass
+class Story:
+    """A trace and the log it goes with, told by hand: one topic, partitions 0, 1, …"""
+
+    lines: Dicts = field(default_factory=list)
+    log: Dicts = field(default_factory=list)
+    position: dict[str, dict[str, int]] = field(default_factory=lambda: {TOPIC: {}})
+    sequence: int = 0
+    projected: int = 0
+
+    def __post_init__(self) -> None:
+        self.did("CREATE TABLE")
+
+    def check(self) -> list[str]:
+        return check_trace([json.dumps(each) for each in self.lines], self.log)
+
+    def did(self, operation: str, **parameters: object) -> Story:
+        self.log.append({**self._commit(operation), "parameters": parameters})
+        return self
+
+    def said(self, step: str, process: str = "a", **facts: object) -> Story:
+        common = {"at": len(self.lines), "process": process, "pipeline": PIPELINE, "step": step}
+        self.lines.append({**common, **facts})
+        return self
+
+    def opened(self, process: str = "a", **changed: object) -> Story:
+        facts: dict[str, object] = {
+            "version": len(self.log) - 1,
+            "sequence": self.sequence,
+            "standing": self.sequence,
+            "position": self._position(),
+            "projected": self.projected,
+        }
+        return self.said("open", process, **{**facts, **changed})
+
+    def planned(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+        listed = [[TOPIC, *each] for each in ranges]
+        return self.said("plan", by, kind=kind, sequence=self.sequence + 1, ranges=listed)
+
+    def wrote(self, *ranges: tuple[int, int, int], by: str = "a", **more: object) -> Story:
+        """Write the planned ranges; the commit lands right away."""
+        self.announced(*ranges, by=by)
+        return self.landed(**more)
+
+    def announced(self, *ranges: tuple[int, int, int], by: str = "a") -> Story:
+        for partition, _, until in ranges:
+            self.position[TOPIC][str(partition)] = until
+        self.sequence += 1
+        listed = [[TOPIC, *each] for each in ranges]
+        facts = {"sequence": self.sequence, "ranges": listed, "position": self._position()}
+        return self.said("write", by, commit=f"c{self.sequence}", **facts)
+
+    def landed(self, **more: object) -> Story:
+        written = [each for each in self.lines if each["step"] == "write"][-1]
+        names = ("sequence", "commit", "ranges", "position")
+        entry = {"pipeline": PIPELINE, **{name: deepcopy(written[name]) for name in names}, **more}
+        txns = {f"rivermouth/{PIPELINE}": written["sequence"]}
+        self.log.append({**self._commit("WRITE"), "txns": txns, "entry": entry})
+        return self
+
+    def settled(self, by: str = "a") -> Story:
+        """The write returned, was read back and projected."""
+        commit = f"c{self.sequence}"
+        self.said("returned", by, commit=commit, fault=None)
+        version = len(self.log) - 1
+        self.said("read_back", by, commit=commit, outcome="committed", version=version)
+        return self.projected_to(self.sequence, by)
+
+    def projected_to(self, sequence: int, by: str = "a") -> Story:
+        self.projected = sequence
+        return self.said("project", by, sequence=sequence)
+
+    def committed(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+        return self.planned(*ranges, kind=kind, by=by).wrote(*ranges, by=by).settled(by)
+
+    def _commit(self, operation: str) -> dict[str, Any]:
+        empty: dict[str, Any] = {"parameters": {}, "txns": {}, "entry": None}
+        return {"version": len(self.log), "operation": operation, **empty}
+
+    def _position(self) -> dict[str, dict[str, int]]:
+        return {TOPIC: dict(self.position[TOPIC])}
+
+
+def a_run() -> Story:
+    """Two partitions born, then a batch of each."""
+    story = Story().opened().committed((0, 0, 0), (1, 0, 0), kind="births")
+    return story.committed((0, 0, 5), (1, 0, 3))
+
+
+# Right ones
+
+
+def test_a_run_a_second_one_and_the_end_of_both_are_a_path() -> None:
+    story = a_run().committed((0, 5, 9)).said("close")
+    story.opened("b").committed((1, 3, 4), by="b").said("close", "b")
+    assert story.check() == []
+
+
+def test_an_answer_that_was_lost_is_none() -> None:
+    story = a_run().planned((0, 5, 9)).wrote((0, 5, 9))
+    story.said("returned", commit="c3", fault="Py4JError")
+    story.said("read_back", commit="c3", outcome="committed", version=3).projected_to(3)
+    assert story.check() == []
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_driver_may_be_killed_after_its_commit_and_the_next_one_goes_on(left: int) -> None:
+    """The last of write, returned, read_back and project are never said."""
+    story = a_run().committed((0, 5, 9))
+    del story.lines[-left:]
+    story.projected = 2
+    story.opened("b").projected_to(3, "b").committed((0, 9, 12), by="b")
+    assert story.check() == []
+
+
+def test_a_driver_that_died_before_its_commit_left_nothing() -> None:
+    story = a_run().planned((0, 5, 9)).announced((0, 5, 9))
+    story.sequence, story.position[TOPIC]["0"] = 2, 5
+    story.opened("b").planned((0, 5, 7), by="b").announced((0, 5, 7), by="b")
+    story.lines[-1]["commit"] = "other"
+    story.landed()
+    story.said("returned", "b", commit="other", fault=None)
+    story.said("read_back", "b", commit="other", outcome="committed", version=3)
+    assert story.projected_to(3, "b").check() == []
+
+
+def test_a_write_that_failed_may_be_tried_again() -> None:
+    story = a_run().planned((0, 5, 9)).announced((0, 5, 9)).did("OPTIMIZE")
+    story.said("returned", commit="c3", fault="CommitConflict")
+    story.said("read_back", commit="c3", outcome="absent", version=3)
+    story.sequence = 2
+    story.announced((0, 5, 9))
+    story.lines[-1]["commit"] = "again"
+    story.landed()
+    story.said("returned", commit="again", fault=None)
+    story.said("read_back", commit="again", outcome="committed", version=4)
+    assert story.projected_to(3).check() == []
+
+
+def restored() -> Story:
+    """Entries 1 to 3, then back to 2; the next run halts for it."""
+    story = a_run().committed((0, 5, 9)).said("close").did("RESTORE", version=2)
+    return story.said("halt", "b", code="RM411")
+
+
+def resumed(story: Story, **accepts: object) -> Story:
+    here = ((0, 5, 5), (1, 3, 3))
+    story.planned(*here, kind="resume", by="c")
+    accepted = {"kind": "restore", "version": 4, "standing": 2, **accepts}
+    return story.wrote(*here, by="c", accepts=accepted).settled("c")
+
+
+def test_a_restore_that_was_accepted_is_read_again() -> None:
+    story = resumed(restored()).opened("d").committed((0, 5, 11), by="d")
+    assert story.check() == []
+
+
+def test_a_loss_may_be_recorded_and_a_partition_be_born_in_the_same_entry() -> None:
+    story = a_run().said("close")
+    story.opened("b").committed((0, 5, 8), (2, 4, 4), kind="loss", by="b")
+    assert story.committed((0, 8, 9), (2, 4, 6), by="b").check() == []
+
+
+def test_what_comes_before_the_trace_is_taken_as_given() -> None:
+    story = a_run().committed((0, 5, 9))
+    story.lines.clear()
+    assert story.opened("b").committed((0, 9, 12), by="b").check() == []
+
+
+def test_a_position_that_comes_from_the_offsets_table_is_stamped_anew() -> None:
+    story = a_run().did("OPTIMIZE")
+    story.lines.clear()
+    del story.log[:3]
+    story.opened("b", version=3)
+    story.planned(kind="restamp", by="b").announced(by="b")
+    story.landed()
+    story.log[-1]["version"] = 4
+    story.said("returned", "b", commit="c3", fault=None)
+    story.said("read_back", "b", commit="c3", outcome="committed", version=4)
+    assert story.projected_to(3, "b").check() == []
+
+
+# Wrong ones: each is a right one with one thing changed
+
+
+def refusal(story: Story, *words: str) -> str:
+    """The only refusal, which must hold these words."""
+    refusals = story.check()
+    assert len(refusals) == 1, refusals
+    for word in words:
+        assert word in refusals[0], refusals
+    return refusals[0]
+
+
+def without(story: Story, step: str, last: bool = True) -> Story:
+    found = [n for n, each in enumerate(story.lines) if each["step"] == step]
+    del story.lines[found[-1 if last else 0]]
+    return story
+
+
+def test_a_refusal_names_line_step_process_and_partitions() -> None:
+    story = without(a_run(), "read_back")
+    text = "line 10: project, but the driver has not read back what became of its write [a]"
+    assert story.check() == [f"{text} (t-0, t-1)"]
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        ("plan", "write, but the driver has nothing under way"),
+        ("write", "returned, but the driver has planned and not written"),
+        ("returned", "read_back, but the driver has a write under way"),
+        ("read_back", "project, but the driver has not read back"),
+        ("project", "plan, but the driver has not projected its entry"),
+    ],
+)
+def test_no_step_may_be_skipped(step: str, reason: str) -> None:
+    refusal(without(a_run().committed((0, 5, 9)), step, last=step != "project"), reason)
+
+
+def test_a_commit_needs_a_plan_and_somebody_alive() -> None:
+    story = a_run().planned((0, 5, 9)).wrote((0, 5, 9))
+    del story.lines[-2:]
+    refusal(story, "at the end", "version 3 holds entry 3", "no living driver")
+
+
+def test_a_plan_from_a_stale_position_is_refused() -> None:
+    story = a_run().planned((0, 3, 9))
+    assert refusal(story, "plan of batch [3,9)", "the ledger stands at 5").endswith("(t-0)")
+
+
+def test_a_gap_is_refused() -> None:
+    refusal(a_run().planned((1, 4, 9)), "plan of batch [4,9)", "stands at 3", "(t-1)")
+
+
+def test_a_batch_before_the_births_is_refused() -> None:
+    refusal(Story().opened().planned((0, 0, 5)), "births comes first")
+
+
+def test_an_open_must_say_what_the_log_says() -> None:
+    for name, wrong in (("sequence", 1), ("standing", 1), ("projected", 1)):
+        refusal(a_run().said("close").opened("b", **{name: wrong}), f"open says {name} 1; it is 2")
+    stale = {TOPIC: {"0": 5, "1": 2}}
+    refusal(a_run().said("close").opened("b", position=stale), "open says position 2; it is 3")
+
+
+def test_an_open_over_a_restore_is_refused() -> None:
+    refusal(restored().opened("c"), "open, where the model halts with RM411")
+
+
+def test_an_open_while_another_driver_lives_is_refused() -> None:
+    story = a_run().opened("b").committed((0, 5, 9))
+    refusal(story, "a start while a lives and holds the lock [b]")
+
+
+def test_a_projection_that_the_log_does_not_hold_is_refused() -> None:
+    refusal(a_run().said("project", sequence=4), "project says sequence 4; it is 2")
+
+
+def test_a_start_that_leaves_the_offsets_table_behind_is_refused() -> None:
+    story = without(a_run(), "project").opened("b", projected=1).planned((0, 5, 9), by="b")
+    refusal(story, "plan, but the driver has not brought the offsets table up to date")
+
+
+def test_nothing_may_follow_a_halt() -> None:
+    story = a_run().did("RESTORE", version=1).planned((0, 5, 9)).wrote((0, 5, 9))
+    story.said("returned", commit="c3", fault=None)
+    story.said("read_back", commit="c3", outcome="committed", version=4)
+    assert story.said("halt", code="RM410").check() == []
+    del story.lines[-1]
+    refusal(story.projected_to(3), "project, but the driver has halted with RM410")
+
+
+def test_a_write_of_something_else_than_planned_is_refused() -> None:
+    story = a_run().planned((0, 5, 9)).wrote((0, 5, 8))
+    refusal(story, "write says range (5, 8); it is (5, 9)")
+
+
+def test_a_log_that_holds_something_else_than_written_is_refused() -> None:
+    story = a_run().committed((0, 5, 9))
+    story.log[-1]["entry"]["ranges"][0][3] = 8
+    story.log[-1]["entry"]["position"][TOPIC]["0"] = 8
+    refusal(story, "returned says entry in the log (3, 5, 8, 0); it is (3, 5, 9, 0)")
+
+
+def test_a_commit_id_may_not_come_twice() -> None:
+    story = a_run().planned((0, 5, 9)).announced((0, 5, 9))
+    story.lines[-1]["commit"] = "c2"
+    refusal(story, "write under commit id c2, which was used before")
+
+
+def test_a_read_back_must_judge_as_the_log_does() -> None:
+    story = a_run().planned((0, 5, 9)).announced((0, 5, 9))
+    story.said("returned", commit="c3", fault="Py4JError")
+    story.said("read_back", commit="c3", outcome="committed", version=2)
+    refusal(story, "read_back says committed; it is absent")
+
+
+def test_a_write_that_vanishes_without_a_word_is_refused() -> None:
+    story = a_run().planned((0, 5, 9)).announced((0, 5, 9))
+    refusal(story.said("returned", commit="c3", fault=None), "neither it nor a rival")
+
+
+def test_a_halt_that_nothing_explains_is_refused() -> None:
+    refusal(a_run().said("close").said("halt", "b", code="RM411"), "RM411, which nothing in the")
+    assert a_run().said("close").said("halt", "b", code="RM406").check() == []
+
+
+def test_a_halt_for_another_reason_than_the_models_is_refused() -> None:
+    story = a_run().did("RESTORE", version=1).planned((0, 5, 9)).wrote((0, 5, 9))
+    story.said("returned", commit="c3", fault=None)
+    story.said("read_back", commit="c3", outcome="committed", version=4)
+    refusal(story.said("halt", code="RM503"), "halt says RM503; the model halts with RM410")
+
+
+def test_only_the_undoing_that_happened_can_be_accepted() -> None:
+    [first, _] = resumed(restored(), version=2).check()
+    assert "entry in the log (4, 3, 3, 2); it is (4, 3, 3, 4)" in first
+    story = a_run().said("close").planned((0, 5, 5), kind="resume", by="c")
+    refusal(story, "resume, but nothing was undone")
+
+
+def test_lines_that_are_no_steps_are_named() -> None:
+    lines = ["{", '{"process": "a", "pipeline": "p", "step": "dance"}', "[1]"]
+    assert check_trace(lines, []) == [
+        "line 1: not a step: {",
+        "line 2: there is no step 'dance'",
+        "line 3: not a step: [1]",
+    ]
+
+
+def test_a_trace_of_several_pipelines_is_checked_one_at_a_time() -> None:
+    story = a_run()
+    mixed = [json.dumps(each) for each in (*story.lines, {**story.lines[0], "pipeline": "other"})]
+    assert check_trace(mixed, story.log) == ["the trace names several pipelines: orders, other"]
+    assert check_trace(mixed, story.log, PIPELINE) == []
+
+
+# What the real code does, over in-memory edges
+
+
+class Recorder:
+    """Runs drivers of ``tests.doubles`` and gives each the process id it would have had."""
+
+    def __init__(self, file: Path, world: World) -> None:
+        self.file, self.world, self.lines = file, world, list[str]()
+        self._started = 0
+
+    def driver(self, **settings: Any) -> tuple[str, Driver]:
+        self._started += 1
+        return f"process-{self._started}", Driver(self.world, a_pipeline(**settings))
+
+    def did(self, name: str, call: Any) -> bool:
+        """Let a driver do something; True if it lives on. Its steps become lines."""
+        lives = True
+        try:
+            call()
+        except (Killed, RivermouthError) as end:
+            lives = False
+            code = getattr(end, "code", None)
+        for text in self.file.read_text().splitlines() if self.file.exists() else []:
+            self.lines.append(json.dumps({**json.loads(text), "process": name}))
+        self.file.unlink(missing_ok=True)
+        if not lives and code:
+            self._said(name, "halt", code=code)
+        return lives
+
+    def closed(self, name: str) -> None:
+        self._said(name, "close")
+
+    def _said(self, name: str, step: str, **facts: object) -> None:
+        line = {"process": name, "pipeline": PIPELINE, "step": step, **facts}
+        self.lines.append(json.dumps(line))
+
+    def check(self, **how: Any) -> list[str]:
+        return check_trace(self.lines, [as_dict(each) for each in self.world.commits], **how)
+
+
+def as_dict(record: CommitRecord) -> dict[str, Any]:
+    entry = json.loads(record.user_metadata) if record.user_metadata else None
+    names = ("version", "operation", "parameters", "txns")
+    return {**{name: getattr(record, name) for name in names}, "entry": entry}
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    file = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("RIVERMOUTH_TRACE", str(file))
+    return Recorder(file, World(ends={place(): 12, place(1): 5}))
+
+
+def work(recorder: Recorder, crash: str = "", at: int = 0, **settings: Any) -> None:
+    """One run: open, then batches until nothing is left, or a crash in step ``at``."""
+    name, driver = recorder.driver(**settings)
+    steps = [lambda each: driver.open(each), *[lambda each: driver.batch(4, each)] * 4]
+    for number, step in enumerate(steps):
+        said = crash if number == at else ""
+        if not recorder.did(name, lambda step=step, said=said: step(said)):
+            return
+    recorder.closed(name)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("step", STEPS)
+def test_the_real_code_killed_anywhere_walks_a_path_of_the_model(
+    recorder: Recorder, step: str, at: int
+) -> None:
+    work(recorder, step, at)
+    work(recorder)
+    assert recorder.lines
+    assert recorder.check() == []
+
+
+def test_the_real_code_walks_a_path_through_a_restore_and_its_acceptance(
+    recorder: Recorder,
+) -> None:
+    work(recorder)
+    recorder.world.restore(3)
+    work(recorder)
+    name, operator = recorder.driver()
+    recorder.did(name, lambda: operator.ingest.resume(NO_SESSION, "restore"))
+    work(recorder)
+    assert sum('"RM411"' in each for each in recorder.lines) == 1
+    assert recorder.check() == []
+
+
+def test_the_real_code_walks_a_path_through_a_restore_that_came_into_a_batch(
+    recorder: Recorder,
+) -> None:
+    name, driver = recorder.driver()
+    recorder.did(name, driver.open)
+    recorder.did(name, lambda: driver.batch(4))
+    recorder.world.restore(1)
+    assert not recorder.did(name, lambda: driver.batch(4))
+    recorder.world.restore(3)
+    name, operator = recorder.driver()
+    recorder.did(name, lambda: operator.ingest.resume(NO_SESSION, "restore"))
+    work(recorder)
+    assert recorder.check() == []
+
+
+def test_the_real_code_walks_a_path_through_retention_and_an_emptied_table(
+    recorder: Recorder,
+) -> None:
+    work(recorder)
+    recorder.world.ends[place()] = 20
+    recorder.world.low[place()] = 15
+    work(recorder)
+    work(recorder, on_data_loss=OnDataLoss.RECORD)
+    recorder.world.truncate()
+    name, operator = recorder.driver()
+    recorder.did(name, lambda: operator.ingest.resume(NO_SESSION, "reset"))
+    work(recorder)
+    assert recorder.check() == []
+
+
+def test_two_living_drivers_walk_a_path_where_the_store_has_put_if_absent(
+    recorder: Recorder,
+) -> None:
+    slow, fast = recorder.driver(), recorder.driver()
+    for name, driver in (slow, fast):
+        recorder.did(name, driver.open)
+    assert recorder.did(fast[0], lambda: fast[1].batch(4))
+    assert not recorder.did(slow[0], lambda: slow[1].batch(3))
+    assert recorder.check(guards=OBJECTS) == []
+    assert "holds the lock" in recorder.check()[0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: int) -> None:
+    chance, world = random.Random(seed), recorder.world
+    for _ in range(12):
+        match chance.randrange(6):
+            case 0:
+                world.restore(chance.randrange(len(world.commits)))
+            case 1:
+                world.did("OPTIMIZE")
+            case 2:
+                world.ends[place(chance.randrange(3))] = 12 + chance.randrange(20)
+            case 3:
+                name, operator = recorder.driver()
+                resume = partial(operator.ingest.resume, NO_SESSION, "restore")
+                recorder.did(name, resume)
+            case _:
+                work(recorder, chance.choice(("", *STEPS)), chance.randrange(4))
+    assert recorder.check() == []
