@@ -1,0 +1,71 @@
+"""A broker of a test's own, which asks for passwords and rights, and may be frozen or cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.local.broker import Broker
+from rivermouth.local.loopback import HOST, free_port
+from tests.lake import Lake
+
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@dataclass(frozen=True)
+class SecuredBroker:
+    """``broker`` itself lets everybody in; at ``servers`` a password is asked for.
+
+    The user ``owner`` may do everything, the others nothing that they were not given.
+    """
+
+    broker: Broker
+    servers: str
+
+    def login(self, user: str, password: str) -> dict[str, str]:
+        """The section ``kafka`` of a configuration."""
+        return {
+            "bootstrap.servers": self.servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";',
+        }
+
+
+@contextmanager
+def secured_broker(directory: Path, users: Mapping[str, str]) -> Iterator[SecuredBroker]:
+    """A running one whose data lies in ``directory``; ``users`` maps names to passwords."""
+    port = free_port()
+    controller, secured = _two_more(port)
+    listeners = {"PLAINTEXT": port, "CONTROLLER": controller, "SASL_PLAINTEXT": secured}
+    known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    settings = {
+        "listeners": ",".join(f"{name}://{HOST}:{at}" for name, at in listeners.items()),
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+        ),
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_LOGIN} {known};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:owner",
+    }
+    with Broker(directory, port, settings=settings) as broker:
+        yield SecuredBroker(broker, f"{HOST}:{secured}")
+
+
+def _two_more(port: int) -> tuple[int, int]:
+    found = {port}
+    while len(found) < 3:
+        found.add(free_port())
+    first, second = sorted(found - {port})
+    return first, second
+
+
+def log_in(lake: Lake, kafka: Mapping[str, str]) -> None:
+    """Give the lake's configuration another section ``kafka``."""
+    config = json.loads(lake.file.read_text(encoding="utf-8"))
+    lake.file.write_text(json.dumps({**config, "kafka": kafka}), encoding="utf-8")

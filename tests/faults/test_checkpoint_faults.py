@@ -1,0 +1,165 @@
+"""Checkpoints and offsets tables that are lost, stale, damaged or edited: the ledger decides."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth.config import load
+from rivermouth.report import CommitReport
+from rivermouth.tables.rebuild import rebuild_offsets
+from tests.faults.outcomes import (
+    applied,
+    check_proved,
+    continuous,
+    problems,
+    refusal,
+    wait_for,
+    went_well,
+)
+from tests.lake import Heard, Lake, append_pipeline, bid
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+def ten(lake: Lake, topic: str) -> None:
+    lake.produce(topic, [(None, bid(n), n % 2) for n in range(10)])
+
+
+def filled(lake: Lake, spark: SparkSession, topic: str, heard: Heard | None = None) -> str:
+    """A pipeline ``p`` that has committed ten records in two batches; returns its table."""
+    lake.topic(topic, 2)
+    config = lake.configure(p=append_pipeline(topic, max_offsets_per_trigger=6))
+    ten(lake, topic)
+    went_well(lake.run(spark, "p", heard=heard))
+    return str(config.pipelines["p"].target.table)
+
+
+@dataclass
+class Keeping(Heard):
+    """Keeps a copy of the live checkpoint at the first commit that holds records."""
+
+    checkpoints: Path = Path()
+    kept: Path = Path()
+
+    def committed(self, report: CommitReport) -> None:
+        super().committed(report)
+        if any(each.span for each in report.ranges) and not self.kept.exists():
+            [live] = (each for each in self.checkpoints.iterdir() if each.is_dir())
+            shutil.copytree(live, self.kept)
+
+
+def emptied(checkpoint: Path) -> None:
+    for file in checkpoint.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+
+
+def cut(checkpoint: Path) -> None:
+    for file in checkpoint.rglob("*"):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[:-7])
+
+
+def with_a_gap(checkpoint: Path) -> None:
+    (checkpoint / "offsets" / "0").rename(checkpoint / "offsets" / "7")
+
+
+def foreign(checkpoint: Path) -> None:
+    offsets = checkpoint / "offsets" / "0"
+    offsets.write_text(offsets.read_text("utf-8").replace("restored", "elsewhere"), "utf-8")
+
+
+DAMAGES: tuple[Callable[[Path], object], ...] = (
+    lambda stale: None,
+    emptied,
+    cut,
+    with_a_gap,
+    foreign,
+    shutil.rmtree,
+)
+
+
+def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    checkpoints, kept = lake.scratch / "checkpoints", lake.folder / "kept"
+    filled(lake, rivermouth_spark, "restored", Keeping(checkpoints=checkpoints, kept=kept))
+    assert (kept / "offsets" / "0").exists(), "a real checkpoint of the first run"
+    for damage in DAMAGES:
+        copy = checkpoints / f"p-{uuid.uuid4().hex}"
+        shutil.copytree(kept, copy)
+        damage(copy)
+        copy.with_name(f"{copy.name}.lock").touch()
+    ten(lake, "restored")
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert (heard.opens[0].behind, heard.ends[0].applied) == (10, 10)
+    check_proved(lake, records=20)
+    assert [each for each in checkpoints.iterdir() if each.is_dir()] == []
+
+
+def test_a_scratch_folder_wiped_in_mid_run_fails_plainly_and_the_next_run_goes_on(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("wiped", 2)
+    lake.configure(p=append_pipeline("wiped"))
+    ten(lake, "wiped")
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        wait_for(lambda: applied(heard) == 10)
+        shutil.rmtree(lake.scratch)
+        ten(lake, "wiped")
+        wait_for(lambda: bool(heard.ends))
+
+    failed = refusal(heard)
+    assert (failed.code, failed.exit_code) == ("RM503", 1)
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=20)
+
+
+def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    filled(lake, rivermouth_spark, "edited")
+    offsets = DeltaTable(str(lake.path("rivermouth.offsets")))
+    offsets.update(updates={"until_offset": "2", "applied": "999"}, predicate="sequence = 3")
+    ten(lake, "edited")
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert heard.ends[0].applied == 10
+    found = problems(lake)
+    assert found, "verify must not pass over it"
+    assert {line.partition(" edited-")[0] for line in found} == {"offsets table, sequence 3"}
+    rebuild_offsets(load(lake.file))
+    check_proved(lake, records=20)
+
+
+def test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ahead_halts(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = filled(lake, rivermouth_spark, "backup")
+    backup = lake.folder / "backup"
+    shutil.copytree(lake.warehouse, backup)
+    ten(lake, "backup")
+    commits = went_well(lake.run(rivermouth_spark, "p")).ends[0].commits
+    shutil.rmtree(lake.path("rivermouth.offsets"))
+    shutil.copytree(backup / "rivermouth" / "offsets", lake.path("rivermouth.offsets"))
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert (heard.opens[0].projected, heard.ends[0].applied) == (commits, 0)
+    check_proved(lake, records=20)
+    shutil.rmtree(lake.path(table))
+    shutil.copytree(backup / Path(*table.split(".")), lake.path(table))
+    halted = refusal(lake.run(rivermouth_spark, "p"))
+    assert (halted.code, halted.exit_code) == ("RM415", 3)
+    assert len(lake.rows(table)) == 10

@@ -1,0 +1,139 @@
+"""What this machine may do to a run: a full disk, one that is read-only, no more files."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.errors import RivermouthError
+from tests.faults.driver_processes import driver, jvm_of, wait_for_rows
+from tests.faults.outcomes import check_proved, refusal, went_well
+from tests.faults.small_disk import SmallDisk, small_disk
+from tests.lake import Lake, append_pipeline, bid
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def disk(lake: Lake) -> Iterator[SmallDisk]:
+    """A small disk; the warehouse of ``on_disk`` lies on it."""
+    with small_disk(lake.folder / "disk") as mounted:
+        yield mounted
+
+
+def five(lake: Lake, topic: str) -> None:
+    lake.produce(topic, [(None, bid(n), n % 2) for n in range(5)])
+
+
+def ready(lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake") -> None:
+    """A pipeline ``p`` that has committed five records."""
+    lake.topic(topic, 2)
+    lake.configure(p=append_pipeline(topic))
+    config = json.loads(lake.file.read_text("utf-8"))
+    lake.file.write_text(json.dumps({**config, "warehouse": warehouse}), "utf-8")
+    five(lake, topic)
+    went_well(lake.run(spark, "p"))
+
+
+def stopped(lake: Lake, spark: SparkSession) -> RivermouthError:
+    """What a run ended with that had something to write and could not."""
+    error = refusal(lake.run(spark, "p"))
+    assert error.exit_code == 1, str(error)
+    return error
+
+
+def log_is_whole(log: Path) -> None:
+    """Every commit that is there is there whole."""
+    for file in log.glob("*.json"):
+        lines = file.read_text("utf-8").split("\n")
+        assert [json.loads(line) for line in lines if line], file.name
+
+
+def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
+    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+) -> None:
+    ready(lake, rivermouth_spark, "full", "./disk/lake")
+    codes = set[str]()
+    # Nothing fits; the rows do and their commit does not; the offsets table does not.
+    for pages in (0, 4, 9):
+        five(lake, "full")
+        disk.leave(pages)
+        codes.add(stopped(lake, rivermouth_spark).code)
+        log_is_whole(disk.path / "lake" / "bronze" / "full" / "_delta_log")
+        log_is_whole(disk.path / "lake" / "rivermouth" / "offsets" / "_delta_log")
+    assert codes == {"RM502", "RM503"}
+
+    disk.clear()
+
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=20)
+
+
+def test_a_read_only_disk_fails_the_run_and_only_as_long_as_it_is_one(
+    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+) -> None:
+    ready(lake, rivermouth_spark, "readonly", "./disk/lake")
+    five(lake, "readonly")
+    disk.make_read_only(True)
+    try:
+        assert stopped(lake, rivermouth_spark).code == "RM503"
+        check_proved(lake, records=5)
+    finally:
+        disk.make_read_only(False)
+
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=10)
+
+
+@contextmanager
+def limited(process: int, what: int, limit: int) -> Iterator[None]:
+    """Give a process a lower limit for as long as the block takes."""
+    before = resource.prlimit(process, what)
+    resource.prlimit(process, what, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(process, what, before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
+def test_files_that_cannot_grow_leave_no_torn_commit(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    ready(lake, rivermouth_spark, "short")
+    five(lake, "short")
+    jvm = rivermouth_spark._jvm
+    assert jvm is not None
+    process = int(jvm.java.lang.ProcessHandle.current().pid())
+    with limited(process, resource.RLIMIT_FSIZE, 2000):
+        stopped(lake, rivermouth_spark)
+    log_is_whole(lake.path("bronze.short") / "_delta_log")
+
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
+def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("handles", 2)
+    lake.configure(p=append_pipeline("handles"))
+    five(lake, "handles")
+    with driver(lake, "p") as process:
+        wait_for_rows(lake, "bronze.handles", 5)
+        with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
+            five(lake, "handles")
+            said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1, said
+    assert "Too many open files" in said
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=10)

@@ -1,0 +1,112 @@
+"""The page on faults: every fault of the catalogue once, and what it says is so."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rivermouth import errors
+from rivermouth.config import codes
+from rivermouth.decode import REASONS
+from rivermouth.errors import ConfigError, RivermouthError
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "faults.md"
+CATALOGUE = {"A": 9, "B": 6, "C": 9, "D": 10, "E": 9, "F": 8}
+DECISIONS = {"heals", "fails", "halts", "refused", "quarantine", "outside"}
+TEST = re.compile(r"^`(tests/[\w/]+\.py)::(test_\w+)`$")
+QUOTED = re.compile(r'"([^"]+)"')
+CODE = re.compile(r"`(RM\d{3})`")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the page; one without an id goes on with the fault above it."""
+
+    id: str
+    fault: str
+    decision: str
+    seen: str
+    exits: str
+    to_do: str
+    test: str
+
+    @property
+    def codes(self) -> list[str]:
+        return CODE.findall(self.seen)
+
+
+def rows() -> Iterator[Row]:
+    for line in PAGE.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 7 and cells[0] not in ("id", "---"):
+            yield Row(*cells)
+
+
+ROWS = list(rows())
+
+
+def ids(row: Row) -> str:
+    return row.id or row.fault[:30]
+
+
+def test_every_fault_of_the_catalogue_has_its_row_and_no_other_has_one() -> None:
+    wanted = [f"{group}{n}" for group, last in CATALOGUE.items() for n in range(1, last + 1)]
+    assert [row.id for row in ROWS if row.id] == wanted
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_a_row_says_what_is_decided_what_is_seen_and_what_to_do(row: Row) -> None:
+    assert row.decision in DECISIONS
+    assert len(row.fault) > 10
+    assert len(row.seen) > 6
+    assert row.to_do
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_the_test_of_a_row_exists(row: Row) -> None:
+    match = TEST.match(row.test)
+    assert match, row.test
+    tree = ast.parse((ROOT / match[1]).read_text("utf-8"))
+    assert match[2] in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def exit_codes() -> dict[str, int]:
+    """Every code that a message may carry, and the exit code it leads to."""
+    found = {"RM900": 1, **dict.fromkeys(codes(), ConfigError.exit_code)}
+    found |= dict.fromkeys(REASONS, 0)
+    families: list[type[RivermouthError]] = [RivermouthError]
+    while families:
+        for each in families.pop().__subclasses__():
+            if each.__module__.startswith(errors.__name__):
+                found[each.code] = each.exit_code
+                families.append(each)
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_the_codes_of_a_row_exist_and_lead_to_its_exit_codes(row: Row) -> None:
+    known = exit_codes()
+    assert set(row.codes) <= set(known)
+    said = {int(text) for text in re.findall(r"\d", row.exits)}
+    meant = {known[code] for code in row.codes}
+    meant |= {3} if "`verify`" in row.seen else set()
+    assert said <= meant | {0}, "an exit code that nothing in the row explains"
+    assert meant - {0, 3} <= said, "a code that leads to another exit code"
+    if row.decision in ("halts", "refused"):
+        assert said == {{"halts": 3, "refused": 2}[row.decision]}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=ids)
+def test_the_words_of_a_message_are_those_of_the_program(row: Row) -> None:
+    program = "\n".join(
+        file.read_text("utf-8") for file in (ROOT / "src" / "rivermouth").rglob("*.py")
+    )
+    assert [words for words in QUOTED.findall(row.seen) if words not in program] == []

@@ -1,0 +1,186 @@
+"""What may happen to Kafka, on real brokers: down, frozen, cut off, transactions that hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as NativeTopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from rivermouth.config import load
+from rivermouth.errors import SourceError
+from rivermouth.local.broker import Broker
+from rivermouth.local.loopback import free_port
+from rivermouth.status import State, status
+from rivermouth.verify import verify
+from tests.faults.outcomes import (
+    applied,
+    check_proved,
+    continuous,
+    problems,
+    refusal,
+    wait_for,
+    went_well,
+)
+from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
+from tests.lake import Lake, append_pipeline, bid
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    folder = tmp_path_factory.mktemp("secured")
+    with secured_broker(folder / "broker", {"owner": "right", "reader": "reads"}) as running:
+        yield running
+
+
+@pytest.fixture
+def own(tmp_path: Path, secured: SecuredBroker) -> Lake:
+    """A lake on the broker that a test may do anything to."""
+    return Lake(tmp_path, secured.broker.bootstrap_servers)
+
+
+def five(lake: Lake, topic: str) -> None:
+    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
+
+
+def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    away = Lake(lake.folder, f"127.0.0.1:{free_port()}")
+    away.configure(p=append_pipeline("nowhere"))
+    began = time.monotonic()
+
+    error = refusal(away.run(rivermouth_spark, "p"))
+
+    assert (error.code, error.exit_code) == ("RM301", 1)
+    assert time.monotonic() - began < 40
+    assert away.rows("bronze.nowhere") == []
+    [found] = status(load(away.file)).pipelines
+    assert (found.state, str(found.reason)[:5]) == (State.UNKNOWN, "RM301")
+
+
+def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    own.topic("waited")
+    own.configure(p=append_pipeline("waited"))
+    five(own, "waited")
+    with continuous(own, rivermouth_spark, "p") as heard:
+        wait_for(lambda: applied(heard) == 5)
+        os.kill(secured.broker.pid, signal.SIGSTOP)
+        try:
+            time.sleep(3)
+        finally:
+            os.kill(secured.broker.pid, signal.SIGCONT)
+        five(own, "waited")
+        wait_for(lambda: applied(heard) == 10)
+        secured.broker.stop()
+        secured.broker.start()
+        five(own, "waited")
+        wait_for(lambda: applied(heard) == 15)
+
+    went_well(heard)
+    check_proved(own, records=15)
+
+
+def test_a_log_that_lost_its_tail_halts_and_verify_knows_it_after_it_has_grown_again(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    own.topic("cut")
+    own.configure(p=append_pipeline("cut"))
+    five(own, "cut")
+    went_well(own.run(rivermouth_spark, "p"))
+    secured.broker.stop()
+    for file in (secured.broker.directory / "data" / "cut-0").glob("0*"):
+        file.unlink()
+    secured.broker.start()
+
+    halted = refusal(own.run(rivermouth_spark, "p"))
+
+    assert (halted.code, halted.exit_code, halted.where) == ("RM416", 3, "p cut-0")
+    assert (halted.expected, halted.found) == ("an end at 5 or after", "an end at 0")
+    [found] = status(load(own.file)).pipelines
+    assert found.state is State.BLOCKED
+    own.produce("cut", [(None, bid(100 + n), 0) for n in range(9)])
+    assert "cut-0@0: other values in auction, _kafka.timestamp" in problems(own)
+
+
+def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_ends(
+    lake: Lake, rivermouth_broker: Broker, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("hangs")
+    lake.configure(p=append_pipeline("hangs"))
+    five(lake, "hangs")
+    options = {"transactional.id": "hangs", "log_level": 2}
+    producer = Producer({"bootstrap.servers": rivermouth_broker.bootstrap_servers, **options})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("hangs", bid(99), partition=0)
+    producer.flush(30)
+    five(lake, "hangs")
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert heard.ends[0].applied == 5
+    assert "open transactions hold back 6 offsets" in heard.opens[0].line()
+    [found] = status(load(lake.file)).pipelines
+    assert (found.state, found.held_back) == (State.OK, 6)
+    assert found.reason == "open transactions hold back 6 offsets; if they stay, one is hanging"
+    producer.abort_transaction(30)
+    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+    [found] = status(load(lake.file)).pipelines
+    assert (found.held_back, found.reason) == (0, None)
+    check_proved(lake, records=10)
+
+
+def test_a_loss_is_recorded_where_that_is_asked_for_and_the_pipeline_goes_on_behind_it(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("loses")
+    lake.configure(p=append_pipeline("loses"))
+    five(lake, "loses")
+    went_well(lake.run(rivermouth_spark, "p"))
+    five(lake, "loses")
+    admin = AdminClient({"bootstrap.servers": lake.servers})
+    [deleted] = admin.delete_records([NativeTopicPartition("loses", 0, 8)]).values()
+    deleted.result(30)
+    assert refusal(lake.run(rivermouth_spark, "p")).code == "RM406"
+    lake.configure(p=append_pipeline("loses", on_data_loss="record"))
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert "3 offsets LOST" in heard.opens[0].line()
+    assert [str(each) for each in heard.opens[0].lost] == ["loses-0[5,8)"]
+    [proof] = verify(load(lake.file)).pipelines
+    assert (proof.ok, proof.lost, len(lake.rows("bronze.loses"))) == (True, 3, 7)
+    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].commits == 0, "recorded once"
+
+
+def test_a_wrong_password_or_a_right_that_was_not_given_is_never_an_empty_success(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    own.topic("guarded")
+    own.configure(p=append_pipeline("guarded"))
+    five(own, "guarded")
+    log_in(own, secured.login("reader", "wrong"))
+    began = time.monotonic()
+    refused = refusal(own.run(rivermouth_spark, "p"))
+    assert isinstance(refused, SourceError)
+    assert (refused.exit_code, time.monotonic() - began < 40) == (1, True)
+    log_in(own, secured.login("reader", "reads"))
+    assert refusal(own.run(rivermouth_spark, "p")).code == "RM303"
+
+    log_in(own, secured.login("owner", "right"))
+    went_well(own.run(rivermouth_spark, "p"))
+
+    own.configure(p=append_pipeline("guarded"))
+    check_proved(own, records=5)

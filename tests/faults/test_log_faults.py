@@ -1,0 +1,202 @@
+"""What befalls the files of a table: maintenance, damage, copies, clocks, a removed file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth.cli.tables import NOT_OK
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from rivermouth.testing import create_topic, produce
+from rivermouth.verify import verify
+from tests.faults.outcomes import check_proved, problems, refusal, went_well
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+BIDS, ORDERS = "bronze.log_bids", "silver.log_orders"
+RECORDS = 12
+
+
+@pytest.fixture(scope="module")
+def filled(
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Lake:
+    """An append ``a`` and an upsert ``u``, two batches each; tests work on copies of it."""
+    lake = Lake(tmp_path_factory.mktemp("filled"), rivermouth_broker.bootstrap_servers)
+    lake.topic("log-bids")
+    lake.topic("log-orders")
+    lake.configure(
+        a=append_pipeline("log-bids", max_offsets_per_trigger=6),
+        u=upsert_pipeline("log-orders", max_offsets_per_trigger=6),
+    )
+    lake.produce("log-bids", [(None, bid(n), 0) for n in range(RECORDS)])
+    lake.produce("log-orders", [(b"%d" % n, order(n, "open", n), 0) for n in range(RECORDS)])
+    went_well(lake.run(rivermouth_spark, "a", "u"))
+    return lake
+
+
+@pytest.fixture
+def lake(filled: Lake, tmp_path: Path) -> Lake:
+    return copied(filled, tmp_path / "copy")
+
+
+def copied(lake: Lake, folder: Path) -> Lake:
+    shutil.copytree(lake.folder, folder)
+    return Lake(folder, lake.servers)
+
+
+def log_of(lake: Lake, table: str = BIDS) -> Path:
+    return lake.path(table) / "_delta_log"
+
+
+def commit(lake: Lake, version: int, table: str = BIDS) -> Path:
+    return log_of(lake, table) / f"{version:020d}.json"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.rglob("*.json"))
+
+
+def test_maintenance_by_others_has_no_effect_not_even_vacuum_at_once(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    others = rivermouth_spark.newSession()
+    others.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    # VACUUM lists a folder in so many tasks; the default is 10,000.
+    others.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
+    for table in (BIDS, ORDERS):
+        path = f"delta.`{lake.path(table)}`"
+        others.sql(f"OPTIMIZE {path}")
+        others.sql(f"VACUUM {path} RETAIN 0 HOURS")
+        DeltaTable(str(lake.path(table))).create_checkpoint()
+        assert len([*lake.path(table).glob("*.parquet")]) == 1, "the old files are gone"
+
+    heard = went_well(lake.run(rivermouth_spark, "a", "u"))
+
+    assert [(each.applied, each.sequence) for each in heard.ends] == [(0, 3), (0, 3)]
+    check_proved(lake, records=2 * RECORDS)
+
+
+def torn(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-30])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("version", [0, 2, 3], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("damage", [torn, empty])
+def test_a_commit_that_is_torn_or_empty_halts_before_a_write(
+    lake: Lake, rivermouth_spark: SparkSession, version: int, damage: Callable[[Path], None]
+) -> None:
+    damage(commit(lake, version))
+    before = names(lake.warehouse)
+
+    halted = refusal(lake.run(rivermouth_spark, "a"))
+
+    assert (halted.code, halted.exit_code) == ("RM410", 3)
+    assert names(lake.warehouse) == before
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, "RM410"), (3, "RM415")])
+def test_a_commit_that_is_missing_halts_before_a_write(
+    lake: Lake, rivermouth_spark: SparkSession, version: int, code: str
+) -> None:
+    commit(lake, version).unlink()
+    commit(lake, version).with_suffix(".crc").unlink()
+    before = names(lake.warehouse)
+
+    halted = refusal(lake.run(rivermouth_spark, "a"))
+
+    assert (halted.code, halted.exit_code) == (code, 3)
+    assert names(lake.warehouse) == before
+
+
+@pytest.mark.parametrize("damage", [torn, empty])
+def test_a_torn_pointer_to_the_last_checkpoint_has_no_effect(
+    lake: Lake, rivermouth_spark: SparkSession, damage: Callable[[Path], None]
+) -> None:
+    DeltaTable(str(lake.path(BIDS))).create_checkpoint()
+    damage(log_of(lake) / "_last_checkpoint")
+
+    went_well(lake.run(rivermouth_spark, "a"))
+
+    check_proved(lake, records=2 * RECORDS)
+
+
+def test_a_damaged_checkpoint_of_the_log_halts(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    DeltaTable(str(lake.path(BIDS))).create_checkpoint()
+    [checkpoint] = log_of(lake).glob("*.checkpoint.parquet")
+    torn(checkpoint)
+
+    assert refusal(lake.run(rivermouth_spark, "a")).code == "RM410"
+
+
+def test_a_copied_lake_goes_on_by_itself_and_a_copied_table_under_another_name_halts(
+    rivermouth_broker: Broker, rivermouth_spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / "first", rivermouth_broker.bootstrap_servers)
+    lake.folder.mkdir()
+    create_topic(lake.servers, "copied")
+    produce(lake.servers, "copied", [(None, bid(1), 0)] * 3)
+    lake.configure(p=append_pipeline("copied"))
+    went_well(lake.run(rivermouth_spark, "p"))
+    other = copied(lake, tmp_path / "second")
+    produce(lake.servers, "copied", [(None, bid(2), 0)] * 4)
+    for each in (lake, other):
+        assert went_well(each.run(rivermouth_spark, "p")).ends[0].applied == 4
+        check_proved(each, records=7)
+    shutil.copytree(lake.path("bronze.copied"), lake.path("bronze.renamed"))
+    lake.configure(p={**append_pipeline("copied"), "target": {"table": "bronze.renamed"}})
+
+    halted = refusal(lake.run(rivermouth_spark, "p"))
+
+    assert (halted.code, halted.exit_code) == ("RM408", 3)
+    assert (halted.expected, halted.found) == ("'bronze.copied'", "'bronze.renamed'")
+
+
+def test_clocks_that_jump_back_and_forth_between_commits_change_nothing(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    for version, hours in enumerate((9000, 0, -9000, 2)):
+        file = commit(lake, version, ORDERS)
+        actions = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
+        for each in actions:
+            if "commitInfo" in each:
+                each["commitInfo"]["timestamp"] += hours * 3_600_000
+        file.write_text("\n".join(map(json.dumps, actions)), "utf-8")
+        os.utime(file, (1e9 - version, 1e9 - version))
+        file.with_name(f".{file.name}.crc").unlink()
+
+    assert went_well(lake.run(rivermouth_spark, "u")).ends[0].applied == 0
+
+    check_proved(lake, records=2 * RECORDS)
+
+
+def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_plainly(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    for table in (BIDS, ORDERS):
+        Path(DeltaTable(str(lake.path(table))).file_uris()[0]).unlink()
+    found = verify(load(lake.file))
+    assert (found.ok, NOT_OK) == (False, 3)
+    assert all("not found" in line for line in problems(lake)), problems(lake)
+    assert len(problems(lake)) == 2
+
+    produce(lake.servers, "log-orders", [(b"1", order(1, "paid", 50), 0)])
+    failed = refusal(lake.run(rivermouth_spark, "u"))
+    assert (failed.code, failed.exit_code) == ("RM503", 1)
+    assert "File does not exist" in failed.found
+    went_well(lake.run(rivermouth_spark, "a"))

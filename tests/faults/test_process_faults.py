@@ -1,0 +1,90 @@
+"""Drivers that freeze, lose their JVM, or share a table with another pipeline."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.faults.driver_processes import driver, jvm_of, wait_for_rows
+from tests.faults.outcomes import check_proved, refusal, went_well
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+
+
+def five(lake: Lake, topic: str) -> None:
+    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
+
+
+def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_itself(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("frozen")
+    lake.configure(p=append_pipeline("frozen"))
+    five(lake, "frozen")
+    with driver(lake, "p") as zombie:
+        wait_for_rows(lake, "bronze.frozen", 5)
+        os.killpg(zombie.pid, signal.SIGSTOP)
+        five(lake, "frozen")
+        kept_out = refusal(lake.run(rivermouth_spark, "p"))
+        assert (kept_out.code, kept_out.exit_code) == ("RM413", 3)
+        os.killpg(zombie.pid, signal.SIGCONT)
+        wait_for_rows(lake, "bronze.frozen", 10)
+
+        os.killpg(zombie.pid, signal.SIGSTOP)
+        five(lake, "frozen")
+        # What a lock on another machine is: one that does not reach the successor.
+        shutil.rmtree(lake.warehouse / "rivermouth" / "locks")
+        assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+        os.killpg(zombie.pid, signal.SIGCONT)
+        said, _ = zombie.communicate(timeout=60)
+
+    assert zombie.returncode == 3, said
+    assert "RM403 p bronze.frozen: entry 4 is another driver's" in said
+    check_proved(lake, records=15)
+
+
+def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("headless")
+    lake.configure(p=append_pipeline("headless"))
+    five(lake, "headless")
+    with driver(lake, "p") as process:
+        wait_for_rows(lake, "bronze.headless", 5)
+        five(lake, "headless")
+        os.kill(jvm_of(process), signal.SIGKILL)
+        said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1, said
+    assert "finished p: FAILED RM" in said, said
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=10)
+
+
+def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    def both(first: int) -> None:
+        lake.produce("one", [(b"%d" % n, order(n, "one", n), 0) for n in range(first, first + 8)])
+        lake.produce("two", [(b"9%d" % n, order(90 + n, "two", n), 0) for n in range(8)])
+
+    target = {**upsert_pipeline("one")["target"], "table": "silver.shared"}
+    pipelines = {
+        name: {**upsert_pipeline(name, max_offsets_per_trigger=6), "target": target}
+        for name in ("one", "two")
+    }
+    for name in pipelines:
+        lake.topic(name)
+    lake.configure(**pipelines)
+    went_well(lake.run(rivermouth_spark, "one"))
+    both(0)
+
+    went_well(lake.run(rivermouth_spark, "one", "two"))
+
+    check_proved(lake, records=16)
+    assert sorted({row["status"] for row in lake.rows("silver.shared")}) == ["one", "two"]

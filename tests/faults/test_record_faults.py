@@ -1,0 +1,56 @@
+"""Records that strain: too big for a JSON parser, or with times that lie."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from tests.faults.outcomes import check_proved, went_well
+from tests.lake import Lake, append_pipeline, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+MEGABYTE = 1 << 20
+
+
+def test_a_record_too_big_for_the_parser_goes_to_quarantine_and_the_pipeline_lives(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("huge", max_message_bytes=str(64 * MEGABYTE))
+    lake.configure(p={**append_pipeline("huge"), "schema": "id STRING, text STRING"})
+    options = {"bootstrap.servers": lake.servers, "message.max.bytes": 64 * MEGABYTE}
+    producer = Producer({**options, "log_level": 2})
+    sizes = (3 * MEGABYTE, 21 * MEGABYTE, 1)
+    values = [json.dumps({"id": str(size), "text": "x" * size}).encode() for size in sizes]
+    for value in values:
+        producer.produce("huge", value)
+    assert producer.flush(60) == 0
+
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+
+    assert (heard.ends[0].applied, heard.ends[0].quarantined) == (2, 1)
+    [bad] = lake.rows("bronze.huge_quarantine")
+    assert (bad["code"], bad["offset"], bad["value"] == values[1]) == ("RM603", 1, True)
+    check_proved(lake, records=3)
+
+
+def test_times_that_lie_decide_nothing_unless_they_are_configured_to(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("lies", retention_ms="-1")
+    pipeline = upsert_pipeline("lies")
+    pipeline["target"]["order_by"] = []
+    lake.configure(p=pipeline)
+    producer = Producer({"bootstrap.servers": lake.servers, "log_level": 2})
+    for at, created_ms in (("9999-12-31", 1_000), ("0001-01-01", 1), ("1969-12-31", 2_000)):
+        value = {"order_id": 1, "status": at, "updated_at": f"{at}T23:59:59Z"}
+        producer.produce("lies", json.dumps(value).encode(), b"1", timestamp=created_ms)
+        assert producer.flush(30) == 0
+        went_well(lake.run(rivermouth_spark, "p"))
+
+    [row] = lake.rows("silver.lies")
+    assert (row["status"], row["updated_at"].year) == ("1969-12-31", 1969)
+    check_proved(lake, records=3)

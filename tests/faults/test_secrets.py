@@ -1,0 +1,136 @@
+"""A password that a run really uses is seen nowhere: not in what it says, writes or is called."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from rivermouth.testing import create_topic, produce
+from tests.faults.driver_processes import processes, wait_for_rows
+from tests.faults.outcomes import wait_for
+from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
+from tests.lake import Lake, append_pipeline, bid
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+TOPIC = "canary"
+RIGHT, WRONG = f"right-{secrets.token_hex(12)}", f"wrong-{secrets.token_hex(12)}"
+
+
+@dataclass
+class Watched:
+    """A lake behind a password, the commands run on it, and all that was seen of them."""
+
+    lake: Lake
+    secured: SecuredBroker
+    seen: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return {
+            **os.environ,
+            "CANARY_RIGHT": RIGHT,
+            "CANARY_WRONG": WRONG,
+            "RIVERMOUTH_SCRATCH": str(self.lake.scratch),
+            "RIVERMOUTH_TRACE": str(self.lake.folder / "trace.jsonl"),
+        }
+
+    def configure(self, variable: str, table: str) -> Path:
+        """A configuration that takes its password from a variable; the broker wants RIGHT."""
+        password = f"${{env:{variable}}}"
+        self.lake.configure(p={**append_pipeline(TOPIC), "target": {"table": table}})
+        unused = {"ssl.key.password": password, "ssl.keystore.password": password}
+        log_in(self.lake, {**self.secured.login("owner", password), **unused})
+        return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
+
+    def start(self, file: Path, *words: str) -> subprocess.Popen[str]:
+        name, *rest = words
+        return subprocess.Popen(
+            [sys.executable, "-m", "rivermouth", name, str(file), *rest],
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, process: subprocess.Popen[str]) -> int:
+        """Wait for a command and keep what it said."""
+        said, _ = process.communicate(timeout=120)
+        self.seen[repr(process.args)] = said
+        return process.returncode
+
+    def read_files(self, when: str) -> None:
+        """Keep what lies in the lake's folder now: tables, scratch, checkpoints, logs, trace."""
+        for file in self.lake.folder.rglob("*"):
+            if file.is_file():
+                self.seen[f"{file} {when}"] = file.read_bytes().decode("latin-1")
+
+    def where(self, text: str) -> list[str]:
+        return [name for name, content in self.seen.items() if text in content]
+
+
+@pytest.fixture
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    users = {"owner": RIGHT}
+    with secured_broker(tmp_path_factory.mktemp("secured") / "broker", users) as secured:
+        servers = secured.broker.bootstrap_servers
+        lake = Lake(tmp_path_factory.mktemp("watched"), servers)
+        create_topic(servers, TOPIC)
+        produce(servers, TOPIC, [(None, bid(n), 0) for n in range(5)])
+        yield Watched(lake, secured)
+
+
+def look(watched: Watched, file: Path, *commands: str) -> set[int]:
+    """Start all commands at once; return the exit codes they end with."""
+    return {watched.finish(each) for each in [watched.start(file, name) for name in commands]}
+
+
+def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
+    """A run with the right password, looked at while it runs, that fails in the end."""
+    process = watched.start(file, "run", "--continuous")
+    try:
+        wait_for_rows(watched.lake, "bronze.canary", 5)
+        watched.read_files("while it runs")
+        named = processes(process.pid)
+        assert any("java" in line for line in named.values())
+        watched.seen["ps"] = "\n".join(named.values())
+        assert look(watched, file, "status", "verify", "doctor", "validate") == {0}
+        admin = AdminClient({"bootstrap.servers": watched.lake.servers})
+        admin.delete_topics([TOPIC])[TOPIC].result(30)
+        wait_for(lambda: process.poll() is not None)
+        assert watched.finish(process) != 0
+    finally:
+        for each in processes(process.pid):
+            os.kill(each, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(watched: Watched) -> None:
+    right = watched.configure("CANARY_RIGHT", "bronze.canary")
+    wrong = watched.configure("CANARY_WRONG", "bronze.refused")
+    refused = watched.start(wrong, "run")
+    run_until_the_topic_goes(watched, right)
+    assert watched.finish(refused) == 1
+    assert "RM30" in watched.seen[repr(refused.args)]
+    look(watched, wrong, "status", "verify", "doctor")
+    look(watched, right, "status", "verify", "doctor")
+    watched.read_files("in the end")
+
+    assert watched.where(RIGHT) == []
+    assert watched.where(WRONG) == []
+    found = {Path(name.partition(" ")[0]).name for name in watched.where("canary")}
+    assert {"trace.jsonl", "CANARY_RIGHT.yml"} <= found, "what is looked for would be found"
+    assert any(name.endswith("while it runs") and "checkpoints" in name for name in watched.seen)
+    assert any("spark.log" in name for name in watched.seen)
+    assert json.loads(watched.seen[f"{right} in the end"])["kafka"]["ssl.key.password"]
