@@ -1,0 +1,56 @@
+"""Real drivers over the edges in memory of ``tests.doubles``, and the trace that they leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rivermouth.errors import RivermouthError
+from rivermouth.ledger import CommitRecord
+from tests.builders import PIPELINE
+from tests.doubles import Driver, Killed, World, a_pipeline
+from tests.faults.model.conformance import check_trace
+
+
+class Recorder:
+    """Runs drivers of ``tests.doubles`` and gives each the process id it would have had."""
+
+    def __init__(self, file: Path, world: World) -> None:
+        self.file, self.world, self.lines = file, world, list[str]()
+        self._started = 0
+
+    def driver(self, **settings: Any) -> tuple[str, Driver]:
+        self._started += 1
+        return f"process-{self._started}", Driver(self.world, a_pipeline(**settings))
+
+    def did(self, name: str, call: Any) -> bool:
+        """Let a driver do something; True if it lives on. Its steps become lines."""
+        lives = True
+        try:
+            call()
+        except (Killed, RivermouthError) as end:
+            lives = False
+            code = getattr(end, "code", None)
+        for text in self.file.read_text().splitlines() if self.file.exists() else []:
+            self.lines.append(json.dumps({**json.loads(text), "process": name}))
+        self.file.unlink(missing_ok=True)
+        if not lives and code:
+            self._said(name, "halt", code=code)
+        return lives
+
+    def closed(self, name: str) -> None:
+        self._said(name, "close")
+
+    def _said(self, name: str, step: str, **facts: object) -> None:
+        line = {"process": name, "pipeline": PIPELINE, "step": step, **facts}
+        self.lines.append(json.dumps(line))
+
+    def check(self, **how: Any) -> list[str]:
+        return check_trace(self.lines, [as_dict(each) for each in self.world.commits], **how)
+
+
+def as_dict(record: CommitRecord) -> dict[str, Any]:
+    entry = json.loads(record.user_metadata) if record.user_metadata else None
+    names = ("version", "operation", "parameters", "txns")
+    return {**{name: getattr(record, name) for name in names}, "entry": entry}

@@ -1,0 +1,96 @@
+"""A trace and the log it goes with, told by hand, for tests of conformance."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.builders import PIPELINE, TOPIC
+from tests.faults.model.conformance import check_trace
+
+Dicts = list[dict[str, Any]]
+
+
+@dataclass
+class Story:
+    """A trace and the log it goes with, told by hand: one topic, partitions 0, 1, …"""
+
+    lines: Dicts = field(default_factory=list)
+    log: Dicts = field(default_factory=list)
+    position: dict[str, dict[str, int]] = field(default_factory=lambda: {TOPIC: {}})
+    sequence: int = 0
+    projected: int = 0
+
+    def __post_init__(self) -> None:
+        self.did("CREATE TABLE")
+
+    def check(self) -> list[str]:
+        return check_trace([json.dumps(each) for each in self.lines], self.log)
+
+    def did(self, operation: str, **parameters: object) -> Story:
+        self.log.append({**self._commit(operation), "parameters": parameters})
+        return self
+
+    def said(self, step: str, process: str = "a", **facts: object) -> Story:
+        common = {"at": len(self.lines), "process": process, "pipeline": PIPELINE, "step": step}
+        self.lines.append({**common, **facts})
+        return self
+
+    def opened(self, process: str = "a", **changed: object) -> Story:
+        facts: dict[str, object] = {
+            "version": len(self.log) - 1,
+            "sequence": self.sequence,
+            "standing": self.sequence,
+            "position": self._position(),
+            "projected": self.projected,
+        }
+        return self.said("open", process, **{**facts, **changed})
+
+    def planned(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+        listed = [[TOPIC, *each] for each in ranges]
+        return self.said("plan", by, kind=kind, sequence=self.sequence + 1, ranges=listed)
+
+    def wrote(self, *ranges: tuple[int, int, int], by: str = "a", **more: object) -> Story:
+        """Write the planned ranges; the commit lands right away."""
+        self.announced(*ranges, by=by)
+        return self.landed(**more)
+
+    def announced(self, *ranges: tuple[int, int, int], by: str = "a") -> Story:
+        for partition, _, until in ranges:
+            self.position[TOPIC][str(partition)] = until
+        self.sequence += 1
+        listed = [[TOPIC, *each] for each in ranges]
+        facts = {"sequence": self.sequence, "ranges": listed, "position": self._position()}
+        return self.said("write", by, commit=f"c{self.sequence}", **facts)
+
+    def landed(self, **more: object) -> Story:
+        written = [each for each in self.lines if each["step"] == "write"][-1]
+        names = ("sequence", "commit", "ranges", "position")
+        entry = {"pipeline": PIPELINE, **{name: deepcopy(written[name]) for name in names}, **more}
+        txns = {f"rivermouth/{PIPELINE}": written["sequence"]}
+        self.log.append({**self._commit("WRITE"), "txns": txns, "entry": entry})
+        return self
+
+    def settled(self, by: str = "a") -> Story:
+        """The write returned, was read back and projected."""
+        commit = f"c{self.sequence}"
+        self.said("returned", by, commit=commit, fault=None)
+        version = len(self.log) - 1
+        self.said("read_back", by, commit=commit, outcome="committed", version=version)
+        return self.projected_to(self.sequence, by)
+
+    def projected_to(self, sequence: int, by: str = "a") -> Story:
+        self.projected = sequence
+        return self.said("project", by, sequence=sequence)
+
+    def committed(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+        return self.planned(*ranges, kind=kind, by=by).wrote(*ranges, by=by).settled(by)
+
+    def _commit(self, operation: str) -> dict[str, Any]:
+        empty: dict[str, Any] = {"parameters": {}, "txns": {}, "entry": None}
+        return {"version": len(self.log), "operation": operation, **empty}
+
+    def _position(self) -> dict[str, dict[str, int]]:
+        return {TOPIC: dict(self.position[TOPIC])}
