@@ -45,8 +45,10 @@ class Chain:
         self._standing = 0
         self._early: list[CommitRecord] = []
         self._marks: list[tuple[int, int]] = []
+        self._before: dict[int, int] = {}
         self._commits: set[str] = set()
         self._whole = False
+        self._first = 0
         self._undone_by: list[CommitRecord] = []
         self._torn_at = 0
         self._faults: list[Halt] = []
@@ -63,6 +65,14 @@ class Chain:
         Less than ``sequence`` once a RESTORE, REPLACE or TRUNCATE has undone commits.
         """
         return self._standing
+
+    def standing_sequences(self) -> set[int]:
+        """The readable entries that the table as it is now rests on; none where nobody can tell."""
+        stands, each = set[int](), self._standing
+        while each in self._before:
+            stands.add(each)
+            each = self._before[each]
+        return stands
 
     @property
     def position(self) -> Position:
@@ -88,14 +98,15 @@ class Chain:
         """
         self.adopted = self.newest = entry
         self._sequence = self._standing = entry.sequence
-        self._marks.append((-1, entry.sequence))
 
     def extend(self, records: Iterable[CommitRecord]) -> list[Recorded]:
         """Walk on over ``records`` (ascending versions); return the entries among them."""
         found: list[Recorded] = []
         for record in records:
             if self.version < 0:
-                self._whole = record.version == 0
+                self._whole, self._first = record.version == 0, record.version
+                if self.adopted is not None:  # of versions before this one nobody can tell
+                    self._marks.append((self._first, self._standing))
             elif record.version != self.version + 1:
                 self._fault("a commit is missing in the log", self.version + 1, record.version)
             self.version = record.version
@@ -129,6 +140,8 @@ class Chain:
             self._check_accepted(where, entry, entry.accepts)
         elif self.newest is not None or self._whole:
             self._check_follows(where, entry)
+        anew = entry.accepts is not None and entry.accepts.kind == "reset"
+        self._before[entry.sequence] = 0 if anew else self._standing
         self.newest, self._sequence = entry, entry.sequence
         if entry.accepts is not None:
             self._undone_by = []
@@ -139,13 +152,10 @@ class Chain:
         self._marks.append((record.version, self._standing))
 
     def _begin(self, first: Entry) -> None:
-        """What stood before the first readable entry, and what others did to that.
-
-        An entry that accepts an undoing does not tell what stood before; it need not.
-        """
+        """What stood before the first readable entry, if it tells, and what others did to that."""
         if first.accepts is None:
             self._sequence = self._standing = 0 if self._whole else first.sequence - 1
-            self._marks.append((-1, self._standing))
+            self._marks.append((self._first, self._standing))
             for record in self._early if self._standing else ():
                 self._follow(record)
 

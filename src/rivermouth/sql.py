@@ -136,7 +136,8 @@ def _standing(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) 
     for pipeline in pipelines:
         chain = Chain(pipeline.name, pipeline.name)
         entries = [each.entry for each in chain.extend(records)]
-        standing = [each.commit for each in entries if each.sequence <= chain.standing]
+        stands = chain.standing_sequences()
+        standing = [each.commit for each in entries if each.sequence in stands]
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in standing)
         conditions += [f'"commit" IN ({listed})'] if listed else []
         if projected and records and records[0].version > 0:

@@ -311,6 +311,17 @@ def test_an_accepted_restore_goes_on_from_what_stands() -> None:
     assert walked(history.wrote(span(3, 9)).records).faults == ()
 
 
+def test_what_was_undone_does_not_stand_even_after_it_was_accepted() -> None:
+    history = three_entries()
+    assert walked(history.records).standing_sequences() == {1, 2, 3}
+    assert walked(history.restored(1).records).standing_sequences() == {1}
+    accepting(history, position(3), Accepted("restore", 4, 1)).wrote(span(3, 9))
+    assert walked(history.records).standing_sequences() == {1, 4, 5}
+    assert walked(history.did("TRUNCATE").records).standing_sequences() == set()
+    accepting(history, position(0), Accepted("reset", history.next_version - 1, 0))
+    assert walked(history.records).standing_sequences() == {6}
+
+
 @pytest.mark.parametrize(
     ("at", "accepted"),
     [
@@ -342,6 +353,13 @@ def test_a_restore_goes_on_where_the_standing_entry_ends_or_a_partition_was_born
     assert restored_position(entries, 1) == position(3, 4)
     assert restored_position(entries, 2) == position(8, 4)
     assert restored_position(entries, 3) == position(8, 6)
+
+
+def test_in_a_trimmed_log_a_restore_before_the_first_entry_to_what_is_gone_is_unknown() -> None:
+    records = three_entries().restored(1).wrote(span(8, 9)).records
+    chain = walked(records[4:])
+    assert chain.standing == -1
+    assert chain.faults
 
 
 def test_in_a_trimmed_log_a_restore_to_before_its_beginning_halts() -> None:

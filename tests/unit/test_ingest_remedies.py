@@ -239,6 +239,18 @@ def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table()
         Driver(world).open()
 
 
+def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harmless() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+    world.did("OPTIMIZE")
+    world.first_version = 4
+    with pytest.raises(TableUndone, match="nobody knows which"):
+        Driver(world).open()
+
+
 def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
     world = a_world(6)
     Driver(world).open().batch(3)
