@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import confluent_kafka.admin
 
 from rivermouth.local.broker import Broker
 from rivermouth.local.loopback import HOST, free_port
 from tests.lake import Lake
 
+_ADMIN: Any = confluent_kafka.admin  # rights have no types
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
@@ -33,6 +37,31 @@ class SecuredBroker:
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";',
         }
+
+    @contextmanager
+    def may_read(self, user: str, topic: str) -> Iterator[None]:
+        """The right to read a topic, for as long as the block takes."""
+        admin = self._admin()
+        place = (_ADMIN.ResourceType.TOPIC, topic, _ADMIN.ResourcePatternType.LITERAL)
+        right = (_ADMIN.AclOperation.READ, _ADMIN.AclPermissionType.ALLOW)
+        binding = _ADMIN.AclBinding(*place, f"User:{user}", "*", *right)
+        [given] = admin.create_acls([binding]).values()
+        given.result(30)
+        try:
+            yield
+        finally:
+            self.take_rights(topic)
+
+    def take_rights(self, topic: str) -> None:
+        """Take everybody's rights on a topic."""
+        admin = self._admin()
+        place = (_ADMIN.ResourceType.TOPIC, topic, _ADMIN.ResourcePatternType.LITERAL)
+        anything = (None, None, _ADMIN.AclOperation.ANY, _ADMIN.AclPermissionType.ANY)
+        [taken] = admin.delete_acls([_ADMIN.AclBindingFilter(*place, *anything)]).values()
+        taken.result(30)
+
+    def _admin(self) -> Any:
+        return _ADMIN.AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
 
 
 @contextmanager

@@ -6,21 +6,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
@@ -194,36 +185,15 @@ def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost
     log_in(own, secured.login("reader", "reads"))
     assert refusal(own.run(rivermouth_spark, "p")).code == "RM303"
 
-    with may_read(own, "reader", "guarded"), continuous(own, rivermouth_spark, "p") as heard:
+    with secured.may_read("reader", "guarded"), continuous(own, rivermouth_spark, "p") as heard:
         five(own, "guarded")
         wait_for(lambda: applied(heard) == 5)
-        take_all_rights(own)
+        secured.take_rights("guarded")
         five(own, "guarded")
         wait_for(lambda: bool(heard.ends))
     assert refusal(heard).exit_code == 1
-    with may_read(own, "reader", "guarded"):
+    with secured.may_read("reader", "guarded"):
         assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
 
     own.configure(p=append_pipeline("guarded"))
     check_proved(own, records=10)
-
-
-@contextmanager
-def may_read(lake: Lake, user: str, topic: str) -> Iterator[None]:
-    """The right to read a topic, as long as the block takes."""
-    right = (f"User:{user}", "*", AclOperation.READ, AclPermissionType.ALLOW)
-    binding = AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, *right)
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    [created] = admin.create_acls([binding]).values()
-    created.result(30)
-    try:
-        yield
-    finally:
-        take_all_rights(lake)
-
-
-def take_all_rights(lake: Lake) -> None:
-    everything = (None, None, AclOperation.ANY, AclPermissionType.ANY)
-    each = AclBindingFilter(ResourceType.TOPIC, None, ResourcePatternType.ANY, *everything)
-    [deleted] = AdminClient({"bootstrap.servers": lake.servers}).delete_acls([each]).values()
-    deleted.result(30)
