@@ -137,7 +137,8 @@ class Keeper:
         self.commit(entry, lambda each: self._books.record(session, each))
 
     def commit(self, entry: Entry, write: Callable[[Entry], object]) -> None:
-        """Write, read back, classify, project, report. Raises unless the commit stands.
+        """Write, read back, classify, project, report. Raises unless the commit stands, and
+        where it stands and another driver's has followed it already.
 
         Where a commit of others is in the way, the same ranges are written again under the
         same sequence, a few times; never skipped, never widened.
@@ -183,6 +184,16 @@ class Keeper:
                 seconds=time.monotonic() - began,
             )
         )
+        if recorded[-1].entry.commit != entry.commit:
+            raise self._superseded(recorded[-1].entry.sequence, entry)
+
+    def _superseded(self, sequence: int, entry: Entry) -> Superseded:
+        return Superseded(
+            f"entry {sequence} is another driver's",
+            where=self.where,
+            expected=f"commit {entry.commit}",
+            found=f"commit {self.chain.newest.commit if self.chain.newest else None}",
+        )
 
     def _read_back(self, entry: Entry, fault: Exception | None) -> list[Recorded]:
         """Our entry as it stands in the log; raises what applies where it does not."""
@@ -197,12 +208,7 @@ class Keeper:
         said = {"commit": entry.commit, "outcome": outcome.value, "version": self.chain.version}
         trace.step(self.name, "read_back", **said)
         if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
-            raise Superseded(
-                f"entry {entry.sequence} is another driver's",
-                where=self.where,
-                expected=f"commit {entry.commit}",
-                found=f"commit {self.chain.newest.commit if self.chain.newest else None}",
-            )
+            raise self._superseded(entry.sequence, entry)
         if self.chain.faults:
             raise self.chain.faults[0]
         if outcome is Outcome.ABSENT and fault is not None:

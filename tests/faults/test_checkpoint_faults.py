@@ -74,7 +74,7 @@ def with_a_gap(checkpoint: Path) -> None:
 
 def foreign(checkpoint: Path) -> None:
     offsets = checkpoint / "offsets" / "0"
-    offsets.write_text(offsets.read_text("utf-8").replace("restored", "elsewhere"), "utf-8")
+    offsets.write_text(offsets.read_text("utf-8").replace("kept-restored", "elsewhere"), "utf-8")
 
 
 DAMAGES: tuple[Callable[[Path], object], ...] = (
@@ -91,14 +91,14 @@ def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     checkpoints, kept = lake.scratch / "checkpoints", lake.folder / "kept"
-    filled(lake, rivermouth_spark, "restored", Keeping(checkpoints=checkpoints, kept=kept))
+    filled(lake, rivermouth_spark, "kept-restored", Keeping(checkpoints=checkpoints, kept=kept))
     assert (kept / "offsets" / "0").exists(), "a real checkpoint of the first run"
     for damage in DAMAGES:
         copy = checkpoints / f"p-{uuid.uuid4().hex}"
         shutil.copytree(kept, copy)
         damage(copy)
         copy.with_name(f"{copy.name}.lock").touch()
-    ten(lake, "restored")
+    ten(lake, "kept-restored")
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
 

@@ -222,6 +222,7 @@ def test_a_good_append_run_is_proven(append: World, bounds: Bounds) -> None:
         "entries": 4,
         "records": 14,
         "quarantined": 1,
+        "lost": 0,
         **{kind.value: 0 for kind in Kind},
         "unchecked": [],
         "problems": [],

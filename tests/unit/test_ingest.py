@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -28,7 +28,7 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.ledger import Entry, RowCounts
+from rivermouth.ledger import CommitRecord, Entry, RowCounts
 from rivermouth.offsets import Position
 from tests.builders import PIPELINE, TABLE, TOPICS, place, position, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
@@ -247,6 +247,25 @@ def test_a_zombie_that_wakes_much_later_stops_too() -> None:
         driver.batch(3)
     with pytest.raises(Superseded):
         zombie.batch(3)
+    check_exactly_once(world)
+
+
+def test_a_driver_that_freezes_behind_its_commit_reports_it_and_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world(9)
+    frozen = Driver(world).open()
+    read = frozen.log.commits_after
+
+    def wakes_late(version: int) -> Iterator[CommitRecord]:
+        Driver(world).open().batch(3)
+        return read(version)
+
+    monkeypatch.setattr(frozen.log, "commits_after", wakes_late)
+    with pytest.raises(Superseded, match="entry 3 is another driver's"):
+        frozen.batch(3)
+    assert [each.sequence for each in frozen.heard.commits] == [1, 2]
+    until_done(world)
     check_exactly_once(world)
 
 
