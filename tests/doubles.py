@@ -31,10 +31,11 @@ from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
 from rivermouth.keeper import Books
 from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
-from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.offsets import Anchor, OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts, batch_ranges
 from rivermouth.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.tables.offsets import Kept, OffsetsTable
+from rivermouth.tables.kept import Kept
+from rivermouth.tables.offsets import OffsetsTable
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -101,6 +102,9 @@ class World:
     """The clock, in seconds since 1970; the time of a commit is its version, in ms."""
     first_version: int = 0
     """What comes before it, log clean-up has taken; the snapshot still knows its ``txn``."""
+    epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    cuts: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
+    """Logs that were cut: partition, the last leader epoch before, and the end it left."""
     deaf: bool = False
     """Whether a commit is dropped without a word, as a defect of Delta's would."""
 
@@ -134,6 +138,12 @@ class World:
     def truncate(self) -> None:
         self.rows, self.stands = [], set()
         self.did("TRUNCATE")
+
+    def cut(self, where: TopicPartition, end: int, grown: int) -> None:
+        """An unclean election: the log ends at ``end``, then grows by other records."""
+        self.cuts.append((where, self.epochs.get(where, 0), end))
+        self.epochs[where] = self.epochs.get(where, 0) + 1
+        self.ends[where] = end + grown
 
     def applied(self) -> list[Offset]:
         """Every offset that took effect: in the table, or in a quarantine row that counts."""
@@ -180,10 +190,20 @@ class MemoryKafka(Kafka):
             for each, end in sorted(self._world.ends.items())
             if each.topic in set(topics)
         }
-        return KafkaFacts(*self.identities(topics), marks)
+        return KafkaFacts(*self.identities(topics), marks, epochs=self.epochs(marks))
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         return self._world.cluster, {each: self._world.topics[each] for each in topics}
+
+    def epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self._world.epochs.get(each, 0) for each in partitions}
+
+    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        return {
+            each: end
+            for each, last, end in self._world.cuts
+            if each in anchors and anchors[each][1] <= last and end < anchors[each][0]
+        }
 
 
 class MemoryOffsets(OffsetsTable):

@@ -14,7 +14,7 @@ from typing import Any
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id, entry_of
 from rivermouth.offsets import Position
-from rivermouth.undone import kind_of, undoes
+from rivermouth.undone import undoes, way_on
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,14 @@ class Chain:
         return self._standing
 
     def standing_sequences(self) -> set[int]:
-        """The readable entries that the table as it is now rests on; none where nobody can tell."""
+        """The entries that the table as it is now rests on; none where nobody can tell.
+
+        Of those that log clean-up has taken only the last one is among them.
+        """
         stands, each = set[int](), self._standing
-        while each in self._before:
+        while each > 0:
             stands.add(each)
-            each = self._before[each]
+            each = self._before.get(each, 0)
         return stands
 
     @property
@@ -215,6 +218,9 @@ class Chain:
 
     def _torn(self) -> LedgerBroken:
         before = self._torn_at - 1
+        if self._standing_at(before) < 0:
+            known = (at for at, stood in self._marks if stood >= 0 and at < before)
+            before = max(known, default=before)
         return LedgerBroken(
             f"version {self._torn_at} was written over undone commits",
             where=self.where,
@@ -232,15 +238,8 @@ class Chain:
             where=self.where,
             expected=f"entry {self.sequence} to stand",
             found=standing,
-            remedy=self._undo_or_accept(record),
+            remedy=way_on(self.pipeline, self._undone_by, self._standing),
         )
-
-    def _undo_or_accept(self, first: CommitRecord) -> str:
-        undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {first.version - 1}"
-        if self._standing < 0:
-            return f"{undo}; or RESTORE again, by a version, and accept that"
-        accept = f"{self.pipeline} --accept {kind_of(self._undone_by[-1])}"
-        return f"{undo}; to go on: rivermouth resume CONFIG {accept}"
 
     def _fault(self, what: str, expected: object, found: object) -> None:
         self._faults.append(

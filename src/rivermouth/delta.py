@@ -24,6 +24,7 @@ from rivermouth.ledger import CommitRecord
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
+_CHECKPOINT_FILE = re.compile(r"^(\d{20})\.checkpoint.*\.(parquet|json)$")
 _COMMIT_FILE = re.compile(r"^(\d{20})\.json$")
 
 
@@ -48,8 +49,13 @@ class DeltaLog:
         return bool(self._versions())
 
     def check_without_hole(self) -> None:
-        """Raise LedgerBroken where a commit between others is missing; Spark would just fail."""
+        """Raise LedgerBroken where a commit is missing; Spark would just fail.
+
+        The first ones may be, once a checkpoint stands for them.
+        """
         versions = self._versions()
+        if versions and versions[0] > self._checkpointed() + 1:
+            versions.insert(0, self._checkpointed())
         for before, version in pairwise(versions):
             if version != before + 1:
                 raise LedgerBroken(
@@ -115,6 +121,11 @@ class DeltaLog:
             raise LedgerBroken(
                 "the log cannot be read", where=str(self.path), found=str(fault)
             ) from fault
+
+    def _checkpointed(self) -> int:
+        """The newest version that a checkpoint stands for; -1: there is none."""
+        found = (_CHECKPOINT_FILE.match(each.name) for each in self._log.glob("*.checkpoint*"))
+        return max((int(match[1]) for match in found if match), default=-1)
 
     def _versions(self) -> list[int]:
         try:

@@ -129,8 +129,8 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
 def _source(config: Config) -> Iterator[Check]:
     from rivermouth.kafka import Kafka
 
-    kafka = Kafka(config.kafka.revealed())
     try:
+        kafka = Kafka(config.kafka.revealed())
         cluster, _ = kafka.identities([])
     except SourceError as error:
         yield refused("broker", error)

@@ -5,7 +5,7 @@ Pure: facts in, nothing or a ``Halt`` out. All of them hold before anything is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rivermouth.chain import Chain
 from rivermouth.errors import (
@@ -19,8 +19,8 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
-from rivermouth.ledger import Entry
-from rivermouth.offsets import TopicPartition, Watermarks
+from rivermouth.ledger import APP_PREFIX, CommitRecord, Entry, app_id
+from rivermouth.offsets import Anchor, TopicPartition, Watermarks
 
 
 def check_ledger(chain: Chain, txn: int, projected: int) -> None:
@@ -68,6 +68,29 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
             )
 
 
+def unsure(newest: Entry, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Anchor]:
+    """What to ask of partitions that have another leader epoch than when we last looked."""
+    return {
+        each: (offset, newest.epochs[each])
+        for each, offset in newest.position.offsets.items()
+        if each in newest.epochs and epochs.get(each, newest.epochs[each]) != newest.epochs[each]
+    }
+
+
+def check_uncut(
+    pipeline: str, anchors: Mapping[TopicPartition, Anchor], cut: Mapping[TopicPartition, int]
+) -> None:
+    """Halt where a log was cut below the position; it may have grown past it again since."""
+    for each, end in cut.items():
+        offset, epoch = anchors[each]
+        raise LogTruncated(
+            f"the log was cut at {end}, below the position, in an unclean leader election",
+            where=f"{pipeline} {each}",
+            expected=f"leader epoch {epoch} to reach to {offset}",
+            found=f"an end at {end}",
+        )
+
+
 def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str, object]) -> None:
     """Halt where the table or an identity-bearing setting is not the recorded one."""
     if newest.table != table:
@@ -84,6 +107,37 @@ def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str
                 where=pipeline,
                 expected=repr(newest.config.get(name)),
                 found=repr(config.get(name)),
+            )
+
+
+def neighbours(records: Iterable[CommitRecord], pipeline: str) -> list[Chain]:
+    """The ledgers of the other pipelines that write a table, each walked whole."""
+    records = tuple(records)
+    apps = {app for each in records for app in each.txns if app.startswith(APP_PREFIX)}
+    chains = [Chain(app.removeprefix(APP_PREFIX), "") for app in sorted(apps - {app_id(pipeline)})]
+    for chain in chains:
+        chain.extend(records)
+    return chains
+
+
+def check_alone(
+    where: str, others: Iterable[Chain], cluster: str, topics: Mapping[str, str]
+) -> None:
+    """Halt where another pipeline's entries of one of these topics stand in the table.
+
+    A pipeline without an entry of its own would ingest the topic again, as one does that
+    was renamed. Two such pipelines in one configuration are refused anyway.
+    """
+    for chain in others:
+        if chain.newest is None or not chain.standing or chain.newest.cluster != cluster:
+            continue
+        for topic in sorted({*chain.newest.topics.items()} & {*topics.items()}):
+            raise IdentityChanged(
+                f"the pipeline {chain.pipeline} has written topic {topic[0]} into this table",
+                where=where,
+                expected="one pipeline for a topic and a table, under one name for ever",
+                found=f"its entry {chain.sequence}, and none of this pipeline",
+                remedy=f"Name the pipeline {chain.pipeline} again, or give it another table",
             )
 
 

@@ -17,7 +17,14 @@ from rivermouth import trace
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.failpoints import reach
-from rivermouth.guards import check_identity, check_source
+from rivermouth.guards import (
+    check_alone,
+    check_identity,
+    check_source,
+    check_uncut,
+    neighbours,
+    unsure,
+)
 from rivermouth.kafka import Kafka
 from rivermouth.keeper import Books, Keeper
 from rivermouth.ledger import Accepted, Entry, RowCounts, entry_of
@@ -75,7 +82,11 @@ class Ingest:
         keeper.check()
         if keeper.chain.newest is not None:
             check_identity(keeper.where, keeper.chain.newest, keeper.table, self.pipeline.identity)
+        else:
+            others = neighbours(self._rooms.books.log.commits(), self.pipeline.name)
+            check_alone(keeper.where, others, self._facts.cluster, self._facts.topics)
         starts = self._starts()
+        self._check_uncut()
         self._trace_open()
         old = keeper.age_s(self._rooms.now()) > self._rooms.books.log.retention_s() / 3
         resumed, projected = self.sequence, keeper.catch_up()
@@ -105,6 +116,9 @@ class Ingest:
         newest = self._keeper.chain.newest
         if newest is not None:
             check_source(self.pipeline.name, newest, cluster, topics)
+        places = {*self._keeper.chain.position, *(each.topic_partition for each in ranges)}
+        self._facts = replace(self._facts, epochs=self._rooms.kafka.epochs(places))
+        self._check_uncut()
         decision = decide(self.pipeline.name, ranges, newest)
         reach("P2")
         if decision.halt is not None:
@@ -129,6 +143,7 @@ class Ingest:
         if newest is not None:
             check_source(self.pipeline.name, newest, self._facts.cluster, self._facts.topics)
         if accept == "restore":
+            self._check_uncut()
             records = self._rooms.books.log.commits()
             readable = (entry_of(each, self.pipeline.name) for each in records)
             entries = [each for each in (keeper.chain.adopted, *readable) if each is not None]
@@ -179,6 +194,11 @@ class Ingest:
             lambda each: source.start.of(each.topic, each.partition),
             record_loss=source.on_data_loss is OnDataLoss.RECORD,
         )
+
+    def _check_uncut(self) -> None:
+        newest = self._keeper.chain.newest
+        anchors = unsure(newest, self._facts.epochs) if newest is not None else {}
+        check_uncut(self.pipeline.name, anchors, self._rooms.kafka.cut_logs(anchors))
 
     def _record(self, session: SparkSession, kind: str, entry: Entry) -> None:
         self._trace_plan(kind, entry)

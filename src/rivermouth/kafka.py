@@ -7,7 +7,6 @@ are translated here and nowhere else.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -15,13 +14,15 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
+from rivermouth.clients import client_of
+from rivermouth.epochs import READER, cut_logs
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.offsets import TopicPartition, Watermarks
+from rivermouth.offsets import Anchor, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts
 
 T = TypeVar("T")
@@ -35,20 +36,9 @@ _UNREACHABLE = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-_JAAS_FIELD = re.compile(r"(username|password)\s*=\s*[\"']?([^\"';\s]+)")
-_JAVA_ONLY = re.compile(r"^(sasl\.jaas\.config|.*\.(serializer|deserializer)|max\.poll\.records)$")
-
-
-def native_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Java client options as librdkafka knows them.
-
-    Same names but for JAAS, whose user and password become ``sasl.username`` and
-    ``sasl.password``, and for options that only a Java client has, which are dropped.
-    """
-    native = {name: value for name, value in options.items() if not _JAVA_ONLY.match(name)}
-    for field, value in _JAAS_FIELD.findall(options.get("sasl.jaas.config", "")):
-        native.setdefault(f"sasl.{field}", value)
-    return native
+_REFUSED = {KafkaError._AUTHENTICATION, KafkaError._SSL}
+_LOG = logging.getLogger(__name__)
+_QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 
 
 class Kafka:
@@ -61,32 +51,51 @@ class Kafka:
     def __init__(self, options: Mapping[str, str], timeout_s: float = 10.0) -> None:
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
-        quiet = {"log_level": "2", "allow.auto.create.topics": "false"}
-        self._admin = AdminClient(
-            {**native_options(options), **quiet}, logger=logging.getLogger(__name__)
-        )
+        self._options = {**options, **_QUIET}
+        self._heard: list[KafkaError] = []
+        self._admin = client_of(self._connect, self._options)
+
+    def _connect(self, options: dict[str, str]) -> AdminClient:
+        # What it hears says more than "timed out": a wrong password for one.
+        settings: dict[str, Any] = {**options, "error_cb": self._heard.append}
+        return AdminClient(settings, logger=_LOG)
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
         cluster, ids, partitions = self._describe(tuple(topics))
         # The end of all records first: what comes in meanwhile is not held back.
-        ends = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest(), committed=False)
+        ends = self._ends(partitions)
         marks = self.watermarks(partitions)
-        held_back = {each: ends[each] - marks[each].high for each in marks}
+        held_back = {each: ends[each].offset - marks[each].high for each in marks}
         waiting = {each: offsets for each, offsets in held_back.items() if offsets > 0}
-        return KafkaFacts(cluster, ids, marks, waiting)
+        return KafkaFacts(cluster, ids, marks, waiting, _epochs(ends))
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         """Cluster id and topic ids, in one round trip each."""
         cluster, ids, _ = self._describe(tuple(topics))
         return cluster, ids
 
+    def epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The present leader epoch of each partition, where the broker tells."""
+        return _epochs(self._ends(partitions))
+
+    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        """Where the logs end that were cut below their anchors, see ``epochs.cut_logs``."""
+        if not anchors:
+            return {}
+
+        def reader() -> Consumer:
+            options = {**self._options, **READER}
+            return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
+
+        return cut_logs(anchors, reader, self._timeout_s)
+
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
         native = _native(partitions)
         low = self._offsets(native, _ADMIN.OffsetSpec.earliest())
         high = self._offsets(native, _ADMIN.OffsetSpec.latest())
-        return {each: Watermarks(low[each], high[each]) for each in low}
+        return {each: Watermarks(low[each].offset, high[each].offset) for each in low}
 
     def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
         """How long each topic keeps its records; None where it deletes none for their age."""
@@ -105,9 +114,12 @@ class Kafka:
             kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
         return kept
 
+    def _ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
+        return self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest(), committed=False)
+
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
-    ) -> dict[TopicPartition, int]:
+    ) -> dict[TopicPartition, Any]:
         if not partitions:
             return {}
         levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
@@ -119,7 +131,7 @@ class Kafka:
             )
         )
         return {
-            TopicPartition(each.topic, each.partition): self._wait(future, str(each.topic)).offset
+            TopicPartition(each.topic, each.partition): self._wait(future, str(each.topic))
             for each, future in asked.items()
         }
 
@@ -159,8 +171,24 @@ class Kafka:
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return TopicMissing(f"topic {topic} does not exist", where=self._where)
         if error.code() in _UNREACHABLE:
-            return KafkaUnreachable("no broker answers", where=self._where, found=str(error.name()))
+            return self._unreachable(error)
         return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
+
+    def _unreachable(self, error: KafkaError) -> SourceError:
+        """No answer in time, and why, where the client has heard a reason meanwhile."""
+        self._admin.poll(0)
+        heard = [each for each in self._heard if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        refused = [each for each in heard if each.code() in _REFUSED]
+        if refused:
+            found = str(refused[0].str())
+            return KafkaRefused("the broker refused", where=self._where, found=found)
+        found = str(heard[0].str()) if heard else str(error.name())
+        return KafkaUnreachable("no broker answers", where=self._where, found=found)
+
+
+def _epochs(ends: Mapping[TopicPartition, Any]) -> dict[TopicPartition, int]:
+    told = {each: end.leader_epoch for each, end in ends.items()}
+    return {each: int(epoch) for each, epoch in told.items() if epoch is not None}
 
 
 def _native(partitions: Iterable[TopicPartition]) -> list[NativeTopicPartition]:

@@ -118,18 +118,20 @@ class Keeper:
 
     def entry(self, facts: KafkaFacts, ranges: tuple[OffsetRange, ...]) -> Entry:
         """The entry that follows on the newest one and covers ``ranges``."""
-        # A topic that was taken out of the configuration keeps its id: it may come back.
-        recorded = self.chain.newest.topics if self.chain.newest else {}
+        newest, position = self.chain.newest, self.chain.position.advance(ranges)
+        epochs = {**(newest.epochs if newest else {}), **facts.epochs}
         return Entry(
             pipeline=self.name,
             sequence=self.chain.sequence + 1,
             commit=_new_id(),
             cluster=facts.cluster,
             table=self.table,
-            topics={**recorded, **facts.topics},
+            # A topic that was taken out of the configuration keeps its id: it may come back.
+            topics={**(newest.topics if newest else {}), **facts.topics},
             ranges=ranges,
-            position=self.chain.position.advance(ranges),
+            position=position,
             config=self._identity,
+            epochs={each: epochs[each] for each in position if each in epochs},
         )
 
     def record(self, session: SparkSession, entry: Entry) -> None:
@@ -209,11 +211,12 @@ class Keeper:
         trace.step(self.name, "read_back", **said)
         if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
             raise self._superseded(entry.sequence, entry)
-        if self.chain.faults:
+        absent = outcome is Outcome.ABSENT
+        if self.chain.faults and not (absent and entry.accepts):
             raise self.chain.faults[0]
-        if outcome is Outcome.ABSENT and fault is not None:
+        if absent and fault is not None:
             raise self._books.translate(fault) from fault
-        if outcome is Outcome.ABSENT:
+        if absent:
             raise CommitFailed("Delta returned without a commit", where=self.where)
         return recorded
 
@@ -232,17 +235,7 @@ class Keeper:
                 expected=f"entry {self._txn} in the log, or in the offsets table",
                 found=f"entry {kept.sequence} there" if kept else "none",
             )
-        return Entry(
-            pipeline=self.name,
-            sequence=kept.sequence,
-            commit=kept.commit,
-            cluster=kept.cluster,
-            table=self.table,
-            topics=kept.topics,
-            ranges=(),
-            position=kept.position,
-            config=self._identity,
-        )
+        return kept.as_entry(self.name, self.table, self._identity)
 
 
 def _new_id() -> str:

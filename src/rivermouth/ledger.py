@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.offsets import OffsetRange, Position, TopicPartition, nested, unnested
 
 ENTRY_FORMAT = 1
 APP_PREFIX = "rivermouth/"
@@ -57,7 +57,8 @@ class Entry:
     the pipeline its identity, in clear, so that a change can be named. ``rows`` runs
     parallel to ``ranges``; None where the counts are not known before the commit. ``lost``
     are those of the ``ranges`` that Kafka had deleted before they were read. ``accepts``
-    marks the one kind of entry whose position may go back. The first sequence is 1.
+    marks the one kind of entry whose position may go back. ``epochs`` are leader epochs in
+    which each partition's log reached to the position. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -73,6 +74,7 @@ class Entry:
     rows: tuple[RowCounts, ...] | None = None
     lost: tuple[OffsetRange, ...] = ()
     accepts: Accepted | None = None
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -107,6 +109,8 @@ class Entry:
             facts["lost"] = _listed(self.lost)
         if self.accepts is not None:
             facts["accepts"] = vars(self.accepts)
+        if self.epochs:
+            facts["epochs"] = nested(self.epochs)
         return json.dumps(facts, separators=(",", ":"))
 
     @staticmethod
@@ -149,6 +153,7 @@ def _entry(facts: Mapping[str, Any]) -> Entry:
         rows=None if rows is None else tuple(RowCounts(*each) for each in rows),
         lost=_ranges(facts.get("lost", ())),
         accepts=None if accepts is None else Accepted(**accepts),
+        epochs=unnested(facts.get("epochs", {})),
     )
 
 

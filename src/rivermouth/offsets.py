@@ -22,6 +22,10 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+Anchor = tuple[int, int]
+"""An offset, and a leader epoch in which the partition's log reached to it."""
+
+
 @dataclass(frozen=True, order=True)
 class OffsetRange:
     """The offsets ``from_offset <= o < until_offset`` of one partition."""
@@ -95,19 +99,27 @@ class Position:
         return Position(moved)
 
     def as_nested(self) -> dict[str, dict[str, int]]:
-        """``{topic: {partition: next offset}}`` with partitions as text, as JSON wants."""
-        nested: dict[str, dict[str, int]] = {}
-        for each, offset in self.offsets.items():
-            nested.setdefault(each.topic, {})[str(each.partition)] = offset
-        return nested
+        """``{topic: {partition: next offset}}``, see ``nested``."""
+        return nested(self.offsets)
 
     @staticmethod
-    def from_nested(nested: Mapping[str, Mapping[str, int]]) -> Position:
+    def from_nested(facts: Mapping[str, Mapping[str, int]]) -> Position:
         """The inverse of ``as_nested``."""
-        return Position(
-            {
-                TopicPartition(topic, int(partition)): offset
-                for topic, partitions in nested.items()
-                for partition, offset in partitions.items()
-            }
-        )
+        return Position(unnested(facts))
+
+
+def nested(numbers: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """``{topic: {partition: number}}`` with partitions as text, as JSON wants."""
+    by_topic: dict[str, dict[str, int]] = {}
+    for each, number in numbers.items():
+        by_topic.setdefault(each.topic, {})[str(each.partition)] = number
+    return by_topic
+
+
+def unnested(facts: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    """The inverse of ``nested``."""
+    return {
+        TopicPartition(topic, int(partition)): number
+        for topic, partitions in facts.items()
+        for partition, number in partitions.items()
+    }

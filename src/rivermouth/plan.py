@@ -120,13 +120,15 @@ class KafkaFacts:
     """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
 
     ``held_back`` are offsets behind the last stable one: records of open transactions, and
-    all that came after them, which nobody may read before these end.
+    all that came after them, which nobody may read before these end. ``epochs`` are the
+    leader epochs in which the watermarks were told.
     """
 
     cluster: str
     topics: Mapping[str, str]
     watermarks: Mapping[TopicPartition, Watermarks]
     held_back: Mapping[TopicPartition, int] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 StartOf = Callable[[TopicPartition], int | str]

@@ -76,6 +76,9 @@ class Run:
         self._session = session
         self._scratch = scratch
         self._continuous = continuous
+        # Of two pipelines that create their common table at once, one would fail.
+        tables = {each.target.table for each in config.pipelines.values()}
+        self._creating = {each: threading.Lock() for each in tables}
         self._offsets = OffsetsTable(OFFSETS_TABLE.path(config.warehouse))
 
     def pipelines(
@@ -146,7 +149,8 @@ class Run:
         held.enter_context(TableLock(self._session, lock))
         log = DeltaLog(path)
         log.check_without_hole()
-        create_target(self._session, pipeline, str(path))
+        with self._creating[table]:
+            create_target(self._session, pipeline, str(path))
         check_target(self._session, pipeline, str(path))
         books = Books(
             log=log,

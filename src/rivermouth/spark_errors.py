@@ -6,13 +6,16 @@ import re
 
 from rivermouth.errors import BatchFailed, CommitConflict, RetentionLost, RivermouthError
 
+_DISK = ("No space left on device", "Read-only file system", "Too many open files")
+"""What matters most, wherever in a long chain of causes it is said."""
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")
 
 
 def translate(fault: Exception, where: str) -> RivermouthError:
     """An error of Spark's as one of ours; what it said in one line is kept."""
     text = said(fault)
-    first = _telling(text) or repr(fault)
+    full = next((each for each in _DISK if each in text), "")
+    first = full or _telling(text) or repr(fault)
     if "KAFKA_DATA_LOSS" in text:
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=first)
     if "DELTA_CONCURRENT" in text or "DELTA_METADATA_CHANGED" in text:

@@ -141,8 +141,9 @@ def _standing(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) 
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in standing)
         conditions += [f'"commit" IN ({listed})'] if listed else []
         if projected and records and records[0].version > 0:
-            first = min([each.sequence for each in entries], default=1 << 62)
-            older = f"pipeline = '{pipeline.name}' AND sequence < {first}"
+            first = min([each.sequence for each in entries], default=1)
+            last = max((each for each in stands if each < first), default=0)
+            older = f"pipeline = '{pipeline.name}' AND sequence <= {last if entries else 1 << 62}"
             earlier = f'SELECT "commit" FROM rivermouth.offsets WHERE {older}'
             conditions.append(f'"commit" IN ({earlier})')
     return " OR ".join(conditions)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from rivermouth.chain import Chain
@@ -111,13 +112,17 @@ def status(
     5 s at a time); ``now`` is the clock, in seconds since 1970.
     """
     ledgers = [_read_ledger(config, each) for each in config.pipelines.values()]
-    answers = _answers(config, kafka or Kafka(config.kafka.revealed(), _TIMEOUT_S).facts)
+    answers = _answers(config, kafka or partial(_ask, config))
     return Status(
         [
             _with_kafka(pipeline, ledger, answers[pipeline.name], now)
             for pipeline, ledger in zip(config.pipelines.values(), ledgers, strict=True)
         ]
     )
+
+
+def _ask(config: Config, topics: Iterable[str]) -> KafkaFacts:
+    return Kafka(config.kafka.revealed(), _TIMEOUT_S).facts(topics)
 
 
 def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:

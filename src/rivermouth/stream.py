@@ -77,7 +77,8 @@ class Stream:
         """Run until the end is reached, ``stop`` is set, or an error is raised."""
         source = session.readStream.format("kafka").options(**options).load()
         writer = source.writeStream.foreachBatch(self._on_batch)
-        writer = writer.option("checkpointLocation", self._checkpoint.path.as_uri())
+        # Not as_uri(): Spark would take its %20 for the name of the folder.
+        writer = writer.option("checkpointLocation", f"file:{self._checkpoint.path}")
         if trigger.every_ms is None:
             query = writer.trigger(availableNow=True).start()
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rivermouth.ledger import CommitRecord, Entry
 from rivermouth.offsets import Position, TopicPartition
@@ -31,6 +31,15 @@ _EVERYTHING = {"", "[]", "true", '["true"]'}
 def kind_of(record: CommitRecord) -> str:
     """What an operator accepts with an operation that undid commits: restore or reset."""
     return "restore" if record.operation == "RESTORE" else "reset"
+
+
+def way_on(pipeline: str, undone_by: Sequence[CommitRecord], standing: int) -> str:
+    """What to do about operations that undid commits; ``standing`` -1: nobody knows which."""
+    undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {undone_by[0].version - 1}"
+    if standing < 0:
+        return f"{undo}; or RESTORE again, by a version, and accept that"
+    accept = f"{pipeline} --accept {kind_of(undone_by[-1])}"
+    return f"{undo}; to go on: rivermouth resume CONFIG {accept}"
 
 
 def restored_position(entries: Iterable[Entry], standing: int) -> Position:

@@ -1,9 +1,9 @@
 """Whatever happens, in whatever order, over the real core: a state machine for Hypothesis.
 
 Two drivers of one pipeline, each killed or failed at any step; batches of any size, empty
-ones; partitions added; RESTORE, TRUNCATE and OPTIMIZE by others; log clean-up; retention that
-passes unread records; an operator who accepts what happened. At every moment the table holds
-what its standing entries say, once, and whatever happened, there is a way on.
+ones; partitions added; elections, clean and unclean; RESTORE, TRUNCATE and OPTIMIZE by others;
+log clean-up; retention that passes unread records; an operator who accepts what happened. At
+every moment the table holds what its standing entries say, once, and there is a way on.
 
 ``python -m tests.faults.any_order [--crashes 10000] [--seed 0]`` counts crashes per minute.
 """
@@ -56,6 +56,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.living: dict[int, Driver] = {}
         self.over = False
         """Whether every driver must halt from now on."""
+        self.cut_at: int | None = None
+        """The sequence at which a log was cut below the position: halt until a reset."""
 
     @rule(target=partitions)
     def a_partition_is_added(self) -> int:
@@ -86,6 +88,20 @@ class AnyOrder(RuleBasedStateMachine):
         self.world.low = {}
         self.over = True
 
+    @rule()
+    def a_leader_changes(self) -> None:
+        self.world.epochs[place(0)] = self.world.epochs.get(place(0), 0) + 1
+
+    @precondition(lambda self: self._newest_is_readable())
+    @rule(share=st.floats(0, 1), grown=st.integers(0, 30))
+    def an_unclean_election_cuts_the_log(self, share: float, grown: int) -> None:
+        """Records are lost and others take their offsets; halt where some had been read."""
+        low, chain = self.world.low.get(place(0), 0), self._chain()
+        end = low + int(share * (self.world.ends[place(0)] - low))
+        if end < (chain.position.get(place(0)) or 0):
+            self.cut_at = chain.sequence
+        self.world.cut(place(0), end, grown)
+
     @rule(number=DRIVERS, crash=CRASHES)
     def a_driver_starts(self, number: int, crash: str) -> None:
         driver = Driver(self.world, SETTINGS)
@@ -98,9 +114,9 @@ class AnyOrder(RuleBasedStateMachine):
             return
         except Halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
-            assert self.over or self._chain().faults, "nothing gave reason to halt a start"
+            assert self._must_halt() or self._chain().faults, "nothing gave reason to halt a start"
             return
-        assert not self.over, "it went on where it must halt"
+        assert not self._must_halt(), "it went on where it must halt"
         self.living[number] = driver
 
     @rule(number=DRIVERS, limit=st.integers(0, 6), crash=CRASHES)
@@ -114,10 +130,10 @@ class AnyOrder(RuleBasedStateMachine):
             crashes[crash] += 1
             del self.living[number]
         except Halt:
-            assert self.over or self._chain().faults or self._was_overtaken(driver)
+            assert self._must_halt() or self._chain().faults or self._was_overtaken(driver)
             del self.living[number]
         else:
-            assert not self.over or limit == 0, "it went on where it must halt"
+            assert not self._must_halt() or limit == 0, "it went on where it must halt"
 
     @rule(number=DRIVERS, by=st.integers(-5, 5).filter(bool))
     def a_driver_is_offered_what_does_not_follow(self, number: int, by: int) -> None:
@@ -159,7 +175,7 @@ class AnyOrder(RuleBasedStateMachine):
     def others_truncate(self) -> None:
         self.world.truncate()
 
-    @precondition(lambda self: not self._chain().faults)
+    @precondition(lambda self: not self._chain().faults and not self._must_halt())
     @rule(death=CRASHES)
     def log_clean_up(self, death: str) -> None:
         """Takes every entry; without what a dead driver did not project, there is no way on."""
@@ -178,7 +194,7 @@ class AnyOrder(RuleBasedStateMachine):
         except (Killed, CommitError):
             crashes[crash] += 1
         except Halt:
-            assert self.over or self._chain().faults
+            assert self._must_halt() or self._chain().faults
 
     def _accept(self, crash: str = "") -> None:
         """Do what the message of a start says, if it says to accept anything."""
@@ -191,6 +207,21 @@ class AnyOrder(RuleBasedStateMachine):
             driver = Driver(self.world, SETTINGS)
             driver.crash.step = crash
             driver.ingest.resume(NO_SESSION, accept)
+
+    def _must_halt(self) -> bool:
+        anew = [
+            each.sequence
+            for record in self.world.commits
+            if (each := entry_of(record, PIPELINE))
+            and each.accepts
+            and each.accepts.kind == "reset"
+        ]
+        return self.over or (self.cut_at is not None and max(anew, default=0) <= self.cut_at)
+
+    def _newest_is_readable(self) -> bool:
+        """Leader epochs are kept in the log alone, not in the offsets table."""
+        left = self.world.commits[self.world.first_version :]
+        return any(entry_of(each, PIPELINE) for each in left) or self._chain().sequence == 0
 
     def _projected_up_to_date(self) -> bool:
         return self.world.projected_txn.get(PIPELINE, 0) == self._chain().sequence
@@ -243,7 +274,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whatever happened, an operator who does what the messages say gets to the end."""
-        if self.over:
+        if self._must_halt():
             return
         for _ in range(4):
             try:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
+from rivermouth.local.broker import Broker
 from tests.faults.driver_processes import driver, jvm_of, wait_for_rows
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
@@ -60,15 +61,17 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:
     ready(lake, rivermouth_spark, "full", "./disk/lake")
-    codes = set[str]()
+    said = list[RivermouthError]()
     # Nothing fits; the rows do and their commit does not; the offsets table does not.
     for pages in (0, 4, 9):
         five(lake, "full")
         disk.leave(pages)
-        codes.add(stopped(lake, rivermouth_spark).code)
+        said.append(stopped(lake, rivermouth_spark))
         log_is_whole(disk.path / "lake" / "bronze" / "full" / "_delta_log")
         log_is_whole(disk.path / "lake" / "rivermouth" / "offsets" / "_delta_log")
-    assert codes == {"RM502", "RM503"}
+    assert [each.code for each in said] == ["RM503", "RM503", "RM502"]
+    assert all("No space left on device" in each.found for each in said)
+    assert all(str(each).isprintable() for each in said)
 
     disk.clear()
 
@@ -83,7 +86,9 @@ def test_a_read_only_disk_fails_the_run_and_only_as_long_as_it_is_one(
     five(lake, "readonly")
     disk.make_read_only(True)
     try:
-        assert stopped(lake, rivermouth_spark).code == "RM503"
+        error = stopped(lake, rivermouth_spark)
+        assert error.code == "RM503"
+        assert "Read-only file system" in error.found
         check_proved(lake, records=5)
     finally:
         disk.make_read_only(False)
@@ -137,3 +142,18 @@ def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     assert "Too many open files" in said
     went_well(lake.run(rivermouth_spark, "p"))
     check_proved(lake, records=10)
+
+
+def test_the_lake_and_its_scratch_may_lie_in_a_folder_of_any_name(
+    tmp_path: Path, rivermouth_broker: Broker, rivermouth_spark: SparkSession
+) -> None:
+    folder = tmp_path / "a häuser's ${HOME} {x} #?*:="
+    folder.mkdir()
+    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
+    ready(lake, rivermouth_spark, "anywhere", "./lake")
+    five(lake, "anywhere")
+
+    went_well(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, records=10)
+    assert [each.name for each in tmp_path.iterdir()] == [folder.name], "written elsewhere"

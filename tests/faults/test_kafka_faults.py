@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.errors import SourceError
 from rivermouth.local.broker import Broker
 from rivermouth.local.loopback import free_port
 from rivermouth.status import State, status
@@ -90,7 +89,7 @@ def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
     check_proved(own, records=15)
 
 
-def test_a_log_that_lost_its_tail_halts_and_verify_knows_it_after_it_has_grown_again(
+def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
     own.topic("cut")
@@ -109,7 +108,24 @@ def test_a_log_that_lost_its_tail_halts_and_verify_knows_it_after_it_has_grown_a
     [found] = status(load(own.file)).pipelines
     assert found.state is State.BLOCKED
     own.produce("cut", [(None, bid(100 + n), 0) for n in range(9)])
+    halted = refusal(own.run(rivermouth_spark, "p"))
+    assert (halted.code, halted.exit_code, halted.where) == ("RM416", 3, "p cut-0")
+    assert (halted.expected, halted.found) == ("leader epoch 0 to reach to 5", "an end at 0")
     assert "cut-0@0: other values in auction, _kafka.timestamp" in problems(own)
+
+
+def test_a_broker_started_again_begins_leader_epochs_that_change_nothing(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    own.topic("elected", 2)
+    own.configure(p=append_pipeline("elected"))
+    five(own, "elected")
+    went_well(own.run(rivermouth_spark, "p"))
+    for _ in range(2):
+        secured.broker.stop()
+        secured.broker.start()
+        five(own, "elected")
+        assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
 
 
 def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_ends(
@@ -173,8 +189,9 @@ def test_a_wrong_password_is_never_an_empty_success(
 
     refused = refusal(own.run(rivermouth_spark, "p"))
 
-    assert isinstance(refused, SourceError)
-    assert (refused.exit_code, time.monotonic() - began < 40) == (1, True)
+    assert (refused.code, refused.exit_code) == ("RM303", 1)
+    assert "Authentication failed: Invalid username or password" in refused.found
+    assert time.monotonic() - began < 40
 
 
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(

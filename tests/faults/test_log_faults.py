@@ -110,7 +110,9 @@ def test_a_commit_that_is_torn_or_empty_halts_before_a_write(
     assert names(lake.warehouse) == before
 
 
-@pytest.mark.parametrize(("version", "code"), [(2, "RM410"), (3, "RM415")])
+@pytest.mark.parametrize(
+    ("version", "code"), [(0, "RM410"), (2, "RM410"), (3, "RM415")], ids=["first", "middle", "last"]
+)
 def test_a_commit_that_is_missing_halts_before_a_write(
     lake: Lake, rivermouth_spark: SparkSession, version: int, code: str
 ) -> None:
@@ -121,7 +123,9 @@ def test_a_commit_that_is_missing_halts_before_a_write(
     halted = refusal(lake.run(rivermouth_spark, "a"))
 
     assert (halted.code, halted.exit_code) == (code, 3)
+    assert str(halted).isprintable()
     assert names(lake.warehouse) == before
+    assert not verify(load(lake.file)).ok
 
 
 @pytest.mark.parametrize("damage", [torn, empty])

@@ -134,3 +134,10 @@ def test_the_guide_repeats_what_the_program_says_of_bad_records_and_settings() -
     rows = explained()
     for code, meaning in {**REASONS, **codes()}.items():
         assert meaning in rows[code][0], code
+
+
+def test_what_others_said_is_shown_in_one_printable_line() -> None:
+    said = "\x1b[31mred\x1b[0m\n\ttwo\x00 \nstack backtrace:\n   0: somewhere"
+    error = errors.BatchFailed("the batch failed", found=said)
+    assert error.found == "red two"
+    assert str(error).isprintable()

@@ -284,6 +284,7 @@ def _set(world: World, name: str, value: object) -> None:
         ("another table in its place", lambda w: _set(w, "table", "other"), TableReplaced),
         ("retention passed the position", lambda w: w.low.update({place(): 6}), RetentionLost),
         ("the topic is shorter", lambda w: w.ends.update({place(): 4}), LogTruncated),
+        ("it was cut and has grown again", lambda w: w.cut(place(), 4, 9), LogTruncated),
         ("a partition is gone", lambda w: w.ends.pop(place(1)), PartitionGone),
         ("everything deleted", lambda w: w.did("DELETE", predicate='["true"]'), TableUndone),
         ("restored to before", lambda w: w.did("RESTORE", version=1), TableUndone),
@@ -307,6 +308,37 @@ def test_what_moved_while_nobody_looked_halts_the_start_before_a_write(
     with pytest.raises(halt):
         Driver(world).open()
     assert (len(world.commits), len(world.projected)) == before, name
+
+
+def test_a_renamed_pipeline_halts_before_it_ingests_its_topic_again() -> None:
+    world = a_world(5)
+    until_done(world)
+    other = a_pipeline().model_copy(update={"name": "renamed"})
+    with pytest.raises(IdentityChanged, match="the pipeline orders has written topic t"):
+        Driver(world, other).open()
+    world.truncate()
+    assert Driver(world, other).open().stands == position(0)
+
+
+def test_a_log_cut_behind_the_position_or_another_leader_change_nothing() -> None:
+    world = a_world(5, 5)
+    until_done(world)
+    world.cut(place(), 5, 4)
+    world.epochs[place(1)] = 3
+    world.ends[place(1)] = 8
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_log_cut_in_mid_run_halts_before_the_next_batch() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(6)
+    world.cut(place(), 3, 9)
+    before = len(world.commits)
+    with pytest.raises(LogTruncated, match="unclean leader election"):
+        driver.batch(3)
+    assert len(world.commits) == before
 
 
 def test_a_changed_identity_halts_the_start() -> None:

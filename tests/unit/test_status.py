@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -224,6 +225,16 @@ def test_without_a_broker_the_lag_is_unknown_and_the_position_is_not(config: Con
     assert found.state is State.UNKNOWN
     assert found.as_dict()["lag"] == {"messages": None, "seconds": None, "held_back": None}
     assert found.position == {"t": {"0": 10, "1": 5}}
+
+
+def test_an_option_that_the_client_refuses_is_a_reason(config: Config) -> None:
+    text = config.path.read_text("utf-8")
+    bad = '"bootstrap.servers": "127.0.0.1:1", "sasl.mechanism": "NOSUCH"'
+    bad += ', "security.protocol": "SASL_PLAINTEXT"'
+    config.path.write_text(re.sub(r'"bootstrap.servers": "[^"]*"', bad, text), encoding="utf-8")
+    [found] = status(load(config.path)).pipelines
+    assert found.state is State.UNKNOWN
+    assert (found.reason or "").startswith("RM303")
 
 
 def test_a_missing_topic_hides_only_its_own_pipeline(tmp_path: Path) -> None:

@@ -103,11 +103,12 @@ def _behind(config: Config) -> Behind:
     from rivermouth.kafka import Kafka
     from rivermouth.plan import behind
 
-    kafka = Kafka(config.kafka.revealed(), timeout_s=1.0)
+    kafka: list[Kafka] = []
 
     def ask(position: Position) -> int | None:
         try:
-            return behind(position, kafka.watermarks(position))
+            kafka[:] = kafka or [Kafka(config.kafka.revealed(), timeout_s=1.0)]
+            return behind(position, kafka[0].watermarks(position))
         except SourceError:
             return None
 

@@ -134,7 +134,10 @@ def read_version(value: object) -> int:
 
 
 def read_warehouse(value: object, folder: Path | None) -> Path:
-    """An absolute folder; a relative text is resolved against ``folder``; raises ``Refused``."""
+    """An absolute folder, by a path that all libraries understand alike; raises ``Refused``.
+
+    A relative text is resolved against ``folder``.
+    """
     if isinstance(value, Path) and value.is_absolute():
         return value
     if not isinstance(value, str):
@@ -149,7 +152,13 @@ def read_warehouse(value: object, folder: Path | None) -> Path:
     path = Path(value) if folder is None else folder / value
     if not path.is_absolute():
         raise Refused(Fault(Kind.BAD_VALUE, "{path} must be an absolute folder, not {value}"))
-    return Path(os.path.normpath(path))
+    whole = os.path.normpath(path)
+    # delta-rs takes these for something else, each library in its own way (tried with 1.6).
+    strange = sorted({each for each in whole if each in "%[]\\|^" or not each.isprintable()})
+    if strange:
+        message = f"{{path}} has {' '.join(map(repr, strange))} in its whole path"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix="choose a folder without"))
+    return Path(whole)
 
 
 def check_servers(value: str) -> Iterable[Fault]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
 
 class RivermouthError(Exception):
     """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file)."""
@@ -13,7 +17,7 @@ class RivermouthError(Exception):
     def __init__(
         self, what: str, *, where: str = "", expected: str = "", found: str = "", remedy: str = ""
     ) -> None:
-        self.what, self.where, self.expected, self.found = what, where, expected, found
+        self.what, self.where, self.expected, self.found = what, where, expected, one_line(found)
         self.remedy = remedy or self.default_remedy
         super().__init__(what)
 
@@ -27,6 +31,12 @@ class RivermouthError(Exception):
         """The same facts for machines: code, what, where, expected, found, remedy."""
         facts = ("code", "what", "where", "expected", "found", "remedy")
         return {name: getattr(self, name) for name in facts}
+
+
+def one_line(text: str) -> str:
+    """What a foreign library said, in one line: no colours, no traces of where it said so."""
+    plain = _ESCAPE.sub("", text).partition("stack backtrace:")[0]
+    return " ".join("".join(each for each in word if each.isprintable()) for word in plain.split())
 
 
 class ConfigError(RivermouthError):

@@ -64,7 +64,7 @@ def _exercise(made: Path) -> None:
             .writeStream.foreachBatch(
                 lambda batch, _: batch.write.format("delta").mode("append").save(table)
             )
-            .option("checkpointLocation", (folder / "checkpoint").as_uri())
+            .option("checkpointLocation", f"file:{folder / 'checkpoint'}")
             .trigger(availableNow=True)
             .start()
         )

@@ -43,6 +43,8 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": (
             f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         ),
+        # Paths and names are what they are, also with ${ in them.
+        "spark.sql.variable.substitute": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.parquet.compression.codec": "zstd",
         # Not INT96, which readers outside Spark take for nanoseconds, and overflow.

@@ -11,22 +11,18 @@ committed_at TIMESTAMP, topic_id STRING, cluster_id STRING.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rivermouth.chain import Recorded
 from rivermouth.errors import CommitFailed
 from rivermouth.ledger import app_id
-from rivermouth.offsets import Position, TopicPartition
+from rivermouth.tables.kept import Kept, read_kept
 
 SCHEMA = pa.schema(
     [
@@ -49,17 +45,6 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A pipeline's newest entry as far as its rows tell: enough to go on from."""
-
-    sequence: int
-    commit: str
-    cluster: str
-    topics: Mapping[str, str]
-    position: Position
-
-
 class OffsetsTable:
     """The offsets table of a warehouse, at ``path``. Shared by all pipelines."""
 
@@ -73,25 +58,12 @@ class OffsetsTable:
         return (table.transaction_version(_app(pipeline)) or 0) if table else 0
 
     def newest(self, pipeline: str) -> Kept | None:
-        """What the table knows of the pipeline's newest entry; None where it knows none.
-
-        Reads all rows of the pipeline: for the one case in which the log has no entry left.
-        """
+        """What the table knows of the pipeline's newest entry; None where it knows none."""
         table = self._refreshed()
-        if table is None:
-            return None
-        columns = ["pipeline", "sequence", "topic", "partition", "until_offset", "commit"]
-        columns += ["topic_id", "cluster_id"]
         try:
-            rows = [
-                row
-                for file in table.file_uris()
-                for row in pq.read_table(unquote(file), columns=columns).to_pylist()
-                if row["pipeline"] == pipeline
-            ]
+            return read_kept(table.file_uris(), pipeline) if table else None
         except (DeltaError, OSError, pa.ArrowException) as fault:
             raise self._failed("cannot be read", str(fault), _REBUILD) from fault
-        return _kept(sorted(rows, key=lambda row: int(row["sequence"])))
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
@@ -189,20 +161,6 @@ _REBUILD = "Delete its folder, then run: rivermouth offsets rebuild"
 
 def _app(pipeline: str) -> str:
     return f"{app_id(pipeline)}/offsets"
-
-
-def _kept(rows: Sequence[Mapping[str, Any]]) -> Kept | None:
-    """Rows in the order of their sequences: what comes later stands."""
-    if not rows:
-        return None
-    places = {TopicPartition(row["topic"], row["partition"]): row["until_offset"] for row in rows}
-    return Kept(
-        sequence=rows[-1]["sequence"],
-        commit=rows[-1]["commit"],
-        cluster=rows[-1]["cluster_id"],
-        topics={row["topic"]: row["topic_id"] for row in rows},
-        position=Position(places),
-    )
 
 
 def _commit_properties(last: Recorded, sequence: int) -> CommitProperties:

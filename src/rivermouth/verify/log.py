@@ -56,6 +56,9 @@ def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None
     versions = sorted(int(match[1]) for match in names)
     if not versions:
         return None
+    if versions[0] > _checkpointed(log) + 1:
+        line = f"the log lacks versions 0 to {versions[0] - 1}, and no checkpoint stands for them"
+        findings.add(Kind.FAULT, line)
     walk = _Walk(pipeline, trimmed=versions[0] > 0)
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
@@ -72,6 +75,14 @@ def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None
         first = next(each for each in undone if each > accepted)
         findings.add(Kind.FAULT, f"RESTORE undid the entries {first} to {undone[-1]}")
     return Ledger(versions[-1], standing, tuple(walk.recorded), trimmed=versions[0] > 0)
+
+
+def _checkpointed(log: Path) -> int:
+    """The newest version that a checkpoint stands for; -1: there is none."""
+    names = (
+        each.name for each in log.glob("*.checkpoint*") if each.suffix in (".parquet", ".json")
+    )
+    return max((int(name[:20]) for name in names if name[:20].isdigit()), default=-1)
 
 
 def _read_commit(file: Path, findings: Findings) -> _Commit:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rivermouth.config import Pipeline
 from rivermouth.verify.coverage import Coverage
 from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, shown
 from rivermouth.verify.log import Ledger
@@ -25,24 +26,25 @@ Facts = Mapping[str, Any]
 def verify_offsets_table(
     path: Path,
     ledger: Ledger,
-    table_name: str,
-    pipeline: str,
+    log: Path,
+    pipeline: Pipeline,
     findings: Findings,
     subject: Subject | None,
 ) -> None:
-    """Compare the offsets table at ``path`` row by row with the entries in the log.
+    """Compare the offsets table at ``path`` row by row with the entries in the ``log``.
 
     ``records``, ``applied`` and ``quarantined`` are compared where the whole range could be
     counted again (``subject``; None where Kafka could not be read).
     """
-    expected = dict(_expected(ledger, table_name))
+    expected = dict(_expected(ledger, str(pipeline.target.table)))
     if subject is not None:
         expected = {
             key: {**facts, **_counts(key, facts, subject)} for key, facts in expected.items()
         }
     first = ledger.recorded[0].sequence if ledger.recorded else 1
     seen: set[RowKey] = set()
-    for key, found in _rows(path, pipeline):
+    lost: set[int] = set()
+    for key, found in _rows(path, pipeline.name):
         where = f"offsets table, sequence {key[0]} {shown(key[1:])}"
         if key in seen:
             findings.add(Kind.OFFSETS_TABLE, f"{where}: more than once")
@@ -52,7 +54,12 @@ def verify_offsets_table(
                 findings.add(Kind.OFFSETS_TABLE, f"{where}: differs in {', '.join(wrong)}")
         elif _is_foreign(key, found, first, ledger):
             findings.add(Kind.OFFSETS_TABLE, f"{where}: no such range in the ledger")
+        elif found["table_version"] > ledger.version:
+            lost |= _lost(log, found["table_version"])
         seen.add(key)
+    for version in sorted(lost):
+        line = f"the offsets table knows version {version}, which the table's log does not have"
+        findings.add(Kind.FAULT, line)
     for key in expected:
         if key not in seen:
             where = f"offsets table, sequence {key[0]} {shown(key[1:])}"
@@ -64,6 +71,11 @@ def _is_foreign(key: RowKey, found: Facts, first: int, ledger: Ledger) -> bool:
     anew = bool(ledger.recorded) and ledger.recorded[0].accepts == "reset"
     older = (ledger.trimmed or anew) and key[0] < first
     return not older and not found["table_version"] > ledger.version
+
+
+def _lost(log: Path, version: int) -> set[int]:
+    """The version of an entry that came after the log was read, unless it is there by now."""
+    return set() if (log / f"{version:020d}.json").exists() else {version}
 
 
 def _expected(ledger: Ledger, table_name: str) -> Iterator[tuple[RowKey, dict[str, Any]]]:

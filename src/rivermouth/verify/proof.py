@@ -56,8 +56,8 @@ def verify_pipeline(
         verify_offsets_table(
             OFFSETS_TABLE.path(config.warehouse),
             ledger or Ledger(version=-1),
-            str(pipeline.target.table),
-            pipeline.name,
+            pipeline.target.table.path(config.warehouse) / "_delta_log",
+            pipeline,
             findings,
             subject,
         )

@@ -8,7 +8,6 @@ left by compaction) is passed over, also at the end of a range.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -28,14 +27,13 @@ from confluent_kafka import (
     admin,
 )
 
+from rivermouth.clients import client_of
 from rivermouth.config import Config
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.verify.entry import Place, shown
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.
 _ADMIN: Any = admin
-_JAVA_ONLY = re.compile(r"sasl\.jaas\.config|.*serializer|max\.poll\.records")
-_JAAS = re.compile(r"(username|password)\s*=\s*[\"']?([^\"';\s]+)")
 _AWAY = {
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
@@ -60,10 +58,13 @@ class Identity:
 def client_options(config: Config) -> dict[str, str]:
     """The Kafka options as librdkafka knows them, secrets revealed for the moment of use."""
     plain = config.kafka.revealed()
-    options = {name: value for name, value in plain.items() if not _JAVA_ONLY.fullmatch(name)}
-    for field, value in _JAAS.findall(plain.get("sasl.jaas.config", "")):
-        options.setdefault(f"sasl.{field}", value)
-    return {**options, "log_level": "2", "allow.auto.create.topics": "false"}
+    return client_of(_accepted, {**plain, "log_level": "2", "allow.auto.create.topics": "false"})
+
+
+def _accepted(options: dict[str, str]) -> dict[str, str]:
+    """The options, once a client of librdkafka has taken them."""
+    admin.AdminClient({**options}, logger=_LOG)
+    return {**options}
 
 
 _FIRST_ANSWER_S = 10.0
