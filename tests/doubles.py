@@ -13,6 +13,7 @@ from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rivermouth.books import Books
 from rivermouth.chain import Recorded
 from rivermouth.config import (
     Column,
@@ -29,7 +30,6 @@ from rivermouth.delta import DeltaLog, Snapshot
 from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, RivermouthError
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
-from rivermouth.keeper import Books
 from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
 from rivermouth.offsets import Anchor, OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts, batch_ranges
@@ -98,6 +98,7 @@ class World:
     """Rows and standing commits of every version, for RESTORE."""
     projected: list[Recorded] = field(default_factory=list)
     projected_txn: dict[str, int] = field(default_factory=dict)
+    halted: dict[str, int] = field(default_factory=dict)
     now: float = 0.0
     """The clock, in seconds since 1970; the time of a commit is its version, in ms."""
     first_version: int = 0
@@ -215,12 +216,18 @@ class MemoryOffsets(OffsetsTable):
     def sequence(self, pipeline: str) -> int:
         return self._world.projected_txn.get(pipeline, 0)
 
+    def halted_at(self, pipeline: str) -> int:
+        return self._world.halted.get(pipeline, 0)
+
+    def note_halt(self, pipeline: str, version: int) -> None:
+        self._world.halted[pipeline] = max(version, self.halted_at(pipeline))
+
     def newest(self, pipeline: str) -> Kept | None:
-        ours = [each.entry for each in self._world.projected if each.entry.pipeline == pipeline]
+        ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
         if not ours:
             return None
-        last = ours[-1]
-        return Kept(last.sequence, last.commit, last.cluster, last.topics, last.position)
+        last, version = ours[-1].entry, ours[-1].version
+        return Kept(last.sequence, version, last.commit, last.cluster, last.topics, last.position)
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         self._crash.at("before projection")

@@ -6,14 +6,13 @@ and again after each commit of ours. Pure: commits in, state out.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id, entry_of
 from rivermouth.offsets import Position
+from rivermouth.standing import UNKNOWN, Standings
 from rivermouth.undone import undoes, way_on
 
 
@@ -32,7 +31,8 @@ class Chain:
     Feed it every readable commit once (``extend``), at start and after each write. It
     checks that entries follow on each other without gap or overlap, and it follows
     RESTORE, REPLACE and TRUNCATE, which undo commits but leave their ``txn`` behind.
-    ``faults`` lists what is broken, in order; a caller must not write while it is not empty.
+    ``first`` and ``version`` are the first and the newest version walked. ``faults`` lists
+    what is broken, in order; a caller must not write while it is not empty.
     """
 
     def __init__(self, pipeline: str, where: str) -> None:
@@ -44,11 +44,11 @@ class Chain:
         self._sequence = 0
         self._standing = 0
         self._early: list[CommitRecord] = []
-        self._marks: list[tuple[int, int]] = []
+        self._standings = Standings()
         self._before: dict[int, int] = {}
         self._commits: set[str] = set()
         self._whole = False
-        self._first = 0
+        self.first = 0
         self._undone_by: list[CommitRecord] = []
         self._torn_at = 0
         self._faults: list[Halt] = []
@@ -67,10 +67,7 @@ class Chain:
         return self._standing
 
     def standing_sequences(self) -> set[int]:
-        """The entries that the table as it is now rests on; none where nobody can tell.
-
-        Of those that log clean-up has taken only the last one is among them.
-        """
+        """The entries that the table rests on, and the last of those cleaned up before them."""
         stands, each = set[int](), self._standing
         while each > 0:
             stands.add(each)
@@ -90,15 +87,17 @@ class Chain:
         return (*self._faults, self._torn() if self._torn_at else self._undone())
 
     @property
+    def undone_since(self) -> int:
+        """The version from which on commits are undone; -1 where all of them stand."""
+        return self._undone_by[0].version if self._undone_by else -1
+
+    @property
     def undone_by(self) -> CommitRecord | None:
         """The newest operation that undid commits of ours; None where all of them stand."""
         return self._undone_by[-1] if self._undone_by else None
 
     def adopt(self, entry: Entry) -> None:
-        """Begin with an entry that log clean-up has taken and the offsets table still knows.
-
-        Before the first ``extend``: what undoes it may be among the commits that are left.
-        """
+        """Begin, before the first ``extend``, with an entry that only the offsets table knows."""
         self.adopted = self.newest = entry
         self._sequence = self._standing = entry.sequence
 
@@ -107,9 +106,9 @@ class Chain:
         found: list[Recorded] = []
         for record in records:
             if self.version < 0:
-                self._whole, self._first = record.version == 0, record.version
+                self._whole, self.first = record.version == 0, record.version
                 if self.adopted is not None:  # of versions before this one nobody can tell
-                    self._marks.append((self._first, self._standing))
+                    self._standings.note(self.first, self._standing)
             elif record.version != self.version + 1:
                 self._fault("a commit is missing in the log", self.version + 1, record.version)
             self.version = record.version
@@ -152,14 +151,18 @@ class Chain:
             self._torn_at = self._torn_at or record.version
         self._standing = -1 if self._torn_at else entry.sequence
         self._commits.add(entry.commit)
-        self._marks.append((record.version, self._standing))
+        self._standings.note(record.version, self._standing)
 
     def _begin(self, first: Entry) -> None:
         """What stood before the first readable entry, if it tells, and what others did to that."""
         if first.accepts is None:
             self._sequence = self._standing = 0 if self._whole else first.sequence - 1
-            self._marks.append((self._first, self._standing))
-            for record in self._early if self._standing else ():
+            settled = [each for each in self._early if each.version <= first.base]
+            at_first = UNKNOWN if self._early and self._standing else self._standing
+            self._standings.note(self.first, at_first)
+            if settled:  # whoever wrote the entry knew of them, and that nothing was undone
+                self._standings.note(settled[-1].version, self._standing)
+            for record in self._early[len(settled) :] if self._standing else ():
                 self._follow(record)
 
     def _check_accepted(self, where: str, entry: Entry, accepted: Accepted) -> None:
@@ -169,9 +172,12 @@ class Chain:
         sequence goes on from where the offsets table stands.
         """
         if self.newest is None:
+            self._standing = accepted.standing
             return
         if entry.sequence <= self.sequence:
             self._fault(f"{where}: sequence broken", self.sequence + 1, entry.sequence)
+        if self.undone_by is not None and self._standing < 0:  # cleaned up since; it knew
+            self._standing = accepted.standing
         found = (self.undone_by.version if self.undone_by else -1, self._standing)
         if (accepted.version, accepted.standing) != found:
             self._fault(f"{where}: accepts what did not happen", found, accepted)
@@ -195,8 +201,8 @@ class Chain:
             self._early.append(record)
             return
         restored = record.operation == "RESTORE"
-        self._standing = self._standing_at(record.parameters.get("version")) if restored else 0
-        self._marks.append((record.version, self._standing))
+        self._standing = self._standings.at(record.parameters.get("version")) if restored else 0
+        self._standings.note(record.version, self._standing)
         if self._standing == self.sequence:
             self._undone_by = []
         else:
@@ -204,23 +210,8 @@ class Chain:
         if self._standing >= 0:
             self._torn_at = 0
 
-    def _standing_at(self, version: Any) -> int:
-        """The entry that a RESTORE to ``version`` leaves standing; -1 where that is unknown.
-
-        A RESTORE to a point in time does not record the version. It cannot be found again:
-        Delta goes by the times of files, in the time zone of a session. Nor can an entry
-        that log clean-up has taken.
-        """
-        if not str(version).isdigit():
-            return -1
-        index = bisect_right(self._marks, (int(version), 1 << 62)) - 1
-        return self._marks[index][1] if index >= 0 else -1
-
     def _torn(self) -> LedgerBroken:
-        before = self._torn_at - 1
-        if self._standing_at(before) < 0:
-            known = (at for at, stood in self._marks if stood >= 0 and at < before)
-            before = max(known, default=before)
+        before = self._standings.known_before(self._torn_at)
         return LedgerBroken(
             f"version {self._torn_at} was written over undone commits",
             where=self.where,

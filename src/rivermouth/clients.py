@@ -1,6 +1,7 @@
-"""Kafka options for librdkafka, with which everything but the records themselves is asked.
+"""Kafka client options for the two clients that read: Java's and librdkafka.
 
-The configuration speaks the Java client's names, since Spark reads with that one.
+Spark reads the records with the Java client; everything else is asked through librdkafka.
+Where the two differ in how one says it, either way will do in the configuration.
 """
 
 from __future__ import annotations
@@ -15,21 +16,47 @@ from rivermouth.errors import KafkaRefused
 
 Client = TypeVar("Client")
 
-_JAAS_FIELD = re.compile(r"(username|password)\s*=\s*[\"']?([^\"';\s]+)")
+_JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s;]+))')
 _JAVA_ONLY = re.compile(r"sasl\.jaas\.config|.*serializer|max\.poll\.records|ssl\.truststore\..*")
 _UNKNOWN = re.compile(r'No such configuration property: "(.+)"')
 
 
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def java_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options as a Java client knows them: user and password as JAAS, a CA as trust store."""
+    java = dict(options)
+    user, password = (java.pop(f"sasl.{name}", None) for name in ("username", "password"))
+    module = _LOGIN_MODULES.get(options.get("sasl.mechanism", ""))
+    if user is not None and password is not None and module is not None:
+        login = f"{module} required username={_quoted(user)} password={_quoted(password)};"
+        java.setdefault("sasl.jaas.config", login)
+    authority = java.pop("ssl.ca.location", None)
+    if authority is not None and "ssl.truststore.location" not in java:
+        java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": authority})
+    return java
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def native_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Java client options as librdkafka knows them.
+    """The options as librdkafka knows them.
 
     Same names but for JAAS, whose user and password become ``sasl.username`` and
     ``sasl.password``, for trust stores and key stores of type PEM, and for options that
     only a Java client has, which are dropped.
     """
     native = {name: text for name, text in options.items() if not _JAVA_ONLY.fullmatch(name)}
-    for field, value in _JAAS_FIELD.findall(options.get("sasl.jaas.config", "")):
-        native.setdefault(f"sasl.{field}", value)
+    for field, quoted, bare in _JAAS_FIELD.findall(options.get("sasl.jaas.config", "")):
+        native.setdefault(f"sasl.{field}", bare or re.sub(r"\\(.)", r"\1", quoted))
     if options.get("ssl.truststore.type") == "PEM" and "ssl.truststore.location" in options:
         native.setdefault("ssl.ca.location", options["ssl.truststore.location"])
     if native.pop("ssl.keystore.type", "") == "PEM" and "ssl.keystore.location" in native:
@@ -40,7 +67,7 @@ def native_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_of(make: Callable[[dict[str, str]], Client], options: Mapping[str, str]) -> Client:
-    """A client of librdkafka made with Java client options.
+    """A client of librdkafka made with the options of a configuration.
 
     What only a Java client knows is left out. Raises KafkaRefused for an option it refuses.
     """

@@ -11,6 +11,7 @@ from rivermouth.chain import Chain
 from rivermouth.errors import (
     IdentityChanged,
     LedgerBroken,
+    LedgerTrimmed,
     LogTruncated,
     OffsetsTableAhead,
     OtherCluster,
@@ -23,14 +24,23 @@ from rivermouth.ledger import APP_PREFIX, CommitRecord, Entry, app_id
 from rivermouth.offsets import Anchor, TopicPartition, Watermarks
 
 
-def check_ledger(chain: Chain, txn: int, projected: int) -> None:
+def check_ledger(chain: Chain, txn: int, projected: int, forgotten: bool) -> None:
     """Halt where the ledger is broken, or says less than ``txn`` or the offsets table know.
 
     ``txn`` is that of the table's snapshot, ``projected`` the offsets table's newest
-    sequence; 0 where there is none.
+    sequence; 0 where there is none. ``forgotten``: a start has found entries undone, and log
+    clean-up has taken what undid them.
     """
     if chain.faults:
         raise chain.faults[0]
+    if forgotten and chain.undone_by is None:
+        raise LedgerTrimmed(
+            "commits were undone, and log clean-up has taken what tells which",
+            where=chain.where,
+            expected="the RESTORE, REPLACE or TRUNCATE in the log",
+            found=f"that a start halted after entry {chain.sequence}",
+            remedy=f"TRUNCATE, then: rivermouth resume CONFIG {chain.pipeline} --accept reset",
+        )
     if txn != chain.sequence:
         raise LedgerBroken(
             "the snapshot's txn is not the newest entry's",

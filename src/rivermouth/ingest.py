@@ -14,6 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth import trace
+from rivermouth.books import Books
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.failpoints import reach
@@ -26,7 +27,7 @@ from rivermouth.guards import (
     unsure,
 )
 from rivermouth.kafka import Kafka
-from rivermouth.keeper import Books, Keeper
+from rivermouth.keeper import Keeper
 from rivermouth.ledger import Accepted, Entry, RowCounts, entry_of
 from rivermouth.offsets import OffsetRange, Position
 from rivermouth.plan import Action, KafkaFacts, Starts, behind, births, decide, start_positions
@@ -89,6 +90,7 @@ class Ingest:
         self._check_uncut()
         self._trace_open()
         old = keeper.age_s(self._rooms.now()) > self._rooms.books.log.retention_s() / 3
+        old = old or keeper.was_undone()
         resumed, projected = self.sequence, keeper.catch_up()
         reach("P10")
         born = (*births(starts.position, keeper.chain.newest), *starts.lost)

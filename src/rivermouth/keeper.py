@@ -10,19 +10,18 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
+from rivermouth.books import Books
 from rivermouth.chain import Chain, Recorded
-from rivermouth.delta import DeltaLog
 from rivermouth.errors import (
     CommitConflict,
     CommitFailed,
     CommitUnknown,
-    LedgerTrimmed,
     RivermouthError,
     Superseded,
 )
@@ -33,22 +32,9 @@ from rivermouth.offsets import OffsetRange
 from rivermouth.plan import KafkaFacts
 from rivermouth.report import CommitReport, Listener
 from rivermouth.tables.counting import with_rows
-from rivermouth.tables.offsets import OffsetsTable
 
 TRIES = 5
 """How often a batch is written while others' commits conflict with it."""
-
-
-@dataclass(frozen=True)
-class Books:
-    """The edges that hold the ledger: the table's log and the offsets table."""
-
-    log: DeltaLog
-    offsets: OffsetsTable
-    record: Callable[[SparkSession, Entry], None]
-    """Commits an entry that comes with no rows."""
-    translate: Callable[[Exception], RivermouthError]
-    pause: Callable[[float], None] = time.sleep
 
 
 class Keeper:
@@ -70,6 +56,7 @@ class Keeper:
         self.chain = Chain(name, self.where)
         self.table = ""
         self._txn = 0
+        self._forgotten = False
         self._table_name = table_name
         self._identity = identity
         self._books = books
@@ -86,14 +73,26 @@ class Keeper:
         self.table = self._books.log.snapshot().table
         self._txn = self._books.log.txn_version(app_id(self.name))
         if self._txn and self.chain.newest is None and not self.chain.faults:
-            adopted = self._kept_entry()
+            kept = self._books.kept(self.name, self.where, self._txn)
+            noted = self._books.offsets.halted_at(self.name)
+            self._forgotten = kept.version < noted < self.chain.first
             self.chain = Chain(self.name, self.where)
-            self.chain.adopt(adopted)
+            self.chain.adopt(kept.as_entry(self.name, self.table, self._identity))
             self._recorded = self.chain.extend(self._books.log.commits())
 
     def check(self) -> None:
-        """Raise the Halt that applies where the ledger cannot be gone on from."""
-        check_ledger(self.chain, self._txn, self.projected())
+        """Raise the Halt that applies where the ledger cannot be gone on from.
+
+        That commits were undone is noted in the offsets table: the log may forget it.
+        """
+        if self.chain.undone_by is not None:
+            self._books.offsets.note_halt(self.name, self.chain.undone_since)
+        check_ledger(self.chain, self._txn, self.projected(), self._forgotten)
+
+    def was_undone(self) -> bool:
+        """Whether the newest entry was undone for a while: what was noted then still applies."""
+        stands = self._recorded[-1].version if self._recorded else 0
+        return self._books.offsets.halted_at(self.name) > stands
 
     @property
     def recovered(self) -> bool:
@@ -123,7 +122,7 @@ class Keeper:
         return Entry(
             pipeline=self.name,
             sequence=self.chain.sequence + 1,
-            commit=_new_id(),
+            commit=str(uuid.uuid4()),
             cluster=facts.cluster,
             table=self.table,
             # A topic that was taken out of the configuration keeps its id: it may come back.
@@ -132,6 +131,7 @@ class Keeper:
             position=position,
             config=self._identity,
             epochs={each: epochs[each] for each in position if each in epochs},
+            base=self.chain.version,
         )
 
     def record(self, session: SparkSession, entry: Entry) -> None:
@@ -153,7 +153,7 @@ class Keeper:
                 if not left:
                     raise
                 self._books.pause(random.uniform(0.1, 0.5) * (TRIES - left))
-                entry = replace(entry, commit=_new_id())
+                entry = replace(entry, commit=str(uuid.uuid4()), base=self.chain.version)
 
     def _commit(self, entry: Entry, write: Callable[[Entry], object]) -> None:
         began = time.monotonic()
@@ -224,19 +224,3 @@ class Keeper:
         self._books.offsets.project(recorded, self._table_name)
         if recorded:
             trace.step(self.name, "project", sequence=recorded[-1].entry.sequence)
-
-    def _kept_entry(self) -> Entry:
-        """The newest entry as the offsets table knows it."""
-        kept = self._books.offsets.newest(self.name)
-        if kept is None or kept.sequence != self._txn:
-            raise LedgerTrimmed(
-                "log clean-up took every entry of this pipeline",
-                where=self.where,
-                expected=f"entry {self._txn} in the log, or in the offsets table",
-                found=f"entry {kept.sequence} there" if kept else "none",
-            )
-        return kept.as_entry(self.name, self.table, self._identity)
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())

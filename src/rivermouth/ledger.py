@@ -58,7 +58,8 @@ class Entry:
     parallel to ``ranges``; None where the counts are not known before the commit. ``lost``
     are those of the ``ranges`` that Kafka had deleted before they were read. ``accepts``
     marks the one kind of entry whose position may go back. ``epochs`` are leader epochs in
-    which each partition's log reached to the position. The first sequence is 1.
+    which each partition's log reached to the position. ``base`` is the version of the table
+    that it was planned on (-1: not told). The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -75,6 +76,7 @@ class Entry:
     lost: tuple[OffsetRange, ...] = ()
     accepts: Accepted | None = None
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    base: int = -1
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -109,6 +111,8 @@ class Entry:
             facts["lost"] = _listed(self.lost)
         if self.accepts is not None:
             facts["accepts"] = vars(self.accepts)
+        if self.base >= 0:
+            facts["base"] = self.base
         if self.epochs:
             facts["epochs"] = nested(self.epochs)
         return json.dumps(facts, separators=(",", ":"))
@@ -154,6 +158,7 @@ def _entry(facts: Mapping[str, Any]) -> Entry:
         lost=_ranges(facts.get("lost", ())),
         accepts=None if accepts is None else Accepted(**accepts),
         epochs=unnested(facts.get("epochs", {})),
+        base=int(facts.get("base", -1)),
     )
 
 

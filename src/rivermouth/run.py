@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
+from rivermouth.books import Books
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
 from rivermouth.decode.json import decoder
@@ -23,7 +24,6 @@ from rivermouth.delta import DeltaLog
 from rivermouth.errors import RivermouthError, Unexpected
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
-from rivermouth.keeper import Books
 from rivermouth.local.lock import TableLock
 from rivermouth.offsets import Position
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
@@ -111,7 +111,7 @@ class Run:
             trace.step(name, "close")
         except RivermouthError as fault:
             error = fault
-        except (PySparkException, Py4JError) as fault:
+        except (PySparkException, Py4JError, ConnectionError) as fault:
             error = translate(fault, name)
         except Exception as fault:  # a defect of ours: one pipeline's, not the run's
             error = Unexpected("an error nobody foresaw", where=name, found=repr(fault))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JNetworkError
+
 from rivermouth.errors import BatchFailed, CommitConflict, RetentionLost, RivermouthError
 
 _DISK = ("No space left on device", "Read-only file system", "Too many open files")
@@ -13,6 +15,13 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")
 
 def translate(fault: Exception, where: str) -> RivermouthError:
     """An error of Spark's as one of ours; what it said in one line is kept."""
+    if isinstance(fault, (Py4JNetworkError, ConnectionError)):
+        return BatchFailed(
+            "Spark's JVM is gone",
+            where=where,
+            found=repr(fault),
+            remedy="Give it more memory if it had too little, and run again",
+        )
     text = said(fault)
     full = next((each for each in _DISK if each in text), "")
     first = full or _telling(text) or repr(fault)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.checkpoint import Checkpoint
+from rivermouth.clients import java_options
 from rivermouth.config import Pipeline
 from rivermouth.errors import RivermouthError
 from rivermouth.failpoints import reach
@@ -46,7 +47,7 @@ def reader_options(
     """The options of Spark's Kafka source. ``kafka`` are client options, secrets revealed."""
     return {
         **READER_DEFAULTS,
-        **{f"kafka.{name}": value for name, value in kafka.items()},
+        **{f"kafka.{name}": value for name, value in java_options(kafka).items()},
         **pipeline.source.options,
         "kafka.isolation.level": "read_committed",
         "kafka.allow.auto.create.topics": "false",

@@ -29,13 +29,15 @@ class SecuredBroker:
     broker: Broker
     servers: str
 
-    def login(self, user: str, password: str) -> dict[str, str]:
-        """The section ``kafka`` of a configuration."""
+    def login(self, user: str, password: str, *, jaas: bool = False) -> dict[str, str]:
+        """The section ``kafka`` of a configuration, in either of its two ways."""
+        plain = {"sasl.username": user, "sasl.password": password}
+        login = {"sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";'}
         return {
             "bootstrap.servers": self.servers,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": f'{_LOGIN} username="{user}" password="{password}";',
+            **(login if jaas else plain),
         }
 
     @contextmanager

@@ -5,13 +5,27 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.builders import PIPELINE
+from tests.faults.campaign import endings
 from tests.faults.campaign.campaign import Campaign
 from tests.faults.campaign.faults import DEEDS
-from tests.faults.campaign.plan import CALLS, HARMLESS, POINTS, UNDOING, round_of
+from tests.faults.campaign.paths import Paths
+from tests.faults.campaign.plan import (
+    CALLS,
+    ENDINGS,
+    HARMLESS,
+    POINTS,
+    TABLES,
+    UNDOING,
+    ending_of,
+    round_of,
+)
 from tests.faults.campaign.tally import Tally
+from tests.faults.model.story import Story
 
 
 @pytest.mark.unit
@@ -33,6 +47,14 @@ def test_a_long_campaign_comes_to_every_point_call_kind_and_fault() -> None:
 
 
 @pytest.mark.unit
+def test_worlds_end_in_every_way_and_a_seed_repeats_the_end() -> None:
+    ends = {ending_of(1, 24 * n) for n in range(99)}
+    assert {(end.name, end.table) for end in ends} == {(e, t) for e in ENDINGS for t in TABLES}
+    assert {*endings.DEEDS} == {*ENDINGS}
+    assert [ending_of(7, n) for n in range(9)] == [ending_of(7, n) for n in range(9)]
+
+
+@pytest.mark.unit
 def test_a_tally_goes_on_where_it_was_and_is_of_one_seed(tmp_path: Path) -> None:
     file = tmp_path / "tally.json"
     tally = Tally.load(file, seed=3)
@@ -49,6 +71,82 @@ def test_a_tally_goes_on_where_it_was_and_is_of_one_seed(tmp_path: Path) -> None
         Tally.load(file, seed=4)
 
 
+@pytest.mark.unit
+def test_a_tally_from_before_paths_were_checked_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "tally.json"
+    Tally(seed=3, rounds=24, conformed=2).save(file)
+    facts = json.loads(file.read_text())
+    del facts["conformed"]
+    file.write_text(json.dumps(facts))
+    assert Tally.load(file, seed=3) == Tally(seed=3, rounds=24, conformed=0)
+
+
+class Told:
+    """A story on disk, as drivers leave it: a trace, and a table with a log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.story = Story()
+        self._trace, self._log = folder / "trace.jsonl", folder / "table" / "_delta_log"
+        self._log.mkdir(parents=True)
+        self._paths = Paths(self._trace, {PIPELINE: folder / "table"})
+        self._first = 0
+
+    def check(self) -> list[str]:
+        self._trace.write_text("".join(json.dumps(each) + "\n" for each in self.story.lines))
+        for commit in self.story.log[self._first :]:
+            self._write(commit)
+        return self._paths.check()
+
+    def _write(self, commit: dict[str, Any]) -> None:
+        entry = commit["entry"] and json.dumps(commit["entry"])
+        info = {"operation": commit["operation"], "operationParameters": commit["parameters"]}
+        txns = [{"appId": app, "version": number} for app, number in commit["txns"].items()]
+        actions = [{"commitInfo": info | {"userMetadata": entry}}, *({"txn": t} for t in txns)]
+        file = self._log / f"{commit['version']:020d}.json"
+        file.write_text("\n".join(map(json.dumps, actions)))
+
+    def clean_up(self, before: int) -> None:
+        self._first = before
+        for file in sorted(self._log.glob("*.json"))[:before]:
+            file.unlink()
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    """A driver's run that came to its end: births, then a batch."""
+    told = Told(tmp_path)
+    told.story.opened().committed((0, 0, 0), kind="births").committed((0, 0, 5)).said("close")
+    return told
+
+
+@pytest.mark.unit
+def test_a_trace_that_leaves_the_path_is_refused_and_named(told: Told) -> None:
+    assert told.check() == []
+    told.story.opened("b").planned((0, 4, 9), by="b")
+    [refusal] = told.check()
+    assert refusal.startswith(f"{PIPELINE}, trace after line 12: line 2: plan of batch [4,9)")
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_path_goes_on_behind_a_lost_offsets_table_once_it_was_asked_for(
+    told: Told, asked_before: bool
+) -> None:
+    if asked_before:
+        told.check()
+    story = told.story.opened("b", projected=0).projected_to(2, "b")
+    story.committed((0, 5, 9), by="b").said("close", "b")
+    assert (told.check() == []) is asked_before
+
+
+@pytest.mark.unit
+def test_a_path_goes_on_behind_a_log_clean_up(told: Told) -> None:
+    told.check()
+    told.clean_up(before=2)
+    told.story.opened("b").committed((0, 5, 9), by="b").said("close", "b")
+    assert told.check() == []
+
+
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.kill
@@ -59,3 +157,5 @@ def test_a_short_campaign_of_real_kills_finds_nothing(tmp_path: Path) -> None:
     assert tally.violations == []
     assert tally.kills.total() >= 5
     assert tally.records > 5000
+    assert tally.conformed == 2
+    assert sum(tally.faults[each] for each in ENDINGS) == 1

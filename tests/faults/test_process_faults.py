@@ -61,7 +61,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
         said, _ = process.communicate(timeout=60)
 
     assert process.returncode == 1, said
-    assert "finished p: FAILED RM" in said, said
+    assert "finished p: FAILED RM503 p: Spark's JVM is gone" in said, said
     went_well(lake.run(rivermouth_spark, "p"))
     check_proved(lake, records=10)
 

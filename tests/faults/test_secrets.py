@@ -50,7 +50,7 @@ class Watched:
         password = f"${{env:{variable}}}"
         self.lake.configure(p={**append_pipeline(TOPIC), "target": {"table": table}})
         unused = {"ssl.key.password": password, "ssl.keystore.password": password}
-        log_in(self.lake, {**self.secured.login("owner", password), **unused})
+        log_in(self.lake, {**self.secured.login("owner", password, jaas=True), **unused})
         return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
 
     def start(self, file: Path, *words: str) -> subprocess.Popen[str]:

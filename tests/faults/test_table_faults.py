@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth import keeper
+from rivermouth.books import Books
 from rivermouth.config import load
 from rivermouth.run import Run
 from rivermouth.tables.offsets import OffsetsTable
@@ -159,7 +160,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
 
     thread = threading.Thread(target=rival)
     monkeypatch.setattr("rivermouth.keeper.time.sleep", pause)
-    books = keeper.Books
+    books = Books
     monkeypatch.setattr("rivermouth.run.Books", lambda **rooms: books(pause=pause, **rooms))
     thread.start()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.clients import native_options
+from rivermouth.clients import java_options, native_options
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka import Kafka
 
@@ -39,6 +39,42 @@ def test_the_options_of_java_are_translated(
     options: dict[str, str], native: dict[str, str]
 ) -> None:
     assert native_options(options) == native
+
+
+USER = {"sasl.username": "me", "sasl.password": 'a "b\\c'}
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" '
+SCRAM = PLAIN.replace("plain.Plain", "scram.Scram")
+SECRET = r'password="a \"b\\c";'
+
+
+@pytest.mark.parametrize(
+    ("options", "java"),
+    [
+        (
+            {"sasl.mechanism": "PLAIN", **USER},
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN + SECRET},
+        ),
+        (
+            {"sasl.mechanism": "SCRAM-SHA-512", **USER},
+            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": SCRAM + SECRET},
+        ),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS, **USER}, {"sasl.jaas.config": JAAS}),
+        (
+            {"ssl.ca.location": "/ca.pem"},
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"},
+        ),
+        ({"ssl.truststore.location": "/ca.jks"}, {"ssl.truststore.location": "/ca.jks"}),
+    ],
+)
+def test_what_librdkafka_understands_a_java_client_is_told_too(
+    options: dict[str, str], java: dict[str, str]
+) -> None:
+    assert java.items() <= java_options(options).items()
+
+
+def test_a_password_of_any_signs_reaches_both_clients() -> None:
+    told = java_options({"sasl.mechanism": "PLAIN", **USER})
+    assert native_options(told) == {"sasl.mechanism": "PLAIN", **USER}
 
 
 def test_what_only_a_java_client_knows_is_left_out() -> None:

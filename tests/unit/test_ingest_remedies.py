@@ -251,6 +251,34 @@ def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harml
         Driver(world).open()
 
 
+def test_a_halt_is_remembered_when_clean_up_has_taken_what_it_was_for() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.restore(1)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    trimmed(world)
+    with pytest.raises(LedgerTrimmed, match="a start halted"):
+        Driver(world).open()
+    world.truncate()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_halt_that_somebody_answered_by_undoing_it_is_forgotten() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.restore(1)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    world.restore(2)
+    Driver(world).open()
+    assert newest(world).sequence == 3, "written anew, above what was noted"
+    trimmed(world)
+    Driver(world).open()
+
+
 def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
     world = a_world(6)
     Driver(world).open().batch(3)

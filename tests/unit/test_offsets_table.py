@@ -117,6 +117,19 @@ def test_pipelines_share_the_table_and_do_not_count_for_each_other(path: Path) -
     assert (sequences(path), sequences(path, "bids")) == ([1, 2, 3], [1])
 
 
+def test_a_halt_is_noted_once_without_a_row_and_does_not_move_the_sequence(path: Path) -> None:
+    table = OffsetsTable(path)
+    table.project(entries(3), NAME)
+    assert table.halted_at(PIPELINE) == 0
+    for _ in range(2):
+        table.note_halt(PIPELINE, 3)
+    table.note_halt(PIPELINE, 2)
+    again = OffsetsTable(path)
+    assert (again.halted_at(PIPELINE), again.halted_at("other")) == (3, 0)
+    assert again.sequence(PIPELINE) == 3
+    assert (sequences(path), versions(path)) == ([1, 2, 3], 2)
+
+
 def test_an_entry_without_ranges_moves_the_sequence_without_a_row(path: Path) -> None:
     table = OffsetsTable(path)
     table.project(entries(1), NAME)

@@ -18,6 +18,7 @@ _COLUMNS = [
     "topic",
     "partition",
     "until_offset",
+    "table_version",
     "commit",
     "topic_id",
     "cluster_id",
@@ -29,6 +30,7 @@ class Kept:
     """A pipeline's newest entry as far as its rows tell: enough to go on from."""
 
     sequence: int
+    version: int
     commit: str
     cluster: str
     topics: Mapping[str, str]
@@ -68,6 +70,7 @@ def _newest(rows: list[Mapping[str, Any]]) -> Kept:
     places = {TopicPartition(row["topic"], row["partition"]): row["until_offset"] for row in rows}
     return Kept(
         sequence=rows[-1]["sequence"],
+        version=rows[-1]["table_version"],
         commit=rows[-1]["commit"],
         cluster=rows[-1]["cluster_id"],
         topics={row["topic"]: row["topic_id"] for row in rows},

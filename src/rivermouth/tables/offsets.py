@@ -65,6 +65,22 @@ class OffsetsTable:
         except (DeltaError, OSError, pa.ArrowException) as fault:
             raise self._failed("cannot be read", str(fault), _REBUILD) from fault
 
+    def halted_at(self, pipeline: str) -> int:
+        """The version of the target from which on a start found commits undone; 0: never."""
+        table = self._refreshed()
+        return (table.transaction_version(_halted(pipeline)) or 0) if table else 0
+
+    def note_halt(self, pipeline: str, version: int) -> None:
+        """Note that, for longer than the log tells of it. Raises CommitFailed."""
+        if self.halted_at(pipeline) >= version:
+            return
+        noted = CommitProperties(app_transactions=[Transaction(_halted(pipeline), version)])
+        try:
+            nothing = SCHEMA.empty_table()
+            write_deltalake(self._created(), nothing, mode="append", commit_properties=noted)
+        except (DeltaError, OSError) as fault:
+            raise self._failed("could not be written", str(fault), _AGAIN) from fault
+
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
 
@@ -161,6 +177,10 @@ _REBUILD = "Delete its folder, then run: rivermouth offsets rebuild"
 
 def _app(pipeline: str) -> str:
     return f"{app_id(pipeline)}/offsets"
+
+
+def _halted(pipeline: str) -> str:
+    return f"{app_id(pipeline)}/halted"
 
 
 def _commit_properties(last: Recorded, sequence: int) -> CommitProperties:

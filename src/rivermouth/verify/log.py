@@ -155,9 +155,10 @@ class _Walk:
         if entry.commit in self._commits:
             self._fault(f"{where}: commit id {entry.commit} a second time")
         self._commits.add(entry.commit)
-        if entry.accepts == "restore":
+        readable = self._node is not None or not self._trimmed
+        if entry.accepts == "restore" and readable:
             self._check_restored(where, entry)
-        elif entry.accepts is None and (self._node is not None or not self._trimmed):
+        elif entry.accepts is None and readable:
             self._check_ranges(where, entry)
 
     def _check_restored(self, where: str, entry: LedgerEntry) -> None:
@@ -193,10 +194,12 @@ class _Walk:
 
     def _restore(self, version: int, parameters: Mapping[str, Any]) -> None:
         target = parameters.get("version")
-        if target in (None, "") or int(str(target)) < (self._marks[0][0] if self._marks else 0):
+        if target in (None, ""):
             self._fault(f"RESTORE at version {version}: cannot tell which entries stand")
             return
-        self._node = [node for at, node in self._marks if at <= int(str(target))][-1]
+        # Before what can be read: none of the entries here stands, older ones may.
+        stood = [node for at, node in self._marks if at <= int(str(target))]
+        self._node = stood[-1] if stood else None
 
     def _fault(self, line: str) -> None:
         self._add(Kind.FAULT, line)

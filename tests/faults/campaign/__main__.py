@@ -1,7 +1,8 @@
 """``python -m tests.faults.campaign --rounds N --seed S [--tally FILE] [--minutes M]``.
 
-Prints its seed first, a line per round, and last a line of JSON. The same tally goes on where
-it was stopped. Exit code 1 where anything was violated; that world's folder is kept.
+Prints its seed first, a line per round and end of a world, and last a line of JSON. The same
+tally goes on where it was stopped. Exit code 1 where anything was violated; that world's folder
+is kept.
 """
 
 from __future__ import annotations

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.faults.campaign.endings import finish
 from tests.faults.campaign.faults import strike
 from tests.faults.campaign.kills import armed, failpoints
-from tests.faults.campaign.plan import TABLES, UNDOING, Kill, Round, round_of
+from tests.faults.campaign.paths import CUTS, Paths
+from tests.faults.campaign.plan import TABLES, UNDOING, Fault, Kill, Round, ending_of, round_of
 from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.tally import Tally
 from tests.faults.campaign.world import World
@@ -43,13 +45,18 @@ class Campaign:
         self._killed = ""
 
     def world(self, rounds: int, until: float) -> None:
-        """At most ``rounds`` rounds in a new world, until a moment, and its proof."""
+        """At most ``rounds`` rounds in a new world, until a moment; its proof, and its end."""
         first = self._tally.rounds
         folder = self._folder / f"world-{first}"
         began = time.monotonic()
         with World(folder) as self._world:
+            tables = {name: self._world.table(name) for name in TABLES}
+            self._paths = Paths(self._world.trace, tables)
             try:
                 self._rounds(min(rounds, ROUNDS_OF_A_WORLD), until)
+                self._end(ending_of(self._tally.seed, first))
+                self._conform()
+                self._tally.conformed += len(TABLES)
             except Violated as violation:
                 self._tally.violations.append(f"{folder}: {violation}")
             finally:
@@ -64,8 +71,9 @@ class Campaign:
             self._tally.rounds += 1
             last = done == rounds or time.monotonic() > until
             if last or done % CHECK_EVERY == 0:
-                self._prove(whole=last)
+                self._prove()
             if last:
+                self._judge(whole=True)
                 return
 
     def _round(self, plan: Round) -> None:
@@ -76,7 +84,11 @@ class Campaign:
         for fault in plan.faults:
             if fault.table in expected:
                 continue  # what was undone is accepted before anything else happens to it
+            if fault.name in CUTS:
+                self._conform()
             code = strike(self._world, fault, dice)
+            if code is None:
+                continue
             self._tally.faults[fault.name] += 1
             if code:
                 expected[fault.table] = code
@@ -142,14 +154,43 @@ class Campaign:
         self._tally.faults["frozen and overtaken"] += 1
         return "frozen, overtaken, woken"
 
-    def _prove(self, *, whole: bool) -> None:
+    def _prove(self) -> None:
         """An undisturbed run comes to the end of the topics, and everything is there, once."""
         self._clean(self._order(self._driver(), "run", TABLES))
+        self._judge(whole=False)
+
+    def _judge(self, *, whole: bool) -> None:
         records, wrong = self._world.judge(whole=whole)
         if wrong:
             raise Violated("; ".join(wrong[:20]))
         if whole:
             self._tally.records += records
+
+    def _conform(self) -> None:
+        """What was traced since this was last asked is a path of the model."""
+        wrong = self._paths.check()
+        if wrong:
+            raise Violated("; ".join(wrong[:20]))
+
+    def _end(self, ending: Fault) -> None:
+        """One topic is struck: its pipeline must stop before it writes, and the other go on."""
+        dice = random.Random(f"{self._tally.seed} {self._tally.rounds} end")
+        [other] = {*TABLES} - {ending.table}
+        self._world.produce(dice.randrange(1 << 30), **{**PER_ROUND, ending.table: 0})
+        code = finish(self._world, ending, dice)
+        before = {name: self._world.written(name) for name in TABLES}
+        answer = self._order(self._driver(), "run", TABLES)
+        told = f"{ending.name}, of {ending.table}"
+        if answer["codes"].get(ending.table) != code:
+            raise Violated(f"{told}: expected {code}, found {answer}")
+        self._clean(answer, but=(ending.table,))
+        if self._world.written(ending.table) != before[ending.table]:
+            raise Violated(f"{told}: stopped with {code}, but only after it had written")
+        if self._world.written(other) == before[other]:
+            raise Violated(f"{told}: {other} did not go on")
+        self._tally.faults[ending.name] += 1
+        self._tally.halts[code] += 1
+        print(f"  end {told}: {code}", flush=True)
 
     def _clean(self, answer: dict[str, Any], but: Sequence[str] = ()) -> None:
         bad = {name: code for name, code in answer["codes"].items() if code and name not in but}

@@ -10,29 +10,36 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
-from tests.faults.campaign.plan import Fault
+from tests.faults.campaign.plan import TABLES, Fault
 from tests.faults.campaign.world import World
+from tests.faults.checker.evidence import Place
+from tests.faults.checker.kafka import Cluster
+from tests.faults.checker.ledger import Ledger
+from tests.faults.checker.log import Commit, Log
+from tests.faults.checker.projection import Projection
 
-Deed = Callable[[World, str, random.Random], str]
-"""Does it to a table's world; returns the code that the next start must halt with, or ""."""
+Deed = Callable[[World, str, random.Random], str | None]
+"""Does it to a table's world; returns the code that the next start must halt with, "" where it
+must go on, and None where there was nothing to do it to."""
 
 
-def strike(world: World, fault: Fault, dice: random.Random) -> str:
-    """Carry out one fault; returns the code of the halt it must cause, or ""."""
+def strike(world: World, fault: Fault, dice: random.Random) -> str | None:
+    """Carry out one fault; returns what its deed does."""
     if not (world.table(fault.table) / "_delta_log").exists():
-        return ""
+        return None
     return DEEDS[fault.name](world, fault.table, dice)
 
 
-def _checkpoints_wiped(world: World, table: str, dice: random.Random) -> str:
+def _checkpoints_wiped(world: World, table: str, dice: random.Random) -> str | None:
     shutil.rmtree(world.scratch / "checkpoints", ignore_errors=True)
     return ""
 
 
-def _checkpoints_corrupt(world: World, table: str, dice: random.Random) -> str:
+def _checkpoints_corrupt(world: World, table: str, dice: random.Random) -> str | None:
     folder = world.scratch / "checkpoints" / f"{table}-foreign" / "offsets"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "0").write_bytes(dice.randbytes(64))
@@ -41,92 +48,161 @@ def _checkpoints_corrupt(world: World, table: str, dice: random.Random) -> str:
     return ""
 
 
-def _offsets_gone(world: World, table: str, dice: random.Random) -> str:
+def _offsets_gone(world: World, table: str, dice: random.Random) -> str | None:
+    """Not once a log was cleaned up: the checker needs what only this table then knows."""
+    if any(min(_versions(world.table(each)), default=0) > 0 for each in TABLES):
+        return None
     shutil.rmtree(world.offsets, ignore_errors=True)
     return ""
 
 
-def _offsets_stale(world: World, table: str, dice: random.Random) -> str:
+def _offsets_stale(world: World, table: str, dice: random.Random) -> str | None:
     """An older copy is put back: the table then knows less than the logs."""
     copy = world.folder / "offsets-copy"
-    if copy.exists() and world.offsets.exists():
-        shutil.rmtree(world.offsets)
-        shutil.move(copy, world.offsets)
-    elif world.offsets.exists():
+    if not world.offsets.exists():
+        return None
+    if not copy.exists():
         shutil.copytree(world.offsets, copy)
+        return None
+    shutil.rmtree(world.offsets)
+    shutil.move(copy, world.offsets)
     return ""
 
 
-def _left_overs(world: World, table: str, dice: random.Random) -> str:
+def _left_overs(world: World, table: str, dice: random.Random) -> str | None:
     folder = world.table(table)
     (folder / f"part-00000-{dice.random()}.parquet").write_bytes(dice.randbytes(100))
     (folder / "_delta_log" / f".{dice.random()}.json.tmp").write_bytes(b"{")
     return ""
 
 
-def _optimize(world: World, table: str, dice: random.Random) -> str:
+def _optimize(world: World, table: str, dice: random.Random) -> str | None:
     DeltaTable(str(world.table(table))).optimize.compact()
     return ""
 
 
-def _vacuum(world: World, table: str, dice: random.Random) -> str:
+def _vacuum(world: World, table: str, dice: random.Random) -> str | None:
     DeltaTable(str(world.table(table))).vacuum(48, enforce_retention_duration=False, dry_run=False)
     return ""
 
 
-def _delta_checkpoint(world: World, table: str, dice: random.Random) -> str:
+def _delta_checkpoint(world: World, table: str, dice: random.Random) -> str | None:
     DeltaTable(str(world.table(table))).create_checkpoint()
     return ""
 
 
-def _clean_up(world: World, table: str, dice: random.Random) -> str:
-    """Log clean-up takes all but the newest few commits, the newest entry among these."""
-    delta = DeltaTable(str(world.table(table)))
-    delta.create_checkpoint()
-    log = world.table(table) / "_delta_log"
+def _clean_up(world: World, table: str, dice: random.Random) -> str | None:
+    """Log clean-up takes all but the newest few commits, the newest entry among these.
+
+    As Delta's does, it leaves a checkpoint of what it takes: the first commit that is left
+    can be read as a version. It takes no entry that the offsets table does not know, and none
+    while an undoing would be left: the checker could not tell any more what stands.
+    """
+    path = world.table(table)
+    commits = [*Log(path).update()]
+    entries = [each.version for each in commits if each.txns]
+    known = _projected(world, table)
+    unknown = [each for each in entries if each not in known]
+    first = min([commits[-1].version - dice.randint(0, 4), *entries[-1:], *unknown])
+    left = [each for each in commits if each.version >= first]
+    if not entries or left == commits or any(_undoes(each) for each in left):
+        return None
+    DeltaTable(str(path), version=first - 1).create_checkpoint()
     shutil.rmtree(world.folder / "offsets-copy", ignore_errors=True)
-    entries = [
-        each for each in _versions(world.table(table)) if _has_entry(world.table(table), each)
-    ]
-    for version in range(min(max(entries), delta.version() - dice.randint(0, 4)) if entries else 0):
+    for version in range(first):
         for ending in ("json", "crc"):
-            (log / f"{version:020d}.{ending}").unlink(missing_ok=True)
+            (path / "_delta_log" / f"{version:020d}.{ending}").unlink(missing_ok=True)
     return ""
 
 
-def _partition_added(world: World, table: str, dice: random.Random) -> str:
+def _partition_added(world: World, table: str, dice: random.Random) -> str | None:
     admin = world.admin()
     count = len(admin.list_topics(table, timeout=10).topics[table].partitions)
-    if count < 6:
-        for future in admin.create_partitions([NewPartitions(table, count + 1)]).values():
-            future.result()
+    if count == 6:
+        return None
+    for future in admin.create_partitions([NewPartitions(table, count + 1)]).values():
+        future.result()
     return ""
 
 
-def _broker_frozen(world: World, table: str, dice: random.Random) -> str:
+def _broker_frozen(world: World, table: str, dice: random.Random) -> str | None:
     os.kill(world.broker.pid, signal.SIGSTOP)
     threading.Timer(2, os.kill, (world.broker.pid, signal.SIGCONT)).start()
     return ""
 
 
-def _restore(world: World, table: str, dice: random.Random) -> str:
-    """Back to one of the last versions; without effect where no entry came after it."""
+def _broker_restarted(world: World, table: str, dice: random.Random) -> str | None:
+    world.broker.stop()
+    world.broker.start()
+    return ""
+
+
+def _records_deleted(world: World, table: str, dice: random.Random) -> str | None:
+    """Kafka deletes some of what the ledger has passed and the checker has compared already."""
+    passed = _position(world, table)
+    known = {place: min(until, world.checked(place)) for place, until in sorted(passed.items())}
+    cuts = [
+        TopicPartition(*place, dice.randint(1, until)) for place, until in known.items() if until
+    ]
+    if not cuts:
+        return None
+    admin = world.admin()  # kept: without it no answer comes
+    for future in admin.delete_records(cuts).values():
+        future.result(30)
+    return ""
+
+
+def _restore(world: World, table: str, dice: random.Random) -> str | None:
+    """Back to one of the last versions.
+
+    Without effect where no entry came after it, or where Kafka has deleted what is to be read
+    again from there: that would be a loss, and rightly halt.
+    """
     delta = DeltaTable(str(world.table(table)))
     oldest = min(_versions(world.table(table)))
     target = max(oldest, delta.version() - dice.randint(1, 4))
     undone = any(_has_entry(world.table(table), v) for v in range(target + 1, delta.version() + 1))
-    if target == delta.version() or not undone:
-        return ""
+    if target == delta.version() or not undone or _is_forgotten(world, table, target):
+        return None
     delta.restore(target)
     return "RM411"
 
 
-def _truncate(world: World, table: str, dice: random.Random) -> str:
+def _truncate(world: World, table: str, dice: random.Random) -> str | None:
     delta = DeltaTable(str(world.table(table)))
     if not delta.file_uris():
-        return ""
+        return None
     delta.delete()
     return "RM411"
+
+
+def _is_forgotten(world: World, table: str, version: int) -> bool:
+    """Whether Kafka no longer holds all that comes after what a version holds."""
+    stands = _position(world, table, version)
+    bounds = Cluster(world.servers).bounds(_position(world, table))
+    return any(low > stands.get(place, 0) for place, (low, _) in bounds.items())
+
+
+def _position(world: World, table: str, version: int | None = None) -> Mapping[Place, int]:
+    """The position that stands at a version of a table; at its newest unless named."""
+    log = Log(world.table(table))
+    ledger = Ledger([table], table, [])
+    for commit in log.update():
+        ledger.take(commit)
+    node = ledger.at(log.version if version is None else version)
+    return node.entry.position if node else {}
+
+
+def _projected(world: World, table: str) -> set[int]:
+    """The versions of a table whose entries the offsets table knows."""
+    offsets = Projection(world.offsets)
+    offsets.update()
+    return {int(row["table_version"]) for row in offsets.rows(table)}
+
+
+def _undoes(commit: Commit) -> bool:
+    """Whether a commit undid others, or accepts that."""
+    return commit.operation in ("RESTORE", "DELETE") or '"accepts"' in (commit.metadata or "")
 
 
 def _versions(table: Path) -> list[int]:
@@ -149,6 +225,8 @@ DEEDS: Mapping[str, Deed] = {
     "log clean-up": _clean_up,
     "partition added": _partition_added,
     "broker frozen": _broker_frozen,
+    "broker restarted": _broker_restarted,
+    "records deleted": _records_deleted,
     "restore": _restore,
     "truncate": _truncate,
 }

@@ -38,8 +38,12 @@ HARMLESS = (
     "log clean-up",
     "partition added",
     "broker frozen",
+    "broker restarted",
+    "records deleted",
 )
 UNDOING = ("restore", "truncate")
+ENDINGS = ("topic recreated shorter", "topic recreated longer", "records lost", "topic gone")
+"""What a world ends with: nothing can go on behind it."""
 TABLES = ("events", "accounts")
 
 
@@ -58,7 +62,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that happens to the world while no driver runs, to one of the two tables."""
+    """Something that happens while no driver runs, to one of the two tables or its topic."""
 
     name: str
     table: str
@@ -81,6 +85,12 @@ def round_of(seed: int, number: int) -> Round:
         for _ in range(dice.choice((0, 0, 1, 1, 2)))
     )
     return Round(number, _kill(dice, number), faults)
+
+
+def ending_of(seed: int, number: int) -> Fault:
+    """How the world ends that began with round ``number``."""
+    dice = random.Random(f"{seed} {number} ending")
+    return Fault(dice.choice(ENDINGS), dice.choice(TABLES))
 
 
 def _kill(dice: random.Random, number: int) -> Kill:

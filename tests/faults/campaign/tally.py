@@ -12,7 +12,11 @@ from typing import Any
 
 @dataclass
 class Tally:
-    """Counts of one campaign. ``rounds`` are those that are over."""
+    """Counts of one campaign. ``rounds`` are those that are over.
+
+    ``faults`` are those that struck something, ``conformed`` how many pipelines, world by
+    world, have walked a path of the model.
+    """
 
     seed: int
     rounds: int = 0
@@ -20,6 +24,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     halts: Counter[str] = field(default_factory=Counter)
     survived: int = 0
+    conformed: int = 0
     records: int = 0
     seconds: float = 0.0
     violations: list[str] = field(default_factory=list)
@@ -36,6 +41,7 @@ class Tally:
                 "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
                 "faults": dict(sorted(self.faults.items())),
                 "halts": dict(sorted(self.halts.items())),
+                "conformed": self.conformed,
                 "records": self.records,
                 "seconds": round(self.seconds),
                 "violations": len(self.violations),

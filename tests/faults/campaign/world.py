@@ -19,7 +19,7 @@ from tests.faults.campaign.plan import TABLES
 from tests.faults.campaign.process import ROOT
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
-from tests.faults.checker.evidence import Evidence, Watched
+from tests.faults.checker.evidence import Evidence, Place, Watched
 
 PASSWORD = "canary-4b1d9e2a77"
 """In every configuration, needed by nobody: it may show up nowhere."""
@@ -98,12 +98,29 @@ class World:
         """The folder of a pipeline's table."""
         return self.warehouse / ("bronze" if name == "events" else "silver") / name
 
+    def quarantine(self, name: str) -> Path:
+        """The folder of its quarantine table."""
+        table = self.table(name)
+        return table.with_name(f"{table.name}_quarantine")
+
+    def written(self, name: str) -> set[Path]:
+        """Every commit and data file of a pipeline's table and its quarantine."""
+        folders = (self.table(name), self.quarantine(name))
+        files = (file for folder in folders for file in folder.rglob("*"))
+        return {file for file in files if file.suffix in (".json", ".parquet")}
+
+    def checked(self, place: Place) -> int:
+        """Up to which offset of a partition the checker has read and remembers."""
+        tables = self._cursor.tables if self._cursor else ()
+        read = (each.topics.records.get(place) for each in tables)
+        return max((each.until for each in read if each), default=0)
+
     @property
     def offsets(self) -> Path:
         return self.warehouse / "rivermouth" / "offsets"
 
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.servers})
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2})
 
     def produce(self, seed: int, events: int, accounts: int) -> None:
         """Have records produced; returns when they are in Kafka."""
@@ -116,20 +133,23 @@ class World:
             raise RuntimeError("the producer died")
 
     def judge(self, *, whole: bool = False) -> tuple[int, list[str]]:
-        """Records read again, and what is wrong. Drivers have come to their end."""
+        """Records read again, and what is wrong. Drivers have come to their end.
+
+        ``whole``: nothing is remembered, so that what Kafka has deleted cannot be compared.
+        """
         watched = (
             Watched(
                 name="events",
                 topics=("events",),
                 table=self.table("events"),
-                quarantine=self.warehouse / "bronze" / "events_quarantine",
+                quarantine=self.quarantine("events"),
                 columns=(("id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
             ),
             Watched(
                 name="accounts",
                 topics=("accounts",),
                 table=self.table("accounts"),
-                quarantine=self.warehouse / "silver" / "accounts_quarantine",
+                quarantine=self.quarantine("accounts"),
                 columns=(("k", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
                 keys=("k",),
                 order_by=("seq",),
