@@ -211,13 +211,15 @@ class Chain:
             self._torn_at = 0
 
     def _torn(self) -> LedgerBroken:
-        before = self._standings.known_before(self._torn_at)
+        known = self._standings.known_before(self._torn_at)
+        back = f"RESTORE TABLE ... TO VERSION AS OF {known}, then run again to see the way on"
+        reset = f"TRUNCATE, then: rivermouth resume CONFIG {self.pipeline} --accept reset"
         return LedgerBroken(
             f"version {self._torn_at} was written over undone commits",
             where=self.where,
             expected="no RESTORE, REPLACE or TRUNCATE during a batch",
             found=f"one at version {self._undone_by[0].version}",
-            remedy=f"RESTORE TABLE ... TO VERSION AS OF {before}, then run again to see the way on",
+            remedy=reset if known is None else back,
         )
 
     def _undone(self) -> TableUndone:

@@ -72,13 +72,15 @@ class Keeper:
         self._recorded = self.chain.extend(self._books.log.commits())
         self.table = self._books.log.snapshot().table
         self._txn = self._books.log.txn_version(app_id(self.name))
+        settled = next((each.entry.base for each in self._recorded), -1)
         if self._txn and self.chain.newest is None and not self.chain.faults:
             kept = self._books.kept(self.name, self.where, self._txn)
-            noted = self._books.offsets.halted_at(self.name)
-            self._forgotten = kept.version < noted < self.chain.first
+            settled = kept.version
             self.chain = Chain(self.name, self.where)
             self.chain.adopt(kept.as_entry(self.name, self.table, self._identity))
             self._recorded = self.chain.extend(self._books.log.commits())
+        noted = self._books.offsets.halted_at(self.name)
+        self._forgotten = 0 <= settled < noted < self.chain.first
 
     def check(self) -> None:
         """Raise the Halt that applies where the ledger cannot be gone on from.

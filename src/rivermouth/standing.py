@@ -31,9 +31,10 @@ class Standings:
         index = bisect_right(self._marks, (int(version), 1 << 62)) - 1
         return self._marks[index][1] if index >= 0 else UNKNOWN
 
-    def known_before(self, version: int) -> int:
-        """The newest version before ``version`` at which one can tell; else just the one before."""
+    def known_before(self, version: int) -> int | None:
+        """The newest version before ``version`` of which one can tell; None: of none."""
         if self.at(version - 1) != UNKNOWN:
             return version - 1
-        known = (at for at, stood in self._marks if stood != UNKNOWN and at < version)
-        return max(known, default=version - 1)
+        return max(
+            (at for at, stood in self._marks if stood != UNKNOWN and at < version), default=None
+        )

@@ -468,3 +468,50 @@ def test_a_restore_undoes_unless_the_newest_entry_stands_there_and_one_back_heal
     back = data.draw(st.integers(newest_at, last))
     assert walked(history.restored(back).records).faults == ()
     assert walked(history.wrote().records).faults == ()
+
+
+# A log of which clean-up has taken the beginning
+
+
+def cut(history: History, first: int) -> list[CommitRecord]:
+    return [each for each in history.records if each.version >= first]
+
+
+def planned_on(history: History, base: int) -> History:
+    """The newest commit's entry says on which version it was planned."""
+    assert history.newest is not None
+    entry = replace(history.newest, base=base)
+    history.records[-1] = record_of_entry(history.records[-1].version, entry)
+    return history
+
+
+def undone_and_undone_again() -> History:
+    """Entries at 1 and 2; a RESTORE to 1 and one to 2; an entry at 5 that knew of both."""
+    history = History().wrote(span(0, 3)).wrote(span(3, 6)).restored(1).restored(2)
+    return planned_on(history.wrote(span(6, 9)), 4)
+
+
+@pytest.mark.parametrize("first", range(6))
+def test_what_was_settled_before_the_first_readable_entry_is_no_fault(first: int) -> None:
+    chain = walked(cut(undone_and_undone_again(), first))
+    assert (chain.faults, chain.standing) == ((), 3)
+
+
+def test_a_restore_to_before_it_was_settled_is_unknown_and_not_harmless() -> None:
+    (fault,) = walked(cut(undone_and_undone_again().restored(3), 3)).faults
+    assert "nobody knows" in fault.found
+    assert walked(cut(undone_and_undone_again().restored(4), 3)).faults[0].found == "entry 2"
+
+
+def test_a_torn_entry_behind_a_cut_log_leaves_only_a_reset() -> None:
+    history = History().wrote(span(0, 3)).wrote(span(3, 6)).restored(1).restored(1)
+    (fault,) = walked(cut(planned_on(history.wrote(span(6, 9)), 2), 4)).faults
+    assert fault.remedy == "TRUNCATE, then: rivermouth resume CONFIG orders --accept reset"
+
+
+def test_an_accepted_restore_stays_accepted_when_its_target_is_cleaned_up() -> None:
+    history = accepting(three_entries().restored(1), position(3), Accepted("restore", 4, 1))
+    history.wrote(span(3, 9))
+    for first in range(6):
+        chain = walked(cut(history, first))
+        assert (chain.faults, chain.position) == ((), position(9)), first

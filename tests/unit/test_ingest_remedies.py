@@ -266,6 +266,24 @@ def test_a_halt_is_remembered_when_clean_up_has_taken_what_it_was_for() -> None:
     check_exactly_once(world)
 
 
+def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(3)
+    world.restore(1)
+    with pytest.raises(LedgerBroken, match="written over undone commits"):
+        driver.batch(3)
+    with pytest.raises(LedgerBroken, match="written over undone commits"):
+        Driver(world).open()
+    world.first_version = len(world.commits) - 1
+    with pytest.raises(LedgerTrimmed, match="commits were undone"):
+        Driver(world).open()
+    world.truncate()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
 def test_a_halt_that_somebody_answered_by_undoing_it_is_forgotten() -> None:
     world = a_world(6)
     until_done(world)
