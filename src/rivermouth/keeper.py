@@ -80,7 +80,8 @@ class Keeper:
             self.chain.adopt(kept.as_entry(self.name, self.table, self._identity))
             self._recorded = self.chain.extend(self._books.log.commits())
         noted = self._books.offsets.halted_at(self.name)
-        self._forgotten = 0 <= settled < noted < self.chain.first
+        answered = any(each.entry.accepts for each in self._recorded)
+        self._forgotten = 0 <= settled < noted < self.chain.first and not answered
 
     def check(self) -> None:
         """Raise the Halt that applies where the ledger cannot be gone on from.

@@ -77,7 +77,10 @@ class DriverProcess:
             line, end, rest = self._said.partition(b"\n")
             if end:
                 self._said = rest
-                return dict(json.loads(line))
+                if line.startswith(b"{"):
+                    return dict(json.loads(line))
+                self._log.write(line + end)  # the JVM's: standard output is its too
+                continue
             if not self.alive:
                 return None
             if meanwhile():
