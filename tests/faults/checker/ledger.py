@@ -80,9 +80,10 @@ class Ledger:
         self._marks: list[tuple[int, Node | None]] = []
         self._commits: set[str] = set()
         self._newest: dict[str, Entry] = {}
+        self._walked = False
         for entry in sorted(earlier, key=lambda each: each.version):
-            if entry.accepts is not None:  # what it goes back behind was undone
-                self.node = next((n for n in _backwards(self.node) if not _beyond(n, entry)), None)
+            if entry.accepts is not None:
+                self._go_back(entry)
             self._push(entry, entry.version)
 
     def take(self, commit: Commit) -> None:
@@ -95,6 +96,9 @@ class Ledger:
             except ValueError as fault:
                 self._find(Fault.LEDGER, f"version {commit.version} has {name}'s txn: {fault}")
                 continue
+            if entry.accepts is not None and (self._nobody_knows or not self._walked):
+                self._go_back(entry)
+                self._nobody_knows = []
             newest, stood = self._newest.get(name), self._stood(name)
             found = [*judge(entry, txn, newest, stood, self._commits)]
             torn = newest is not stood and entry.accepts is None
@@ -106,6 +110,7 @@ class Ledger:
                 self._findings += found
         if not ours:
             self._follow(commit)
+        self._walked = True
         self._marks.append((commit.version, self.node))
 
     @property
@@ -136,6 +141,11 @@ class Ledger:
             if txns.get(APP + name, 0) > known:
                 txn = txns[APP + name]
                 yield Finding(Fault.LEDGER, name, f"txn {txn} has no entry; the last is {known}")
+
+    def _go_back(self, entry: Entry) -> None:
+        """What an entry accepts is not in the log: what it goes back behind was undone."""
+        back = (n for n in _backwards(self.node) if not _beyond(n, entry))
+        self.node = None if entry.accepts == "reset" else next(back, None)
 
     def _push(self, entry: Entry, version: int, *, torn: bool = False) -> Node:
         self.node = after(self.node, entry, torn=torn)
