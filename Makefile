@@ -5,10 +5,10 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench torture lock clean
+.PHONY: help setup demo test check bench torture databricks-cli lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 setup: ## Create .venv with the locked packages, a Java where none is, and the jars
 	@$(PYTHON) tools/setup.py
@@ -16,7 +16,7 @@ setup: ## Create .venv with the locked packages, a Java where none is, and the j
 demo: setup ## A broker, two pipelines, a killed driver, and the proof that nothing was lost
 	@$(BIN)/rivermouth demo
 
-test: setup ## All tests: units, Spark, a real broker, real kills
+test: setup databricks-cli ## All tests: units, Spark, a real broker, real kills, the real CLI
 	@$(BIN)/python -m pytest
 
 check: setup ## Lint, format, types and the rules of the house
@@ -32,10 +32,14 @@ torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 bench: setup ## Compare the append path with Delta's own streaming sink
 	@$(BIN)/python bench/append.py
 
+databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
+	@$(BIN)/python tools/databricks_cli/build.py >/dev/null
+
 lock: setup ## Resolve all packages and jars anew and write the locks
 	@$(BIN)/python -m pip install --quiet uv
 	@$(UV_LOCK) --group build --output-file requirements/build.lock
 	@$(UV_LOCK) --group java --output-file requirements/java.lock
+	@$(UV_LOCK) --group go --output-file tools/databricks_cli/go.lock
 	@$(UV_LOCK) --extra local --group dev --group build pyproject.toml \
 		--output-file requirements/dev.lock
 	@$(BIN)/python tools/lock_jars.py

@@ -1,0 +1,141 @@
+"""Workspace files and folders, and the files of volumes: two trees that work alike."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from posixpath import dirname, splitext
+
+from tests.bundle.workspace.messages import Refused, Request, Resource, exists, invalid, missing
+
+NOTEBOOK_HEADER = b"# Databricks notebook source"
+MOMENT = 1_790_000_000_000  # the creation time of everything, in milliseconds: it never matters
+
+
+@dataclass
+class Tree:
+    """Paths to bytes, or to None for a folder. A path begins with a slash and ends in none."""
+
+    nodes: dict[str, bytes | None] = field(default_factory=lambda: {"/": None})
+    ids: dict[str, int] = field(default_factory=lambda: {"/": 1000})
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1001))
+
+    def make_folder(self, path: str) -> None:
+        """With its parents. Raises Refused when one of them is a file."""
+        if self.nodes.get(path) is not None:
+            raise exists(f"The file {path}")
+        if path not in self.nodes:
+            self.make_folder(dirname(path))
+            self._put(path, None)
+
+    def write(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        """Raises Refused when the folder is missing, or the path is taken and may not be."""
+        if dirname(path) not in self.nodes:
+            raise missing(f"The parent folder ({dirname(path)})")
+        if path in self.nodes and (not overwrite or self.nodes[path] is None):
+            raise exists(f"Path ({path})")
+        self._put(path, content)
+
+    def read(self, path: str) -> bytes:
+        content = self.nodes.get(path)
+        if content is None:
+            raise missing(f"Path ({path})")
+        return content
+
+    def below(self, path: str) -> list[str]:
+        return [other for other in self.nodes if other.startswith(path.rstrip("/") + "/")]
+
+    def delete(self, path: str, *, recursive: bool) -> None:
+        if path not in self.nodes:
+            raise missing(f"Path ({path})")
+        inside = self.below(path)
+        if inside and not recursive:
+            raise Refused(400, "DIRECTORY_NOT_EMPTY", f"Folder ({path}) is not empty")
+        for each in [path, *inside]:
+            del self.nodes[each], self.ids[each]
+
+    def _put(self, path: str, content: bytes | None) -> None:
+        self.nodes[path] = content
+        self.ids.setdefault(path, next(self._numbers))
+
+
+class WorkspaceFiles:
+    """``/api/2.0/workspace`` and ``workspace-files``."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.notebooks: set[str] = set()
+
+    def _described(self, path: str) -> Resource:
+        content = self.tree.nodes[path]
+        kind = "NOTEBOOK" if path in self.notebooks else "FILE"
+        described: Resource = {
+            "path": path,
+            "object_type": "DIRECTORY" if content is None else kind,
+            "object_id": self.tree.ids[path],
+            "resource_id": str(self.tree.ids[path]),
+            "created_at": MOMENT,
+            "modified_at": MOMENT,
+        }
+        if content is not None:
+            described["size"] = len(content)
+        if kind == "NOTEBOOK":
+            described["language"] = "PYTHON"
+        return described
+
+    def get_status(self, request: Request) -> Resource:
+        path = _path(request.query.get("path"))
+        if path not in self.tree.nodes:
+            raise missing(f"Path ({path})")
+        return self._described(path)
+
+    def list(self, request: Request) -> Resource:
+        path = _path(request.query.get("path"))
+        if path not in self.tree.nodes:
+            raise missing(f"Path ({path})")
+        children = [each for each in self.tree.below(path) if dirname(each) == path]
+        return {"objects": [self._described(each) for each in children]}
+
+    def mkdirs(self, request: Request) -> None:
+        self.tree.make_folder(_path(request.json().get("path")))
+
+    def delete(self, request: Request) -> None:
+        body = request.json()
+        path = _path(body.get("path"))
+        self.tree.delete(path, recursive=bool(body.get("recursive")))
+        self.notebooks = {each for each in self.notebooks if each in self.tree.nodes}
+
+    def export(self, request: Request) -> Resource | bytes:
+        content = self.tree.read(_path(request.query.get("path")))
+        if request.query.get("direct_download") == "true":
+            return content
+        return {"content": base64.b64encode(content).decode()}
+
+    def import_file(self, request: Request, path: str) -> None:
+        """The raw bytes; a file that begins like a notebook becomes one and loses its suffix."""
+        self._keep(_path(path), request.body, overwrite=request.query.get("overwrite") == "true")
+
+    def import_base64(self, request: Request) -> None:
+        """The older form: path, content and options in one object."""
+        body = request.json()
+        content = base64.b64decode(body["content"])
+        self._keep(_path(body["path"]), content, overwrite=bool(body.get("overwrite")))
+
+    def read_file(self, request: Request, path: str) -> bytes:
+        return self.tree.read(_path(path))
+
+    def _keep(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        stem, suffix = splitext(path)
+        is_notebook = suffix == ".py" and content.startswith(NOTEBOOK_HEADER)
+        target = stem if is_notebook else path
+        self.tree.write(target, content, overwrite=overwrite)
+        if is_notebook:
+            self.notebooks.add(target)
+
+
+def _path(path: object) -> str:
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise invalid(f"Path ({path}) must be absolute")
+    return path.rstrip("/") or "/"

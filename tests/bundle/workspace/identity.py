@@ -1,0 +1,47 @@
+"""Who asks, whom the workspace knows, and what it tells about itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tests.bundle.workspace.messages import Request, Resource
+from tests.bundle.workspace.server import ORGANISATION
+
+USER = "deployer@example.com"
+SERVICE_PRINCIPAL: Resource = {
+    "id": "4712",
+    "applicationId": "5f2e6c58-3f0e-4c55-8a0a-5e9d6f1c8b21",
+    "displayName": "runner",
+    "active": True,
+}
+DESTINATION: Resource = {
+    "id": "0d2f6a3e-5a0d-4f8e-9c57-2b8f5a1c9e44",
+    "display_name": "operators",
+    "destination_type": "WEBHOOK",
+}
+
+
+class Identity:
+    """One user, whose token is whatever token is sent; one principal; one destination."""
+
+    def __init__(self, url: Callable[[], str]) -> None:
+        self._url = url
+
+    def config(self, request: Request) -> Resource:
+        return {"oidc_endpoint": f"{self._url()}/oidc", "workspace_id": ORGANISATION}
+
+    def me(self, request: Request) -> Resource:
+        return {"id": "4711", "userName": USER, "displayName": "Deployer", "active": True}
+
+    def service_principals(self, request: Request) -> Resource:
+        """Filtered by ``displayName eq '…'``, the only filter that is asked for."""
+        wanted = re.fullmatch("displayName eq '(.*)'", request.query.get("filter", ""))
+        known = SERVICE_PRINCIPAL["displayName"]
+        first_page = request.query.get("startIndex", "1") == "1"
+        fits = first_page and (wanted is None or wanted.group(1) == known)
+        found = [SERVICE_PRINCIPAL] if fits else []
+        return {"totalResults": len(found), "itemsPerPage": len(found), "Resources": found}
+
+    def destinations(self, request: Request) -> Resource:
+        return {"results": [DESTINATION]}

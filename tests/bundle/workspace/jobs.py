@@ -1,0 +1,85 @@
+"""Jobs: their settings, with the defaults that the real service adds."""
+
+from __future__ import annotations
+
+from tests.bundle.workspace.files import MOMENT
+from tests.bundle.workspace.identity import USER
+from tests.bundle.workspace.messages import Request, Resource, invalid
+from tests.bundle.workspace.shelf import Shelf
+
+# Both are put under what was sent: a reader who forgets them would see drift.
+JOB_DEFAULTS: Resource = {
+    "email_notifications": {},
+    "webhook_notifications": {},
+    "timeout_seconds": 0,
+    "max_concurrent_runs": 1,
+    "format": "MULTI_TASK",
+}
+TASK_DEFAULTS: Resource = {
+    "email_notifications": {},
+    "webhook_notifications": {},
+    "timeout_seconds": 0,
+    "run_if": "ALL_SUCCESS",
+}
+
+
+class Jobs:
+    """``/api/2.2/jobs``, all but the runs."""
+
+    def __init__(self) -> None:
+        self.shelf = Shelf("Job", numbers_from=500_001)
+
+    def create(self, request: Request) -> Resource:
+        job_id = self.shelf.number()
+        self._keep(job_id, request.json())
+        return {"job_id": job_id}
+
+    def get(self, request: Request) -> Resource:
+        return self.shelf.get(_id(request.query.get("job_id")))
+
+    def list_jobs(self, request: Request) -> Resource:
+        name = request.query.get("name")
+        found = [job for job in self.shelf.all() if name in (None, job["settings"]["name"])]
+        return {"jobs": found, "has_more": False}
+
+    def reset(self, request: Request) -> None:
+        body = request.json()
+        job = self.shelf.get(_id(body.get("job_id")))
+        self._keep(job["job_id"], body["new_settings"])
+
+    def update(self, request: Request) -> None:
+        """New settings go over the old ones, the removed ones go; both at the top level only."""
+        body = request.json()
+        job = self.shelf.get(_id(body.get("job_id")))
+        settings = {**job["settings"], **body.get("new_settings", {})}
+        for name in body.get("fields_to_remove", ()):
+            settings.pop(name, None)
+        self._keep(job["job_id"], settings)
+
+    def delete(self, request: Request) -> None:
+        self.shelf.remove(_id(request.json().get("job_id")))
+
+    def _keep(self, job_id: int, settings: Resource) -> None:
+        keys = [task.get("task_key") for task in settings.get("tasks", ())]
+        if not all(keys) or len(set(keys)) != len(keys):
+            raise invalid(f"every task needs a task_key of its own: {keys}")
+        for task in settings.get("tasks", ()):
+            for needed in task.get("depends_on", ()):
+                if needed["task_key"] not in keys:
+                    raise invalid(f"{task['task_key']} depends on no task of the job: {needed}")
+        tasks = [{**TASK_DEFAULTS, **task} for task in settings.get("tasks", ())]
+        run_as = settings.get("run_as", {})
+        job = {
+            "job_id": job_id,
+            "creator_user_name": USER,
+            "run_as_user_name": next(iter(run_as.values()), USER),
+            "created_time": MOMENT,
+            "settings": {**JOB_DEFAULTS, **settings, "tasks": tasks},
+        }
+        self.shelf.put(str(job_id), job)
+
+
+def _id(value: object) -> str:
+    if value is None:
+        raise invalid("job_id is missing")
+    return str(value)
