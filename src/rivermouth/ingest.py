@@ -146,12 +146,7 @@ class Ingest:
             check_source(self.pipeline.name, newest, self._facts.cluster, self._facts.topics)
         if accept == "restore":
             self._check_uncut()
-            records = self._rooms.books.log.commits()
-            readable = (entry_of(each, self.pipeline.name) for each in records)
-            entries = [each for each in (keeper.chain.adopted, *readable) if each is not None]
-            position = restored_position(entries, accepted.standing)
-        else:
-            position = self._starts(anew=True).position
+        position = self._accepted_position(accepted)
         sequence = max(self.sequence, keeper.projected()) + 1
         keeper.catch_up()
         here = tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())
@@ -164,6 +159,20 @@ class Ingest:
         )
         self._record(session, "resume", entry)
         return position
+
+    def _accepted_position(self, accepted: Accepted) -> Position:
+        """Where what was accepted left the table.
+
+        Where nothing stands and log clean-up has taken where partitions were born, they start
+        where the configuration says, as after a reset.
+        """
+        records = self._rooms.books.log.commits()
+        readable = (entry_of(each, self.pipeline.name) for each in records)
+        entries = [each for each in (self._keeper.chain.adopted, *readable) if each is not None]
+        born_here = bool(entries) and entries[0].sequence == 1
+        if accepted.kind == "reset" or not (accepted.standing or born_here):
+            return self._starts(anew=True).position
+        return restored_position(entries, accepted.standing)
 
     def _accepted(self, accept: str) -> Accepted:
         chain = self._keeper.chain

@@ -153,6 +153,8 @@ class Kafka:
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
 
     def _ask(self, question: Callable[[], T]) -> T:
+        self._admin.poll(0)
+        self._heard.clear()  # what was long ago explains nothing
         try:
             return question()
         except KafkaException as fault:

@@ -10,6 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -89,7 +90,8 @@ class Keeper:
         That commits were undone is noted in the offsets table: the log may forget it.
         """
         if self.chain.undone_by is not None:
-            self._books.offsets.note_halt(self.name, self.chain.undone_since)
+            with suppress(CommitFailed):  # the halt says more than a note that cannot be made
+                self._books.offsets.note_halt(self.name, self.chain.undone_since)
         check_ledger(self.chain, self._txn, self.projected(), self._forgotten)
 
     def was_undone(self) -> bool:

@@ -27,10 +27,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rivermouth.chain import Chain
+from rivermouth.chain import Chain, Recorded
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
-from rivermouth.ledger import Entry, entry_of
+from rivermouth.ledger import Entry
 from rivermouth.offsets import OffsetRange, Position
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
@@ -54,6 +54,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.world = World(ends={place(0): 0})
         self.world.did("SET TBLPROPERTIES")
         self.living: dict[int, Driver] = {}
+        self._walked = Chain(PIPELINE, "")
+        self._recorded: list[Recorded] = []
         self.over = False
         """Whether every driver must halt from now on."""
         self.cut_at: int | None = None
@@ -193,9 +195,9 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1))
     def log_clean_up_of_a_part(self, share: float) -> None:
         """The newest entry is left, and what came after it."""
-        entries = [each.version for each in self.world.commits if entry_of(each, PIPELINE)]
-        first = self.world.first_version
-        self.world.first_version += int(share * max(0, max(entries, default=0) - first))
+        entries, first = self._entries(), self.world.first_version
+        newest = entries[-1].version if entries else 0
+        self.world.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)
     def an_operator_accepts(self, crash: str) -> None:
@@ -221,19 +223,16 @@ class AnyOrder(RuleBasedStateMachine):
     def _must_halt(self) -> bool:
         if self.over or self.cut_at is None:
             return self.over
+        accepting = [each.entry for each in self._entries() if each.entry.accepts]
         anew = [
-            each.sequence
-            for record in self.world.commits
-            if (each := entry_of(record, PIPELINE))
-            and each.accepts
-            and each.accepts.kind == "reset"
+            each.sequence for each in accepting if each.accepts and each.accepts.kind == "reset"
         ]
         return max(anew, default=0) <= self.cut_at
 
     def _newest_is_readable(self) -> bool:
         """Leader epochs are kept in the log alone, not in the offsets table."""
-        left = self.world.commits[self.world.first_version :]
-        return any(entry_of(each, PIPELINE) for each in left) or self._chain().sequence == 0
+        entries = self._entries()
+        return not entries or entries[-1].version >= self.world.first_version
 
     def _projected_up_to_date(self) -> bool:
         return self.world.projected_txn.get(PIPELINE, 0) == self._chain().sequence
@@ -243,13 +242,16 @@ class AnyOrder(RuleBasedStateMachine):
         return self._chain().sequence > max(mine, default=0)
 
     def _chain(self) -> Chain:
-        chain = Chain(PIPELINE, "")
-        chain.extend(self.world.commits)
-        return chain
+        """The whole log as it is, walked on over what is new; no part is cleaned up for us."""
+        self._recorded += self._walked.extend(self.world.commits[self._walked.version + 1 :])
+        return self._walked
+
+    def _entries(self) -> list[Recorded]:
+        self._chain()
+        return self._recorded
 
     def _standing(self) -> list[Entry]:
-        entries = (entry_of(each, PIPELINE) for each in self.world.commits)
-        return [each for each in entries if each is not None and each.commit in self.world.stands]
+        return [each.entry for each in self._entries() if each.entry.commit in self.world.stands]
 
     @invariant()
     def the_table_holds_what_its_standing_entries_say(self) -> None:

@@ -43,7 +43,7 @@ def lake(
     topic = f"kills-{mode}"
     kept.topic(topic, PARTITIONS)
     make = append_pipeline if mode == "append" else upsert_pipeline
-    kept.configure(**{mode: make(topic, max_offsets_per_trigger=PER_ROUND // 2)})
+    kept.configure(**{mode: make(topic, max_offsets_per_trigger=PER_ROUND)})
     return kept
 
 

@@ -239,6 +239,22 @@ def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table()
         Driver(world).open()
 
 
+def test_a_restore_to_where_nothing_stood_starts_over_if_nobody_knows_where_it_began() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.first_version = len(world.commits) - 1
+    world.truncate()
+    empty = len(world.commits) - 1
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    world.restore(empty)
+    assert resume(world, "restore") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
 def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harmless() -> None:
     world = a_world(6)
     driver = Driver(world).open()
