@@ -13,7 +13,7 @@ from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id, entry_of
 from rivermouth.offsets import Position
 from rivermouth.standing import UNKNOWN, Standings
-from rivermouth.undone import undoes, way_on
+from rivermouth.undone import accepting, undoes, way_on
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Chain:
     def _torn(self) -> LedgerBroken:
         known = self._standings.known_before(self._torn_at)
         back = f"RESTORE TABLE ... TO VERSION AS OF {known}, then run again to see the way on"
-        reset = f"TRUNCATE, then: rivermouth resume CONFIG {self.pipeline} --accept reset"
+        reset = f"TRUNCATE, then: {accepting(self.pipeline, 'reset')}"
         return LedgerBroken(
             f"version {self._torn_at} was written over undone commits",
             where=self.where,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -38,8 +39,7 @@ def cut_logs(
     """
     cut: dict[Partition, int] = {}
     waiting = {(each.topic, each.partition) for each in anchors}
-    consumer = reader()
-    try:
+    with closing(reader()) as consumer:
         consumer.assign(
             [
                 TopicPartition(each.topic, each.partition, offset, leader_epoch=epoch)
@@ -56,8 +56,6 @@ def cut_logs(
             end = _end_if_cut(answer)
             if end is not None:
                 cut[Partition(*place)] = end
-    finally:
-        consumer.close()
     if waiting:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(waiting))
         raise KafkaUnreachable("no answer to what became of leader epochs", where=names)

@@ -22,6 +22,7 @@ from rivermouth.errors import (
 )
 from rivermouth.ledger import APP_PREFIX, CommitRecord, Entry, app_id
 from rivermouth.offsets import Anchor, TopicPartition, Watermarks
+from rivermouth.undone import accepting
 
 
 def check_ledger(chain: Chain, txn: int, projected: int, forgotten: bool) -> None:
@@ -39,7 +40,7 @@ def check_ledger(chain: Chain, txn: int, projected: int, forgotten: bool) -> Non
             where=chain.where,
             expected="the RESTORE, REPLACE or TRUNCATE in the log",
             found=f"that a start halted after entry {chain.sequence}",
-            remedy=f"TRUNCATE, then: rivermouth resume CONFIG {chain.pipeline} --accept reset",
+            remedy=f"TRUNCATE, then: {accepting(chain.pipeline, 'reset')}",
         )
     if txn != chain.sequence:
         raise LedgerBroken(
@@ -49,7 +50,7 @@ def check_ledger(chain: Chain, txn: int, projected: int, forgotten: bool) -> Non
             found=f"txn {txn}",
         )
     if projected > chain.sequence:
-        anew = f"rivermouth resume CONFIG {chain.pipeline} --accept reset"
+        anew = accepting(chain.pipeline, "reset")
         raise OffsetsTableAhead(
             "the offsets table knows commits that the table's log does not",
             where=chain.where,

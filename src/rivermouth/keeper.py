@@ -57,6 +57,7 @@ class Keeper:
         self.chain = Chain(name, self.where)
         self.table = ""
         self._txn = 0
+        self._noted = 0
         self._forgotten = False
         self._table_name = table_name
         self._identity = identity
@@ -80,9 +81,9 @@ class Keeper:
             self.chain = Chain(self.name, self.where)
             self.chain.adopt(kept.as_entry(self.name, self.table, self._identity))
             self._recorded = self.chain.extend(self._books.log.commits())
-        noted = self._books.offsets.halted_at(self.name)
+        self._noted = self._books.offsets.halted_at(self.name)
         answered = any(each.entry.accepts for each in self._recorded)
-        self._forgotten = 0 <= settled < noted < self.chain.first and not answered
+        self._forgotten = 0 <= settled < self._noted < self.chain.first and not answered
 
     def check(self) -> None:
         """Raise the Halt that applies where the ledger cannot be gone on from.
@@ -96,8 +97,7 @@ class Keeper:
 
     def was_undone(self) -> bool:
         """Whether the newest entry was undone for a while: what was noted then still applies."""
-        stands = self._recorded[-1].version if self._recorded else 0
-        return self._books.offsets.halted_at(self.name) > stands
+        return self._noted > (self._recorded[-1].version if self._recorded else 0)
 
     @property
     def recovered(self) -> bool:

@@ -33,13 +33,17 @@ def kind_of(record: CommitRecord) -> str:
     return "restore" if record.operation == "RESTORE" else "reset"
 
 
+def accepting(pipeline: str, kind: str) -> str:
+    """The command by which an operator accepts what undid commits, see ``kind_of``."""
+    return f"rivermouth resume CONFIG {pipeline} --accept {kind}"
+
+
 def way_on(pipeline: str, undone_by: Sequence[CommitRecord], standing: int) -> str:
     """What to do about operations that undid commits; ``standing`` -1: nobody knows which."""
     undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {undone_by[0].version - 1}"
     if standing < 0:
         return f"{undo}; or RESTORE again, by a version, and accept that"
-    accept = f"{pipeline} --accept {kind_of(undone_by[-1])}"
-    return f"{undo}; to go on: rivermouth resume CONFIG {accept}"
+    return f"{undo}; to go on: {accepting(pipeline, kind_of(undone_by[-1]))}"
 
 
 def restored_position(entries: Iterable[Entry], standing: int) -> Position:

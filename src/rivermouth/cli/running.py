@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,12 +104,12 @@ def _behind(config: Config) -> Behind:
     from rivermouth.kafka import Kafka
     from rivermouth.plan import behind
 
-    kafka: list[Kafka] = []
+    # Made when first asked: options that the client refuses are an unknown lag too.
+    connected = cache(partial(Kafka, config.kafka.revealed(), timeout_s=1.0))
 
     def ask(position: Position) -> int | None:
         try:
-            kafka[:] = kafka or [Kafka(config.kafka.revealed(), timeout_s=1.0)]
-            return behind(position, kafka[0].watermarks(position))
+            return behind(position, connected().watermarks(position))
         except SourceError:
             return None
 

@@ -56,15 +56,8 @@ class Identity:
 
 
 def client_options(config: Config) -> dict[str, str]:
-    """The Kafka options as librdkafka knows them, secrets revealed for the moment of use."""
-    plain = config.kafka.revealed()
-    return client_of(_accepted, {**plain, "log_level": "2", "allow.auto.create.topics": "false"})
-
-
-def _accepted(options: dict[str, str]) -> dict[str, str]:
-    """The options, once a client of librdkafka has taken them."""
-    admin.AdminClient({**options}, logger=_LOG)
-    return {**options}
+    """The Kafka options of a configuration, secrets revealed for the moment of use."""
+    return {**config.kafka.revealed(), "log_level": "2", "allow.auto.create.topics": "false"}
 
 
 _FIRST_ANSWER_S = 10.0
@@ -78,10 +71,10 @@ class Source:
     """
 
     def __init__(self, options: Mapping[str, str], timeout_s: float = 30.0) -> None:
-        self._options: dict[str, str | int | float | bool] = {**options}
+        self._options = options
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
-        self._admin = admin.AdminClient(self._options, logger=_LOG)
+        self._admin = client_of(lambda own: admin.AdminClient({**own}, logger=_LOG), options)
 
     def identity(self, topics: Iterable[str]) -> Identity:
         """What the cluster says of itself and of ``topics``; a missing topic is left out."""
@@ -138,7 +131,7 @@ class Source:
         """
         left = {place: until for place, (start, until) in ranges.items() if start < until}
         yield from ((place, []) for place in ranges if place not in left)
-        with closing(Consumer(self._reader("read_committed"), logger=_LOG)) as consumer:
+        with closing(self._reader("read_committed")) as consumer:
             consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
             quiet_since = time.monotonic()
             while left:
@@ -177,23 +170,24 @@ class Source:
 
     def holds(self, place: Place, offset: int) -> bool:
         """Whether a record of any kind lies at ``offset``, aborted ones included."""
-        with closing(Consumer(self._reader("read_uncommitted"), logger=_LOG)) as consumer:
+        with closing(self._reader("read_uncommitted")) as consumer:
             consumer.assign([TopicPartition(*place, offset)])
             answer = consumer.poll(self._timeout_s)
             return answer is not None and answer.error() is None and answer.offset() == offset
 
-    def _reader(self, isolation: str) -> dict[str, str | int | float | bool]:
-        return {
+    def _reader(self, isolation: str) -> Consumer:
+        reading = {
             **self._options,
             "group.id": "rivermouth-verify",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
+            "enable.auto.commit": "false",
+            "enable.auto.offset.store": "false",
             "auto.offset.reset": "earliest",
             "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "check.crcs": True,
-            "fetch.wait.max.ms": 100,
+            "enable.partition.eof": "true",
+            "check.crcs": "true",
+            "fetch.wait.max.ms": "100",
         }
+        return client_of(lambda own: Consumer({**own}, logger=_LOG), reading)
 
     def _stuck(self, left: Mapping[Place, int]) -> SourceError:
         names = ", ".join(f"{shown(place)} before {until}" for place, until in left.items())
