@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -26,7 +27,7 @@ from rivermouth.config import (
     TableName,
     Target,
 )
-from rivermouth.delta import DeltaLog, Snapshot
+from rivermouth.delta import DeltaLog
 from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, RivermouthError
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
@@ -34,6 +35,7 @@ from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
 from rivermouth.offsets import Anchor, OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts, batch_ranges
 from rivermouth.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.tables.counting import with_rows
 from rivermouth.tables.kept import Kept
 from rivermouth.tables.offsets import OffsetsTable
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
@@ -168,8 +170,8 @@ class MemoryLog(DeltaLog):
             raise LedgerBroken("a commit cannot be read")
         return iter(self._world.commits[version + 1 :])
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(len(self._world.commits) - 1, self._world.table, ("id",))
+    def table_id(self) -> str:
+        return self._world.table
 
     def txn_version(self, app: str) -> int:
         return max((each.txns.get(app, 0) for each in self._world.commits), default=0)
@@ -342,6 +344,7 @@ class Driver:
                 books=Books(
                     log=self.log,
                     offsets=MemoryOffsets(world, self.crash),
+                    with_rows=partial(with_rows, self.log),
                     record=writer.record,
                     translate=translated,
                     pause=lambda _: None,

@@ -14,7 +14,9 @@ from rivermouth.run import Run
 from rivermouth.scratch import scratch_root
 
 
-class _Printer:
+class Printer:
+    """Says each thing it hears in a line of standard output."""
+
     def opened(self, report: OpenReport) -> None:
         sys.stdout.write(f"opened {report.line()}\n")
         sys.stdout.flush()
@@ -36,7 +38,7 @@ def main(file: str, kind: str, *names: str) -> int:
     scratch = scratch_root()
     session = start_session(scratch / "session", java_options=BRIEF)
     run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
-    return exit_code(run.pipelines(names, _Printer(), stop))
+    return exit_code(run.pipelines(names, Printer(), stop))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,10 @@ _CHECKPOINT_FILE = re.compile(r"^(\d{20})\.checkpoint.*\.(parquet|json)$")
 _COMMIT_FILE = re.compile(r"^(\d{20})\.json$")
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The newest state of a table: version, table id, and column names with SQL types."""
-
-    version: int
-    table: str
-    columns: tuple[str, ...]
+def duration_s(text: str | None) -> float:
+    """A retention of Delta's, like ``interval 30 days``, in seconds; 30 days where none is said."""
+    parts = _DURATION.findall((text or "").lower())
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts) or 30 * 86400.0
 
 
 class DeltaLog:
@@ -98,11 +94,9 @@ class DeltaLog:
         """The data files of the newest snapshot."""
         return [Path(unquote(each)) for each in DeltaTable(str(self.path)).file_uris()]
 
-    def snapshot(self) -> Snapshot:
-        """The newest snapshot. Raises LedgerBroken where the log cannot be read."""
-        table = self._table()
-        columns = tuple(f"{each.name}" for each in table.schema().fields)
-        return Snapshot(table.version(), str(table.metadata().id), columns)
+    def table_id(self) -> str:
+        """The id that a table has as long as it is not replaced. Raises LedgerBroken."""
+        return str(self._table().metadata().id)
 
     def txn_version(self, app: str) -> int:
         """The version of the newest ``txn`` of ``app``, which outlives clean-up; 0: none."""
@@ -110,9 +104,7 @@ class DeltaLog:
 
     def retention_s(self) -> float:
         """How long log clean-up leaves commits readable, in seconds (Delta: 30 days)."""
-        text = self._table().metadata().configuration.get("delta.logRetentionDuration") or ""
-        parts = _DURATION.findall(text.lower())
-        return sum(float(number) * _SECONDS[unit] for number, unit in parts) or 30 * 86400.0
+        return duration_s(self._table().metadata().configuration.get("delta.logRetentionDuration"))
 
     def _table(self) -> DeltaTable:
         try:

@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rivermouth.errors import ConfigError, RivermouthError, SourceError
+from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.cache import cache_folder
 from rivermouth.local.jars import jars, read_lock, verify_jars
 from rivermouth.local.java import find_java
 from rivermouth.scratch import scratch_root
 
 if TYPE_CHECKING:
-    from rivermouth.config import Config
+    from rivermouth.config import Config, Secrets
     from rivermouth.kafka import Kafka
 
 FREE_BYTES = 1 << 30
@@ -54,18 +54,31 @@ def check_machine(progress: Say) -> Iterator[Check]:
     yield _folder("scratch", scratch_root(), "Name another folder with RIVERMOUTH_SCRATCH")
 
 
-def check_config(file: Path) -> Iterator[Check]:
-    """The file, the warehouse, the broker, and each topic with partitions and retention."""
+def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
+    """The file, the warehouse, the broker, and each topic with partitions and retention.
+
+    ``secrets`` knows what the file only names. A catalog is looked at by
+    ``rivermouth.databricks.doctor``.
+    """
+    check, config = check_file(file)
+    yield check
+    if config is None:
+        return
+    if isinstance(config.warehouse, Path):
+        yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
+    yield from _source(config, secrets)
+
+
+def check_file(file: Path) -> tuple[Check, Config | None]:
+    """Whether the configuration is accepted, and it."""
     from rivermouth.config import load
 
     try:
         config = load(file)
     except ConfigError as error:
-        yield Check("config", False, "; ".join(error.problems), f"rivermouth validate {file}")
-        return
-    yield Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)")
-    yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
-    yield from _source(config)
+        problems = "; ".join(error.problems)
+        return Check("config", False, problems, f"rivermouth validate {file}"), None
+    return Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)"), config
 
 
 def _attempt(name: str, look: Callable[[], str]) -> Check:
@@ -126,13 +139,13 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
     return Check(name, free >= FREE_BYTES, text, f"Free {FREE_BYTES / 1e9:.0f} GB, or: {fix}")
 
 
-def _source(config: Config) -> Iterator[Check]:
+def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
     from rivermouth.kafka import Kafka
 
     try:
-        kafka = Kafka(config.kafka.revealed())
+        kafka = Kafka(config.kafka.revealed(secrets))
         cluster, _ = kafka.identities([])
-    except SourceError as error:
+    except (SourceError, SetupError) as error:
         yield refused("broker", error)
         return
     yield Check("broker", True, f"{config.kafka.bootstrap_servers}: cluster {cluster}")

@@ -5,8 +5,9 @@ time it passes. Points, in the order of a run:
 
 P0 before the ledger is read · P10 offsets table brought up to date, nothing planned yet ·
 P1 batch entered, Spark has written ``offsets/N`` · P2 decided · P3 about to write ·
-P12 bad records written ahead · P6 the write returned · P7 read back and judged ·
-P8 offsets table written · P9 Spark has written ``commits/N`` · P11 about to stop
+P12 bad records written ahead · P13 rows to delete are marked · P6 the write returned ·
+P7 read back and judged · P8 offsets table written · P9 Spark has written ``commits/N`` ·
+P11 about to stop
 """
 
 from __future__ import annotations

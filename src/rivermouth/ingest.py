@@ -7,7 +7,7 @@ relate, decide, decode, and let the keeper commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,7 +29,7 @@ from rivermouth.guards import (
 from rivermouth.kafka import Kafka
 from rivermouth.keeper import Keeper
 from rivermouth.ledger import Accepted, Entry, RowCounts, entry_of
-from rivermouth.offsets import OffsetRange, Position
+from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import Action, KafkaFacts, Starts, behind, births, decide, start_positions
 from rivermouth.report import Listener, OpenReport
 from rivermouth.undone import kind_of, restored_position
@@ -67,6 +67,10 @@ class Ingest:
     def sequence(self) -> int:
         """The sequence of the newest entry."""
         return self._keeper.chain.sequence
+
+    def watermarks(self) -> Mapping[TopicPartition, Watermarks]:
+        """What Kafka holds now of every partition of the topics."""
+        return self._rooms.kafka.facts(self.pipeline.source.topics).watermarks
 
     def open(self, session: SparkSession) -> Position:
         """Pass every guard and return the next offset to read of each partition.

@@ -32,7 +32,6 @@ from rivermouth.ledger import CommitRecord, Entry, Outcome, app_id, classify
 from rivermouth.offsets import OffsetRange
 from rivermouth.plan import KafkaFacts
 from rivermouth.report import CommitReport, Listener
-from rivermouth.tables.counting import with_rows
 
 TRIES = 5
 """How often a batch is written while others' commits conflict with it."""
@@ -72,8 +71,8 @@ class Keeper:
         kept its end either.
         """
         self._recorded = self.chain.extend(self._books.log.commits())
-        self.table = self._books.log.snapshot().table
-        self._txn = self._books.log.txn_version(app_id(self.name))
+        self.table = self._books.log.table_id()
+        self._txn = self._books.txn(app_id(self.name), self.chain.sequence, self.name)
         settled = next((each.entry.base for each in self._recorded), -1)
         if self._txn and self.chain.newest is None and not self.chain.faults:
             kept = self._books.kept(self.name, self.where, self._txn)
@@ -113,7 +112,7 @@ class Keeper:
         stands = self.projected()
         missing = [each for each in self._recorded if each.entry.sequence > stands]
         self._recorded = []
-        self._project(with_rows(self._books.log, missing))
+        self._project(self._books.with_rows(missing))
         return len(missing)
 
     def age_s(self, now: float) -> float:
@@ -176,7 +175,7 @@ class Keeper:
         reach("P6")
         recorded = self._read_back(entry, fault)
         reach("P7")
-        standing = with_rows(self._books.log, recorded)
+        standing = self._books.with_rows(recorded)
         self._project(standing)
         reach("P8")
         ours = next(each for each in standing if each.entry.commit == entry.commit)

@@ -16,25 +16,27 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
-from rivermouth.books import Books
 from rivermouth.checkpoint import Checkpoint
-from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
+from rivermouth.clients import java_options
+from rivermouth.config import Config, Mode, Pipeline
+from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.decode.json import decoder
-from rivermouth.delta import DeltaLog
 from rivermouth.errors import RivermouthError, Unexpected
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
-from rivermouth.local.lock import TableLock
 from rivermouth.offsets import Position
+from rivermouth.places import place_of
+from rivermouth.planned import Planned
+from rivermouth.platform import LOCAL, Platform
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
-from rivermouth.scratch import ScratchFolder
+from rivermouth.scratch import ScratchFolder, shared_folder
 from rivermouth.spark_errors import translate
-from rivermouth.stream import Stream, Trigger, reader_options
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.stream import Stream, Trigger, reader_options, streaming_options
 from rivermouth.tables.quarantine import QuarantineTable
-from rivermouth.tables.target import check_target, create_target
+from rivermouth.tables.target import add_mark, check_target, create_target
 from rivermouth.write.append import Append
-from rivermouth.write.commit import Target, Writer, record
+from rivermouth.write.commit import Target, Writer
+from rivermouth.write.replace import Replace
 from rivermouth.write.upsert import Upsert
 
 
@@ -66,11 +68,20 @@ class Run:
     """Runs pipelines of one configuration in one Spark session.
 
     ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set;
-    otherwise a pipeline ends where its topics ended when it started.
+    otherwise a pipeline ends where its topics ended when it started. ``scratch`` is a folder
+    on the driver's own disk; ``platform`` says what this session allows; ``secrets`` is asked
+    for those that the configuration only names.
     """
 
     def __init__(
-        self, config: Config, session: SparkSession, scratch: Path, *, continuous: bool
+        self,
+        config: Config,
+        session: SparkSession,
+        scratch: Path,
+        *,
+        continuous: bool,
+        platform: Platform = LOCAL,
+        secrets: Secrets = unresolved,
     ) -> None:
         self._config = config
         self._session = session
@@ -79,7 +90,9 @@ class Run:
         # Of two pipelines that create their common table at once, one would fail.
         tables = {each.target.table for each in config.pipelines.values()}
         self._creating = {each: threading.Lock() for each in tables}
-        self._offsets = OffsetsTable(OFFSETS_TABLE.path(config.warehouse))
+        self._platform = platform
+        self._place = place_of(config, session)
+        self._secrets = secrets
 
     def pipelines(
         self, names: Sequence[str], listener: Listener, stop: threading.Event
@@ -131,54 +144,66 @@ class Run:
             starts = ingest.open(self._session)
             if stop.is_set():
                 return ingest.sequence
-            options = self._config.kafka.revealed()
-            scratch = ScratchFolder(self._scratch / "checkpoints", pipeline.name)
-            checkpoint = Checkpoint(held.enter_context(scratch))
             every_ms = int(pipeline.trigger.total_seconds() * 1000)
             trigger = Trigger(every_ms if self._continuous else None)
-            Stream(ingest, checkpoint).run(
-                self._session, reader_options(pipeline, options, starts), trigger, stop
-            )
+            options = reader_options(pipeline, self._kafka_options())
+            if self._platform.jvm:
+                scratch = ScratchFolder(self._scratch / "checkpoints", pipeline.name)
+                stream = Stream(ingest, Checkpoint(held.enter_context(scratch)))
+                options |= streaming_options(pipeline, starts)
+                stream.run(self._session, options, trigger, stop)
+            else:
+                Planned(ingest, starts).run(self._session, options, trigger, stop)
             return ingest.sequence
 
     def _prepared(self, pipeline: Pipeline, listener: Listener, held: ExitStack) -> Ingest:
-        """The pipeline with its table there, as configured, and locked by us."""
+        """The pipeline with its table there, as configured, and ours to write."""
         table = pipeline.target.table
-        path = table.path(self._config.warehouse)
-        lock = OFFSETS_TABLE.path(self._config.warehouse).parent / "locks" / f"{table}.lock"
-        held.enter_context(TableLock(self._session, lock))
-        log = DeltaLog(path)
-        log.check_without_hole()
+        address = self._place.address(table)
+        held.enter_context(self._place.hold(table))
         with self._creating[table]:
-            create_target(self._session, pipeline, str(path))
-        check_target(self._session, pipeline, str(path))
-        books = Books(
-            log=log,
-            offsets=self._offsets,
-            record=partial(record, path=str(path)),
-            translate=partial(translate, where=pipeline.name),
-        )
+            create_target(self._session, pipeline, address)
+            if not self._platform.jvm:
+                QuarantineTable(self._place.address(table.quarantine)).create(self._session)
+            if self._marks(pipeline):
+                add_mark(self._session, address)
+        check_target(self._session, pipeline, address)
         rooms = Rooms(
-            kafka=Kafka(self._config.kafka.revealed()),
-            books=books,
-            writer=self._writer(pipeline),
+            kafka=Kafka(self._config.kafka.revealed(self._secrets)),
+            books=self._place.books(pipeline),
+            writer=self._writer(pipeline, held),
             decode=decoder(pipeline),
             listener=listener,
         )
         return Ingest(pipeline, rooms)
 
-    def _writer(self, pipeline: Pipeline) -> Writer:
+    def _writer(self, pipeline: Pipeline, held: ExitStack) -> Writer:
         table = pipeline.target.table
         target = Target(
-            path=str(table.path(self._config.warehouse)),
+            address=self._place.address(table),
             columns=tuple(each.name for each in pipeline.columns),
             keys=pipeline.target.keys,
             order_by=pipeline.target.order_by,
         )
-        quarantine = QuarantineTable(str(table.quarantine.path(self._config.warehouse)))
-        if pipeline.target.mode is Mode.UPSERT:
-            return Upsert(target, quarantine, tombstones=pipeline.source.key is not None)
-        return Append(target, quarantine, files=self._session.sparkContext.defaultParallelism)
+        quarantine = QuarantineTable(self._place.address(table.quarantine))
+        tombstones = pipeline.source.key is not None
+        if pipeline.target.mode is Mode.APPEND:
+            one_machine = self._platform is LOCAL
+            files = self._session.sparkContext.defaultParallelism if one_machine else None
+            return Append(target, quarantine, files, persist=self._platform.jvm)
+        if self._platform.jvm:
+            return Upsert(target, quarantine, tombstones=tombstones)
+        stage = shared_folder(self._place.scratch() or self._scratch, pipeline.name)
+        return Replace(target, quarantine, held.enter_context(stage), tombstones=tombstones)
+
+    def _marks(self, pipeline: Pipeline) -> bool:
+        """Whether rows to delete are marked first: where no MERGE can delete them."""
+        deletes = pipeline.target.mode is Mode.UPSERT and pipeline.source.key is not None
+        return deletes and not self._platform.jvm
+
+    def _kafka_options(self) -> dict[str, str]:
+        java = java_options(self._config.kafka.revealed(self._secrets))
+        return {f"kafka.{name}": value for name, value in java.items()}
 
 
 _ONCE_AT_ONCE = 4

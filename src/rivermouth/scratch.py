@@ -11,11 +11,15 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 _LOCK_SUFFIX = ".lock"
+_WEEK_S = 7 * 86400
 _OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
 
 
@@ -74,6 +78,23 @@ def remove_dead(root: Path) -> None:
             _lock_file(folder).unlink(missing_ok=True)
         finally:
             os.close(lock)
+
+
+@contextmanager
+def shared_folder(root: Path, name: str) -> Iterator[Path]:
+    """A folder of one run in ``root``, where other machines see it, too; gone at the end.
+
+    No lock is to be had there: what dead runs left is removed once it is a week old.
+    """
+    folder = root / f"{name}-{uuid.uuid4().hex}"
+    folder.mkdir(parents=True)
+    for other in root.iterdir():
+        if _OURS.fullmatch(other.name) and time.time() - other.stat().st_mtime > _WEEK_S:
+            shutil.rmtree(other, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock_file(folder: Path) -> Path:

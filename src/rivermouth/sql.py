@@ -98,17 +98,17 @@ def _register(engine: QueryBuilder, config: Config) -> list[str]:
     for pipeline in config.pipelines.values():
         tables.setdefault(pipeline.target.table, []).append(pipeline)
     names = [OFFSETS_TABLE, *tables, *(name.quarantine for name in tables)]
-    present = [name for name in names if DeltaTable.is_deltatable(str(name.path(config.warehouse)))]
+    present = [name for name in names if DeltaTable.is_deltatable(str(name.path(config.folder)))]
     for schema in sorted({name.schema for name in names}):
         engine.execute(f"CREATE SCHEMA {_quoted(schema)}")
     conditions = dict.fromkeys(present, "")
     for name, pipelines in tables.items():
         if name.quarantine in conditions:
-            log = DeltaLog(name.path(config.warehouse))
+            log = DeltaLog(name.path(config.folder))
             standing = _standing(log, pipelines, projected=OFFSETS_TABLE in conditions)
             conditions[name.quarantine] = f" WHERE {standing}"
     for number, (name, condition) in enumerate(conditions.items()):
-        path = str(name.path(config.warehouse))
+        path = str(name.path(config.folder))
         _create_view(engine, name, path, f"rivermouth_{number}", condition)
     return [str(name) for name in present]
 

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 from rivermouth.chain import Chain
-from rivermouth.config import Config, OnDataLoss, Pipeline
+from rivermouth.config import Config, OnDataLoss, Pipeline, Secrets, unresolved
 from rivermouth.delta import DeltaLog
-from rivermouth.errors import Halt, LedgerTrimmed, SourceError
+from rivermouth.errors import Halt, LedgerTrimmed, SetupError, SourceError
 from rivermouth.guards import check_identity
 from rivermouth.kafka import Kafka
 from rivermouth.ledger import app_id
@@ -27,6 +27,7 @@ from rivermouth.tail import LOOK_BACK, newest_record_ms, read_tail
 _TIMEOUT_S = 5.0
 
 AskKafka = Callable[[Iterable[str]], KafkaFacts]
+Fault = SourceError | SetupError
 
 
 class State(Enum):
@@ -104,15 +105,19 @@ class _Ledger:
 
 
 def status(
-    config: Config, kafka: AskKafka | None = None, now: Callable[[], float] = time.time
+    config: Config,
+    kafka: AskKafka | None = None,
+    now: Callable[[], float] = time.time,
+    secrets: Secrets = unresolved,
 ) -> Status:
     """The status of every pipeline. Never raises for what a pipeline is in.
 
     ``kafka`` answers for a set of topics (default: the configured broker, asked at most
-    5 s at a time); ``now`` is the clock, in seconds since 1970.
+    5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
+    configuration only names.
     """
     ledgers = [_read_ledger(config, each) for each in config.pipelines.values()]
-    answers = _answers(config, kafka or partial(_ask, config))
+    answers = _answers(config, kafka or partial(_ask, config, secrets))
     return Status(
         [
             _with_kafka(pipeline, ledger, answers[pipeline.name], now)
@@ -121,14 +126,14 @@ def status(
     )
 
 
-def _ask(config: Config, topics: Iterable[str]) -> KafkaFacts:
-    return Kafka(config.kafka.revealed(), _TIMEOUT_S).facts(topics)
+def _ask(config: Config, secrets: Secrets, topics: Iterable[str]) -> KafkaFacts:
+    return Kafka(config.kafka.revealed(secrets), _TIMEOUT_S).facts(topics)
 
 
 def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:
     """Read the log backwards to the newest entry, then forwards through the guards."""
     table = pipeline.target.table
-    log = DeltaLog(table.path(config.warehouse))
+    log = DeltaLog(table.path(config.folder))
     chain = Chain(pipeline.name, f"{pipeline.name} {table}")
     found = PipelineStatus(pipeline.name, State.NEW, str(table))
     try:
@@ -164,11 +169,13 @@ def _without_entry(log: DeltaLog, pipeline: Pipeline, found: PipelineStatus) -> 
     return replace(found, sequence=txn, state=State.UNKNOWN, reason=str(trimmed))
 
 
-def _answers(config: Config, ask: AskKafka) -> dict[str, KafkaFacts | SourceError]:
+def _answers(config: Config, ask: AskKafka) -> dict[str, KafkaFacts | Fault]:
     """Kafka's answer for each pipeline: asked once for all, one by one where that fails."""
     wanted = {each.name: each.source.topics for each in config.pipelines.values()}
     try:
         facts = ask(sorted({topic for topics in wanted.values() for topic in topics}))
+    except SetupError as fault:  # a secret that cannot be read: nobody was asked
+        return dict.fromkeys(wanted, fault)
     except SourceError as fault:
         if fault.code == "RM301" or len(wanted) == 1:
             return dict.fromkeys(wanted, fault)
@@ -193,14 +200,14 @@ def _part(facts: KafkaFacts, topics: Iterable[str]) -> KafkaFacts:
 def _with_kafka(
     pipeline: Pipeline,
     ledger: _Ledger,
-    answer: KafkaFacts | SourceError,
+    answer: KafkaFacts | Fault,
     now: Callable[[], float],
 ) -> PipelineStatus:
     """The whole status: what the table tells, judged by what Kafka says."""
     found = ledger.status
     if found.state in (State.BLOCKED, State.UNKNOWN):
         return found
-    if isinstance(answer, SourceError):
+    if isinstance(answer, Fault):
         return replace(found, state=State.UNKNOWN, reason=str(answer))
     start_of = pipeline.source.start.of
     try:

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.checkpoint import Checkpoint
-from rivermouth.clients import java_options
 from rivermouth.config import Pipeline
 from rivermouth.errors import RivermouthError
 from rivermouth.failpoints import reach
@@ -41,20 +40,24 @@ class Trigger:
     every_ms: int | None
 
 
-def reader_options(
-    pipeline: Pipeline, kafka: Mapping[str, str], starts: Position
-) -> dict[str, str]:
-    """The options of Spark's Kafka source. ``kafka`` are client options, secrets revealed."""
+def reader_options(pipeline: Pipeline, kafka: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's Kafka source, whoever plans the batches; ``kafka`` are Spark's own."""
     return {
         **READER_DEFAULTS,
-        **{f"kafka.{name}": value for name, value in java_options(kafka).items()},
+        **kafka,
         **pipeline.source.options,
         "kafka.isolation.level": "read_committed",
         "kafka.allow.auto.create.topics": "false",
+        "failOnDataLoss": "true",
+    }
+
+
+def streaming_options(pipeline: Pipeline, starts: Position) -> dict[str, str]:
+    """What Structured Streaming needs besides: where to start, how much to take at once."""
+    return {
         "subscribe": ",".join(pipeline.source.topics),
         "startingOffsets": json.dumps(starts.as_nested()),
         "maxOffsetsPerTrigger": str(pipeline.source.max_offsets_per_trigger),
-        "failOnDataLoss": "true",
     }
 
 

@@ -21,7 +21,8 @@ def undoes(record: CommitRecord) -> bool:
         return everything
     if operation == "WRITE" and parameters.get("mode") == "Overwrite":
         dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
-        return everything and not dynamic
+        by_row = any(name.startswith("replace") for name in parameters)  # replaceUsing, replaceOn
+        return everything and not dynamic and not by_row
     return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
 
 

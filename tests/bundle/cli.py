@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_SECONDS = 120
-
 
 @dataclass(frozen=True)
 class Finished:
@@ -29,6 +27,7 @@ class Cli:
     binary: Path
     project: Path
     environ: Mapping[str, str]
+    patience_seconds: float = 120
 
     def bundle(self, command: str, *arguments: str) -> Finished:
         """``databricks bundle COMMAND ARGUMENTS`` in the project's folder."""
@@ -39,7 +38,7 @@ class Cli:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=self.patience_seconds,
             check=False,
         )
         return Finished(done.returncode, done.stdout, done.stderr)

@@ -13,6 +13,7 @@ import pytest
 from rivermouth.chain import Chain
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord, Entry
+from rivermouth.verify.commits import FolderCommits
 from rivermouth.verify.log import read_ledger
 from rivermouth.verify.result import Findings
 from tests.builders import span
@@ -88,7 +89,7 @@ def test_the_written_logs_are_whole_chains_for_the_writer_and_for_verify(
 
     as_log(tmp_path / "_delta_log", commits)
     findings = Findings(pipeline)
-    ledger = read_ledger(tmp_path, pipeline, findings)
+    ledger = read_ledger(FolderCommits(tmp_path), pipeline, findings)
     assert findings.proof().problems == ()
     assert ledger is not None
     assert ledger.recorded[-1].sequence == newest["sequence"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -16,6 +17,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from rivermouth.testing import create_topic, produce
+from tests.bundle.workspace.messages import Request
+from tests.bundle.workspace.sdk import environ_of
+from tests.bundle.workspace.workspace import Workspace
 from tests.faults.driver_processes import processes, wait_for_rows
 from tests.faults.outcomes import wait_for
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
@@ -25,6 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 TOPIC = "canary"
 RIGHT, WRONG = f"right-{secrets.token_hex(12)}", f"wrong-{secrets.token_hex(12)}"
+CANARIES = {"CANARY_RIGHT": RIGHT, "CANARY_WRONG": WRONG}
 
 
 @dataclass
@@ -33,21 +38,23 @@ class Watched:
 
     lake: Lake
     secured: SecuredBroker
+    form: str
+    """How a configuration names a password: ``NAME`` stands for what it is called."""
+    keeps: Mapping[str, str]
+    """The environment of the commands, through which they find the passwords."""
     seen: dict[str, str] = field(default_factory=dict)
 
     @property
     def environ(self) -> Mapping[str, str]:
         return {
-            **os.environ,
-            "CANARY_RIGHT": RIGHT,
-            "CANARY_WRONG": WRONG,
+            **self.keeps,
             "RIVERMOUTH_SCRATCH": str(self.lake.scratch),
             "RIVERMOUTH_TRACE": str(self.lake.folder / "trace.jsonl"),
         }
 
     def configure(self, variable: str, table: str) -> Path:
-        """A configuration that takes its password from a variable; the broker wants RIGHT."""
-        password = f"${{env:{variable}}}"
+        """A configuration with the password of this name; the broker wants RIGHT."""
+        password = self.form.replace("NAME", variable)
         self.lake.configure(p={**append_pipeline(TOPIC), "target": {"table": table}})
         unused = {"ssl.key.password": password, "ssl.keystore.password": password}
         log_in(self.lake, {**self.secured.login("owner", password, jaas=True), **unused})
@@ -81,14 +88,37 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def workspace() -> Iterator[Workspace]:
+    """One whose secret scope ``canary`` keeps the passwords."""
+    with Workspace() as running:
+        keeper = running.rooms.secrets
+        keeper.create_scope(_request(scope="canary"))
+        for name, text in CANARIES.items():
+            keeper.put_secret(_request(scope="canary", key=name, string_value=text))
+        yield running
+    assert running.unknown == [], "no route knows these"
+
+
+def _request(**body: str) -> Request:
+    return Request.parse("POST", "/", json.dumps(body).encode())
+
+
+@pytest.fixture(params=["${env:NAME}", "${secret:canary/NAME}"])
+def watched(
+    request: pytest.FixtureRequest,
+    workspace: Workspace,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Watched]:
+    form = str(request.param)
+    home = tmp_path_factory.mktemp("home")
+    named = {**os.environ, **CANARIES} if "env" in form else environ_of(workspace.url, home)
     users = {"owner": RIGHT}
     with secured_broker(tmp_path_factory.mktemp("secured") / "broker", users) as secured:
         servers = secured.broker.bootstrap_servers
         lake = Lake(tmp_path_factory.mktemp("watched"), servers)
         create_topic(servers, TOPIC)
         produce(servers, TOPIC, [(None, bid(n), 0) for n in range(5)])
-        yield Watched(lake, secured)
+        yield Watched(lake, secured, form, named)
 
 
 def look(watched: Watched, file: Path, *commands: str) -> set[int]:
@@ -116,7 +146,9 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
         process.wait()
 
 
-def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(watched: Watched) -> None:
+def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
+    watched: Watched, workspace: Workspace
+) -> None:
     right = watched.configure("CANARY_RIGHT", "bronze.canary")
     wrong = watched.configure("CANARY_WRONG", "bronze.refused")
     refused = watched.start(wrong, "run")
@@ -127,10 +159,26 @@ def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(watched:
     look(watched, right, "status", "verify", "doctor")
     watched.read_files("in the end")
 
-    assert watched.where(RIGHT) == []
-    assert watched.where(WRONG) == []
+    for password in (RIGHT, WRONG):
+        assert watched.where(password) == []
+        assert watched.where(base64.b64encode(password.encode()).decode()) == []
     found = {Path(name.partition(" ")[0]).name for name in watched.where("canary")}
     assert {"trace.jsonl", "CANARY_RIGHT.yml"} <= found, "what is looked for would be found"
     assert any(name.endswith("while it runs") and "checkpoints" in name for name in watched.seen)
     assert any("spark.log" in name for name in watched.seen)
     assert json.loads(watched.seen[f"{right} in the end"])["kafka"]["ssl.key.password"]
+    asked = {str(each) for each in workspace.log if "secrets" in each.request.path}
+    assert asked == ({"GET /api/2.0/secrets/get -> 200"} if "secret" in watched.form else set())
+
+
+@pytest.mark.parametrize("watched", ["${secret:canary/NAME}"], indirect=True)
+def test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key(
+    watched: Watched,
+) -> None:
+    absent = watched.configure("ABSENT", "bronze.absent")
+    commands = {name: watched.start(absent, name) for name in ("run", "verify", "doctor", "status")}
+    ended = {name: watched.finish(process) for name, process in commands.items()}
+    assert ended == {"run": 2, "verify": 2, "doctor": 2, "status": 0}
+    for process in commands.values():
+        assert "RM207" in watched.seen[repr(process.args)]
+        assert "canary/ABSENT" in watched.seen[repr(process.args)]

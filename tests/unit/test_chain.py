@@ -40,6 +40,7 @@ HARMLESS: list[tuple[str, dict[str, object]]] = [
     ("WRITE", {"mode": "Overwrite", "predicate": "p = 'x'"}),
     ("WRITE", {"mode": "Overwrite", "partitionBy": "[]", "isDynamicPartitionOverwrite": True}),
     ("WRITE", {"mode": "Overwrite", "isDynamicPartitionOverwrite": "true"}),
+    ("WRITE", {"mode": "Overwrite", "partitionBy": "[]", "replaceUsingCols": "(id)"}),
     ("REPLACE COLUMNS", {"columns": "[]"}),
 ]
 # As Spark and deltalake write them into the log.

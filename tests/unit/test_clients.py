@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.clients import java_options, native_options
+from rivermouth.clients import java_options, native_options, spark_options
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka import Kafka
 
@@ -94,3 +94,93 @@ def test_an_option_that_is_refused_is_an_error_with_a_remedy(options: dict[str, 
     with pytest.raises(KafkaRefused, match="the Kafka client refuses an option") as caught:
         Kafka({**SERVERS, **options})
     assert caught.value.remedy
+
+
+LOGIN = "org.apache.kafka.common.security"
+ON_DATABRICKS = [
+    ({"sasl.mechanism": "PLAIN", **USER}, {"sasl.jaas.config": f"kafkashaded.{PLAIN}{SECRET}"}),
+    (
+        {"sasl.mechanism": "SCRAM-SHA-256", **USER},
+        {"sasl.jaas.config": f"kafkashaded.{SCRAM}{SECRET}"},
+    ),
+    ({"sasl.jaas.config": PLAIN}, {"sasl.jaas.config": f"kafkashaded.{PLAIN}"}),
+    (
+        {"sasl.jaas.config": f"kafkashaded.{PLAIN}"},
+        {"sasl.jaas.config": f"kafkashaded.{PLAIN}"},
+    ),
+    (
+        {"sasl.jaas.config": f" {LOGIN}.A required;\n {LOGIN}.B optional;"},
+        {"sasl.jaas.config": f" kafkashaded.{LOGIN}.A required;\n kafkashaded.{LOGIN}.B optional;"},
+    ),
+    (
+        {"sasl.jaas.config": f'{LOGIN}.A required password="; {LOGIN} \\"; {LOGIN}";'},
+        {"sasl.jaas.config": f'kafkashaded.{LOGIN}.A required password="; {LOGIN} \\"; {LOGIN}";'},
+    ),
+    ({"sasl.jaas.config": JAAS}, {"sasl.jaas.config": JAAS}),
+    (
+        {"sasl.login.callback.handler.class": f"{LOGIN}.oauthbearer.Handler"},
+        {"sasl.login.callback.handler.class": f"kafkashaded.{LOGIN}.oauthbearer.Handler"},
+    ),
+    (
+        {"sasl.login.callback.handler.class": f"kafkashaded.{LOGIN}.oauthbearer.Handler"},
+        {"sasl.login.callback.handler.class": f"kafkashaded.{LOGIN}.oauthbearer.Handler"},
+    ),
+    (
+        {"sasl.login.callback.handler.class": "com.example.Handler"},
+        {"sasl.login.callback.handler.class": "com.example.Handler"},
+    ),
+    ({"client.id": f"{LOGIN}.x"}, {"client.id": f"{LOGIN}.x"}),
+]
+
+
+@pytest.mark.parametrize(("options", "java"), ON_DATABRICKS)
+def test_on_databricks_the_classes_of_kafka_carry_their_prefix_once(
+    options: dict[str, str], java: dict[str, str]
+) -> None:
+    told = java_options(options, databricks=True)
+    assert java.items() <= told.items()
+    assert java_options(told, databricks=True) == told
+
+
+@pytest.mark.parametrize("options", [given for given, _ in ON_DATABRICKS])
+def test_elsewhere_no_class_carries_a_prefix_that_was_not_written(options: dict[str, str]) -> None:
+    written = "kafkashaded" in str(options)
+    assert ("kafkashaded" in str(java_options(options))) is written
+
+
+def test_librdkafka_finds_user_and_password_under_either_name_of_the_module() -> None:
+    told = java_options({"sasl.mechanism": "PLAIN", **USER}, databricks=True)
+    assert native_options(told) == {"sasl.mechanism": "PLAIN", **USER}
+
+
+CREDENTIAL = {"databricks.serviceCredential": "events", "databricks.serviceCredential.scope": "x"}
+OWN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **USER}
+
+
+def test_spark_is_told_the_options_of_kafka_under_their_whole_names() -> None:
+    told = spark_options({**SERVERS, "client.id": "a"})
+    assert told == {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.client.id": "a"}
+
+
+def test_with_a_service_credential_spark_has_no_other_login_and_librdkafka_its_own() -> None:
+    options = {**SERVERS, **CREDENTIAL, **OWN, "client.id": "a"}
+    assert spark_options(options, databricks=True) == {
+        "kafka.bootstrap.servers": "127.0.0.1:1",
+        "kafka.client.id": "a",
+        **CREDENTIAL,
+    }
+    assert native_options(options) == {**SERVERS, **OWN, "client.id": "a"}
+
+
+@pytest.mark.parametrize("name", CREDENTIAL)
+def test_a_service_credential_is_refused_elsewhere_than_on_databricks(name: str) -> None:
+    with pytest.raises(KafkaRefused, match=f"the option {name} is known on Databricks only") as it:
+        spark_options({**SERVERS, **OWN, name: "hunter"})
+    assert it.value.where == "127.0.0.1:1"
+    assert "hunter" not in str(it.value)
+
+
+def test_a_service_credential_alone_leaves_the_guards_without_a_login() -> None:
+    with pytest.raises(KafkaRefused, match="the guards have no login") as caught:
+        Kafka({**SERVERS, **CREDENTIAL})
+    assert "Add security.protocol and sasl" in caught.value.remedy

@@ -85,11 +85,8 @@ def test_entries_and_txn_are_read_from_the_files(table: Table) -> None:
     assert table.log.txn_version("nobody") == 0
 
 
-def test_the_snapshot_says_version_table_id_and_columns(table: Table) -> None:
-    snapshot = table.log.snapshot()
-    assert snapshot.version == 3
-    assert snapshot.table == str(table.delta.metadata().id)
-    assert snapshot.columns == ("id", "text")
+def test_the_log_tells_the_id_of_the_table(table: Table) -> None:
+    assert table.log.table_id() == str(table.delta.metadata().id)
 
 
 def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
@@ -105,7 +102,7 @@ def test_a_folder_without_a_log_is_not_a_table(tmp_path: Path) -> None:
     assert not DeltaLog(tmp_path).exists()
     assert list(DeltaLog(tmp_path).commits()) == []
     with pytest.raises(LedgerBroken):
-        DeltaLog(tmp_path).snapshot()
+        DeltaLog(tmp_path).table_id()
 
 
 def test_added_files_and_all_files_exist_whatever_the_name_of_the_folder(table: Table) -> None:
@@ -252,12 +249,12 @@ def test_a_commit_that_is_no_file_or_gone_breaks_the_ledger(table: Table) -> Non
 
 def test_a_table_that_cannot_be_opened_breaks_the_ledger(table: Table) -> None:
     table.commit_file(0).unlink()
-    for question in (table.log.snapshot, lambda: table.log.txn_version("x")):
+    for question in (table.log.table_id, lambda: table.log.txn_version("x")):
         with pytest.raises(LedgerBroken, match="the log cannot be read"):
             question()
     shutil.rmtree(table.path)
     with pytest.raises(LedgerBroken):
-        table.log.snapshot()
+        table.log.table_id()
 
 
 def test_other_files_in_the_log_are_passed_over(table: Table) -> None:

@@ -82,7 +82,7 @@ def configured(folder: Path, **topics: str) -> Config:
 def commit(config: Config, entry: Entry | None, *, rows: int = 1, mode: Any = "append") -> Path:
     """Commit rows to the pipeline's table, with an entry or without."""
     pipeline = config.pipelines[entry.pipeline if entry else "p"]
-    path = pipeline.target.table.path(config.warehouse)
+    path = pipeline.target.table.path(config.folder)
     kafka = [{"topic": "t", "partition": 0, "offset": n, "timestamp": STAMP} for n in range(rows)]
     ids = pa.array([*range(rows)], pa.int64())
     table = pa.table({"id": ids, "_kafka": pa.array(kafka, KAFKA)})
@@ -270,3 +270,14 @@ def test_the_rendering_fits_and_says_unknown_as_a_dash(config: Config) -> None:
     assert "BLOCKED" in table
     assert "-" in table
     assert reason.startswith("p: RM416")
+
+
+def test_a_secret_that_nobody_knows_leaves_only_kafka_unknown(tmp_path: Path) -> None:
+    configured(tmp_path, p="t", q="u")
+    file = tmp_path / "rivermouth.yml"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["kafka"]["sasl.password"] = "${secret:kafka/password}"
+    file.write_text(json.dumps(told), encoding="utf-8")
+    found = status(load(file)).pipelines
+    assert [each.state for each in found] == [State.UNKNOWN, State.UNKNOWN]
+    assert all("RM207 kafka/password" in str(each.reason) for each in found)

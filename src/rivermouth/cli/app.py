@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import machine, resuming, running, settings, tables
+from rivermouth.cli import machine, maintaining, resuming, running, settings, tables
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -50,6 +50,7 @@ app.command("resume")(resuming.resume)
 app.command("status")(tables.status)
 app.command("verify")(tables.verify)
 app.command("sql")(tables.sql)
+app.command("maintain")(maintaining.maintain)
 app.add_typer(tables.offsets, name="offsets")
 app.command("validate")(settings.validate)
 app.add_typer(settings.config, name="config")

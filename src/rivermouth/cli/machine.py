@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rivermouth.cli.settings import known_secrets
 from rivermouth.cli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -19,6 +20,27 @@ _MARK = {True: "OK  ", False: "FAIL"}
 
 OptionalConfig = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this file needs, too.")
+]
+InWorkspace = Annotated[
+    bool, typer.Option("--databricks", help="Check the workspace in place of this machine.")
+]
+WarehouseId = Annotated[
+    str,
+    typer.Option(
+        "--warehouse",
+        metavar="ID",
+        envvar="DATABRICKS_WAREHOUSE_ID",
+        help="With --databricks: this SQL warehouse, too.",
+    ),
+]
+ClusterId = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        metavar="ID",
+        envvar="DATABRICKS_CLUSTER_ID",
+        help="With --databricks: the runtime of this cluster, too.",
+    ),
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")]
 Folder = Annotated[
@@ -30,19 +52,39 @@ Keep = Annotated[
 ]
 
 
-def doctor(file: OptionalConfig = None) -> None:
+def doctor(
+    file: OptionalConfig = None,
+    databricks: InWorkspace = False,
+    warehouse: WarehouseId = "",
+    cluster: ClusterId = "",
+) -> None:
     """Check this machine, and what a configuration needs. Exit code 2 if anything fails."""
-    from itertools import chain
+    if databricks and file is None:
+        raise typer.BadParameter(
+            "it needs CONFIG, which names what to look at", param_hint="--databricks"
+        )
+    if databricks and file is not None:
+        from rivermouth.databricks.doctor import check_workspace
 
-    from rivermouth.cli.render import say
-    from rivermouth.doctor import check_config, check_machine
-
-    checks = check_machine(say)
-    failed = _show(chain(checks, check_config(file)) if file else checks)
+        checks = check_workspace(file, warehouse=warehouse, cluster=cluster)
+        following = "databricks bundle deploy"
+    else:
+        checks = _machine(file)
+        following = f"rivermouth {f'run {file}' if file else 'demo'}"
+    failed = _show(checks)
     if failed:
         typer.echo(f"FAILED: {failed} of the checks; mend the first one first")
         raise typer.Exit(2)
-    typer.echo(f"OK. Next: rivermouth {f'run {file}' if file else 'demo'}")
+    typer.echo(f"OK. Next: {following}")
+
+
+def _machine(file: Path | None) -> Iterator[Check]:
+    from rivermouth.cli.render import say
+    from rivermouth.doctor import check_config, check_machine
+
+    yield from check_machine(say)
+    if file is not None:
+        yield from check_config(file, known_secrets())
 
 
 def _show(checks: Iterable[Check]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, load_config, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_config, selected
 
 if TYPE_CHECKING:
     from rivermouth.report import CommitReport, OpenReport, PipelineReport
@@ -48,7 +48,7 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
     from rivermouth.run import Run
 
     try:
-        run = Run(config, session, scratch_root(), continuous=False)
+        run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
         position = run.resume(name, accept.value, _Silent())
     finally:
         session.stop()

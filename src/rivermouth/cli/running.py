@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, selected
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    Select,
+    known_secrets,
+    load_config,
+    selected,
+)
 from rivermouth.cli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -91,7 +98,9 @@ def _run(
     try:
         if stop.event.is_set():
             return []
-        pipelines = Run(config, session, scratch_root(), continuous=continuous)
+        pipelines = Run(
+            config, session, scratch_root(), continuous=continuous, secrets=known_secrets()
+        )
         with listener(shown, _behind(config) if continuous else None) as heard:
             return pipelines.pipelines(names, heard, stop.event)
     finally:
@@ -100,17 +109,18 @@ def _run(
 
 def _behind(config: Config) -> Behind:
     """How far a position is behind Kafka, for the display of a continuous run."""
-    from rivermouth.errors import SourceError
+    from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka import Kafka
     from rivermouth.plan import behind
 
     # Made when first asked: options that the client refuses are an unknown lag too.
-    connected = cache(partial(Kafka, config.kafka.revealed(), timeout_s=1.0))
+    secrets = known_secrets()
+    connected = cache(lambda: Kafka(config.kafka.revealed(secrets), timeout_s=1.0))
 
     def ask(position: Position) -> int | None:
         try:
             return behind(position, connected().watermarks(position))
-        except SourceError:
+        except (SourceError, SetupError):
             return None
 
     return ask

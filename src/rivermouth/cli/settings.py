@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rivermouth.config import Config
+    from rivermouth.config import Config, Secrets
 
 ConfigFile = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="The configuration file (YAML).")
@@ -29,6 +29,13 @@ def load_config(file: Path) -> Config:
     from rivermouth.config import load
 
     return load(file)
+
+
+def known_secrets() -> Secrets:
+    """Who knows the secrets that a configuration names, where this command runs."""
+    from rivermouth.databricks.secrets import secrets_here
+
+    return secrets_here()
 
 
 def selected(config: Config, select: str) -> list[str]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, selected
+from rivermouth.cli.settings import (
+    AsJson,
+    ConfigFile,
+    Select,
+    known_secrets,
+    load_config,
+    selected,
+)
 
 if TYPE_CHECKING:
     from rivermouth.verify import PipelineProof, Verification
@@ -24,7 +31,7 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
     from rivermouth.status import status as ask
     from rivermouth.status_text import render
 
-    found = ask(load_config(file))
+    found = ask(load_config(file), secrets=known_secrets())
     if json:
         as_json(found.as_dict())
     else:
@@ -41,11 +48,12 @@ def verify(file: ConfigFile, select: Select = "", json: AsJson = False) -> None:
     from rivermouth.cli.render import as_json
     from rivermouth.verify import verify as prove
 
-    found = prove(config, names, _progress if sys.stderr.isatty() else None)
+    progress = _progress if sys.stderr.isatty() else None
+    found = prove(config, names, progress, secrets=known_secrets())
     if json:
         as_json(found.as_dict())
     else:
-        _show(found)
+        show(found)
     raise typer.Exit(0 if found.ok else NOT_OK)
 
 
@@ -86,7 +94,8 @@ def _progress(pipeline: str, done: int, total: int) -> None:
     sys.stderr.flush()
 
 
-def _show(found: Verification) -> None:
+def show(found: Verification) -> None:
+    """What a verification found, for people."""
     from rivermouth.cli.render import wrapped
     from rivermouth.layout import text_table
 

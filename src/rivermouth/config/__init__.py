@@ -6,18 +6,20 @@
 This room is pure: it reads the one file it is given and nothing else.
 """
 
+from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.loader import load
 from rivermouth.config.models import Config, Kafka, Pipeline, Source, Target
 from rivermouth.config.names import OFFSETS_TABLE, TableName
 from rivermouth.config.problems import codes
 from rivermouth.config.schema import json_schema
-from rivermouth.config.secret import Secret
+from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.start import Start
 from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
 
 __all__ = [
     "OFFSETS_TABLE",
+    "Catalog",
     "Column",
     "Config",
     "Format",
@@ -27,6 +29,8 @@ __all__ = [
     "OnDataLoss",
     "Pipeline",
     "Secret",
+    "SecretName",
+    "Secrets",
     "Source",
     "Start",
     "TableName",
@@ -34,4 +38,5 @@ __all__ = [
     "codes",
     "json_schema",
     "load",
+    "unresolved",
 ]

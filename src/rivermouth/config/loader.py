@@ -30,8 +30,10 @@ _EXPECTED = {
 }
 
 
-def load(path: Path, environ: Mapping[str, str] = os.environ) -> models.Config:
-    """Read a configuration file.
+def load(
+    path: Path, environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> models.Config:
+    """Read a configuration file. A ``folder`` takes the place of the warehouse that it names.
 
     Raises ``ConfigError`` with every problem of the file, in the order of the file. No
     problem shows a secret or the value of a variable of the environment.
@@ -47,6 +49,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ) -> models.Config:
             data = plain(shaped)
             if isinstance(data, dict):
                 data["path"] = absolute
+                data |= {"warehouse": folder.absolute()} if folder is not None else {}
             context = {"folder": absolute.parent}
             config = models.Config.model_validate(data, context=context)
         except ValidationError as error:

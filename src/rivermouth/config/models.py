@@ -21,15 +21,16 @@ from pydantic import (
     model_validator,
 )
 
+from rivermouth.config.catalog import Catalog, read_catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
 from rivermouth.config.names import TableName, read_pipeline_name, read_table
+from rivermouth.config.options import check_source_options, read_kafka_options
 from rivermouth.config.problems import Fault, Kind, Refused
 from rivermouth.config.rules import Parts, pipeline_faults, shared_table_faults
-from rivermouth.config.secret import Secret, sensitive
+from rivermouth.config.secret import Secret, SecretName, Secrets
 from rivermouth.config.start import Start, read_start, whole
 from rivermouth.config.values import (
-    KAFKA_NOT_YOURS,
     Format,
     KeyFormat,
     Mode,
@@ -37,59 +38,22 @@ from rivermouth.config.values import (
     check_count,
     check_names,
     check_property_names,
-    check_servers,
     check_topics,
-    not_yours,
     read_choice,
     read_duration,
     read_version,
     read_warehouse,
 )
+from rivermouth.errors import ConfigError
 
 JsonValue = str | list[str] | None
 
 
-def _kafka_options(value: object) -> Mapping[str, str | Secret]:
-    if not isinstance(value, Mapping):
-        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a mapping, not {value}"))
-    faults = [*not_yours(value, KAFKA_NOT_YOURS)]
-    options: dict[str, str | Secret] = {}
-    for name, text in value.items():
-        if not isinstance(text, (str, Secret)):
-            faults.append(Fault(Kind.WRONG_TYPE, "{path} must be text, not {value}", path=(name,)))
-        elif name.startswith("kafka."):
-            message, fix = "{path} has the prefix kafka. twice", "drop it from the option"
-            faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True))
-        hide = isinstance(text, str) and sensitive(name)
-        options[name] = Secret(str(text)) if hide else text
-    servers = value.get("bootstrap.servers")
-    if isinstance(servers, str):
-        faults += check_servers(servers)
-    elif "bootstrap.servers" not in value:
-        fix = "add bootstrap.servers: host:port"
-        message = "{path} lacks bootstrap.servers"
-        faults.append(Fault(Kind.MISSING_KEY, message, fix=fix, at_key=True))
-    if faults:
-        raise Refused(*faults)
-    return options
-
-
-def _source_options(value: Mapping[str, str]) -> Mapping[str, str]:
-    faults = [*not_yours(value, KAFKA_NOT_YOURS, "kafka.")]
-    for name in value:
-        if name == "kafka.bootstrap.servers" or sensitive(name):
-            message = "{path} belongs in the section kafka: at the top of the file"
-            fix = "one file reads one cluster, and its secrets stand in one place"
-            faults.append(Fault(Kind.NOT_YOURS, message, path=(name,), fix=fix, at_key=True))
-        elif not name.startswith("kafka."):
-            message = "{path} does not start with kafka."
-            faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), at_key=True))
-    if faults:
-        raise Refused(*faults)
-    return value
-
-
-def _warehouse(value: object, info: ValidationInfo) -> Path:
+def _warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
+    if isinstance(value, Catalog):
+        return value
+    if isinstance(value, Mapping):
+        return read_catalog(value)
     folder = info.context["folder"] if info.context else None
     return read_warehouse(value, folder)
 
@@ -108,10 +72,10 @@ DataLossChoice = Annotated[
 KeyChoice = Annotated[KeyFormat, BeforeValidator(lambda value: read_choice(KeyFormat, value))]
 Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count)]
 Properties = Annotated[Mapping[str, str], AfterValidator(check_property_names)]
-SourceOptions = Annotated[Mapping[str, str], AfterValidator(_source_options)]
-KafkaOptions = Annotated[Mapping[str, str | Secret], BeforeValidator(_kafka_options)]
+SourceOptions = Annotated[Mapping[str, str], AfterValidator(check_source_options)]
+KafkaOptions = Annotated[Mapping[str, str | Secret], BeforeValidator(read_kafka_options)]
 Version = Annotated[Literal[1], BeforeValidator(read_version), BeforeValidator(whole)]
-Warehouse = Annotated[Path, BeforeValidator(_warehouse)]
+Warehouse = Annotated[Path | Catalog, BeforeValidator(_warehouse)]
 PipelineName = Annotated[str, AfterValidator(read_pipeline_name)]
 
 
@@ -129,10 +93,19 @@ class Kafka(_Model):
     def bootstrap_servers(self) -> str:
         return str(self.options["bootstrap.servers"])
 
-    def revealed(self) -> dict[str, str]:
-        """The options with their secrets in the clear: only for the moment of use."""
+    @property
+    def secret_names(self) -> list[SecretName]:
+        """The secrets that the options refer to, each once, in order."""
+        held = (each for each in self.options.values() if isinstance(each, Secret))
+        return sorted({name for each in held for name in each.names})
+
+    def revealed(self, secrets: Secrets) -> dict[str, str]:
+        """The options with their secrets in the clear: only for the moment of use.
+
+        ``secrets`` is asked for each one that the file only names; what it raises is passed on.
+        """
         return {
-            name: value.reveal() if isinstance(value, Secret) else value
+            name: value.reveal(secrets) if isinstance(value, Secret) else value
             for name, value in self.options.items()
         }
 
@@ -207,12 +180,21 @@ class Config(_Model):
     pipelines: Pipelines
     path: Path
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the tables. Raises ConfigError where they lie in a catalog."""
+        if isinstance(self.warehouse, Path):
+            return self.warehouse
+        where = f"{self.path}: the tables lie in the catalog {self.warehouse.catalog}"
+        raise ConfigError((f"{where}, and this looks into a folder — {_IN_A_CATALOG}",))
+
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
         parts = {name: parts_of(pipeline) for name, pipeline in self.pipelines.items()}
         return _without(self, shared_table_faults(parts))
 
 
+_IN_A_CATALOG = "ask there in SQL, or name a folder with --local"
 Model = TypeVar("Model", bound=_Model)
 
 

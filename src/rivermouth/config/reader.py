@@ -12,7 +12,7 @@ from ruamel.yaml.nodes import Node as YamlNode
 
 from rivermouth.config.located import Entry, Items, Leaf, Node, Place, Section, spot
 from rivermouth.config.problems import Fault, Kind, Path, Problem, Refused, quoted, sentence
-from rivermouth.config.secret import sensitive
+from rivermouth.config.secret import Secret, sensitive
 from rivermouth.config.substitute import EnvText, substitute
 
 _TAG = "tag:yaml.org,2002:"
@@ -77,10 +77,13 @@ class _Reader:
             text = text.replace("\a", "")  # so ruamel marks where it folded
         raw = self._text[node.start_mark.index : node.end_mark.index]
         secret = any(isinstance(step, str) and sensitive(step) for step in path)
+        in_kafka = path[:1] == ("kafka",)
         try:
-            replaced = substitute(text, self._environ, secret=secret)
+            replaced = substitute(text, self._environ, secret=secret, may_refer=in_kafka)
         except Refused as refused:
             return self._broken(node, path, *refused.faults)
+        if isinstance(replaced, Secret):
+            return Leaf(place, replaced, "", text, secret=True)
         if isinstance(replaced, EnvText):
             return Leaf(place, replaced, replaced, text, from_env=True, secret=secret)
         value: object = replaced

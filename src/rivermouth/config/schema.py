@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rivermouth.config.catalog import DEFAULTS
 from rivermouth.config.names import IDENTIFIER, PIPELINE
 from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
 
 Schema = dict[str, object]
 
 _REFERENCE: Schema = {"type": "string", "pattern": r"\$\{env:[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
+_SECRET = r"(^|[^$])\$\{secret:"
 _OPTION: Schema = {"type": ["string", "number", "boolean"]}
 
 
@@ -27,9 +29,7 @@ def json_schema() -> dict[str, object]:
             {
                 "version": _or_reference({"const": 1}, "Version of this format."),
                 "kafka": _kafka(),
-                "warehouse": _text(
-                    "Folder of the tables; relative to the folder of this file.", "./lake"
-                ),
+                "warehouse": _warehouse(),
                 "trigger": _duration("Pause between batches of run --continuous, for all."),
                 "pipelines": {
                     "description": "Pipelines by name.",
@@ -46,12 +46,31 @@ def json_schema() -> dict[str, object]:
 
 def _kafka() -> Schema:
     servers = _text("Brokers: host:port, several with commas.", "localhost:9092")
+    option: Schema = {
+        **_OPTION,
+        "description": "Option of the Kafka client; what is secret, by reference.",
+        "examples": ["${secret:scope/key}", "${env:NAME}"],
+    }
     return {
         "description": "Options of the Kafka client, word for word, without a prefix.",
         "type": "object",
-        "properties": {"bootstrap.servers": servers},
+        "properties": {"bootstrap.servers": {**servers, "not": {"pattern": _SECRET}}},
         "required": ["bootstrap.servers"],
-        "additionalProperties": _OPTION,
+        "additionalProperties": option,
+    }
+
+
+def _warehouse() -> Schema:
+    names: dict[str, Schema] = {
+        "catalog": _text("Catalog of the tables.", "main"),
+        "schema": _text("Schema of the offsets table and of the volume.", DEFAULTS["schema"]),
+        "volume": _text("Volume for what a run needs while it runs.", DEFAULTS["volume"]),
+    }
+    catalog = _object("Names in Unity Catalog, on Databricks.", {**names}, ("catalog",))
+    return {
+        "description": "Where the tables lie: a folder, or a catalog.",
+        "examples": ["./lake", {"catalog": "main"}],
+        "anyOf": [_text("Relative to the folder of this file.", "./lake"), catalog],
     }
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import NoneType
 
 from rivermouth.config.located import Entry, Items, Leaf, Node, Section, plain
 from rivermouth.config.problems import Fault, Kind, Path, Refused, closest, listed, quoted
+from rivermouth.config.secret import Secret
 from rivermouth.config.values import read_duration
 
 TOP_KEYS = ("version", "kafka", "warehouse", "trigger", "pipelines")
@@ -161,7 +163,7 @@ def _texts(node: Section) -> Section:
     entries = {}
     for key, entry in node.entries.items():
         leaf = entry.node
-        if isinstance(leaf, Leaf) and leaf.value is not None:
+        if isinstance(leaf, Leaf) and not isinstance(leaf.value, (NoneType, Secret)):
             leaf = replace(leaf, value=leaf.text)
         entries[key] = replace(entry, node=leaf)
     return replace(node, entries=entries)

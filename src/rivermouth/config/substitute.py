@@ -1,7 +1,8 @@
-"""``${env:NAME}`` and ``${env:NAME:-default}`` in the text of a value.
+"""``${env:NAME}``, ``${env:NAME:-default}`` and ``${secret:scope/key}`` in the text of a value.
 
 As in a shell, the default also stands in for a variable that is set but empty; it ends at
-the first ``}``. ``$${`` is a literal ``${``.
+the first ``}``, so it holds no reference. ``$${`` is a literal ``${``. What a variable or a
+secret holds is taken as it is: no reference in it is followed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ import re
 from collections.abc import Mapping
 
 from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.secret import NAME, Secret, SecretName
 
 _REFERENCE = re.compile(
     r"\$\$\{|\$\{env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}"
+    rf"|\$\{{secret:(?P<secret>{NAME})\}}"
     r"|\$\{(?P<kind>[A-Za-z]+:)?"
 )
-KNOWN = "write ${env:NAME} or ${env:NAME:-default}, or $${ for a literal ${"
+KNOWN = (
+    "write ${env:NAME} or ${env:NAME:-default}, under kafka: also ${secret:scope/key}, "
+    "or $${ for a literal ${"
+)
 
 
 class EnvText(str):
@@ -24,44 +30,72 @@ class EnvText(str):
     __slots__ = ()
 
 
-def substitute(text: str, environ: Mapping[str, str], *, secret: bool) -> str:
-    """The text with every reference replaced: an ``EnvText`` if there was one.
+def substitute(
+    text: str, environ: Mapping[str, str], *, secret: bool, may_refer: bool = False
+) -> str | Secret:
+    """The text with every variable replaced: an ``EnvText`` if there was one, and a ``Secret``
+    that knows the names if it refers to secrets, which only ``may_refer`` allows.
 
     ``secret`` says that nothing of the text may be quoted. Raises ``Refused`` with every
     missing variable and malformed reference; no value of a variable is ever in it.
     """
+    parts: list[str | SecretName] = []
     faults: list[Fault] = []
-    from_env = False
-
-    def replace(match: re.Match[str]) -> str:
-        nonlocal from_env
-        if match[0] == "$${":
-            return "${"
-        name, default = match["name"], match["default"]
-        if name is None:
-            faults.append(_malformed(match, secret))
-            return ""
-        from_env = True
-        value = environ.get(name)
-        if default is not None:
-            return value or default[2:]
-        if value is None:
-            fix = f"set it, or write ${{env:{name}:-default}}"
-            message = f"{{path}} needs the environment variable {name}, which is not set"
-            faults.append(Fault(Kind.NO_VARIABLE, message, fix=fix))
-        return value or ""
-
-    result = _REFERENCE.sub(replace, text)
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        parts.append(text[end : match.start()])
+        end = match.end()
+        try:
+            parts.append(_replaced(match, environ, secret=secret, may_refer=may_refer))
+        except Refused as refused:
+            faults += refused.faults
     if faults:
         raise Refused(*faults)
-    return EnvText(result) if from_env else result
+    parts.append(text[end:])
+    if any(isinstance(part, SecretName) for part in parts):
+        return Secret(*parts)
+    whole = "".join(map(str, parts))
+    return EnvText(whole) if any(isinstance(part, EnvText) for part in parts) else whole
+
+
+def _replaced(
+    match: re.Match[str], environ: Mapping[str, str], *, secret: bool, may_refer: bool
+) -> str | SecretName:
+    if match[0] == "$${":
+        return "${"
+    if match["secret"] is not None:
+        if not may_refer:
+            fix = "write the option at the top of the file, in the section kafka:"
+            message = "{path} cannot be a secret: only options under kafka: can"
+            raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
+        return SecretName(*match["secret"].split("/"))
+    if match["name"] is None:
+        raise Refused(_malformed(match, secret))
+    return EnvText(_variable(match["name"], match["default"], environ))
+
+
+def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
+    value = environ.get(name)
+    if default is not None:
+        if "${" in default:
+            fix = "its default ends at the first }; set the variable instead"
+            message = f"{{path}} has a reference in the default of {name}"
+            raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
+        return value or default[2:]
+    if value is None:
+        fix = f"set it, or write ${{env:{name}:-default}}"
+        message = f"{{path}} needs the environment variable {name}, which is not set"
+        raise Refused(Fault(Kind.NO_VARIABLE, message, fix=fix))
+    return value
 
 
 def _malformed(match: re.Match[str], secret: bool) -> Fault:
     kind = match["kind"]
-    if kind is None or secret:
-        return Fault(Kind.BAD_REFERENCE, "{path} has a reference of unknown form", fix=KNOWN)
-    if kind == "env:":
+    if kind == "secret:":
+        message = "{path} has a ${secret:…} reference without a proper scope, key or end"
+    elif kind is None or secret:
+        message = "{path} has a reference of unknown form"
+    elif kind == "env:":
         message = "{path} has an ${env:…} reference without a proper name or end"
     else:
         message = '{path} has a reference of unknown kind "${' + kind + '…}"'

@@ -8,7 +8,8 @@
     │   ├── JarsUnreachable    RM203          the jars could not be downloaded
     │   ├── JarMismatch        RM204          a jar is not the one that was locked
     │   ├── DiskFull           RM205          no room where something must be written
-    │   └── MissingPackage     RM206          an optional Python package is needed
+    │   ├── MissingPackage     RM206          an optional Python package is needed
+    │   └── SecretUnavailable  RM207          a secret cannot be read
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -65,6 +66,7 @@ from rivermouth.errors.failures import (
     Refusal,
     ResumeRefused,
     RivermouthError,
+    SecretUnavailable,
     SetupError,
     SourceError,
     TopicMissing,
@@ -121,6 +123,7 @@ __all__ = [
     "RetentionLost",
     "RivermouthError",
     "SchemaDiffers",
+    "SecretUnavailable",
     "SetupError",
     "SourceError",
     "Superseded",

@@ -86,6 +86,11 @@ class MissingPackage(SetupError):
     default_remedy = "Install rivermouth with its extra: pip install 'rivermouth[local]'"
 
 
+class SecretUnavailable(SetupError):
+    code = "RM207"
+    default_remedy = "Check names and rights with: rivermouth doctor CONFIG --databricks"
+
+
 class SourceError(RivermouthError):
     code = "RM300"
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rivermouth.ledger import Entry
 from rivermouth.offsets import Position, TopicPartition
 
-_COLUMNS = [
+COLUMNS = [
     "pipeline",
     "sequence",
     "topic",
@@ -59,14 +59,17 @@ def read_kept(files: Iterable[str], pipeline: str) -> Kept | None:
     rows = [
         row
         for file in files
-        for row in pq.read_table(unquote(file), columns=_COLUMNS).to_pylist()
+        for row in pq.read_table(unquote(file), columns=COLUMNS).to_pylist()
         if row["pipeline"] == pipeline
     ]
-    return _newest(sorted(rows, key=lambda row: int(row["sequence"]))) if rows else None
+    return newest_of(rows)
 
 
-def _newest(rows: list[Mapping[str, Any]]) -> Kept:
-    """``rows`` in the order of their sequences: what comes later stands."""
+def newest_of(unordered: Iterable[Mapping[str, Any]]) -> Kept | None:
+    """The newest entry of a pipeline from all its rows (``COLUMNS``); None where there is none."""
+    rows = sorted(unordered, key=lambda row: int(row["sequence"]))  # what comes later stands
+    if not rows:
+        return None
     places = {TopicPartition(row["topic"], row["partition"]): row["until_offset"] for row in rows}
     return Kept(
         sequence=rows[-1]["sequence"],

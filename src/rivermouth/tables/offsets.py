@@ -55,7 +55,7 @@ class OffsetsTable:
     def sequence(self, pipeline: str) -> int:
         """The newest sequence projected for the pipeline; 0 where there is none."""
         table = self._refreshed()
-        return (table.transaction_version(_app(pipeline)) or 0) if table else 0
+        return (table.transaction_version(app_of(pipeline)) or 0) if table else 0
 
     def newest(self, pipeline: str) -> Kept | None:
         """What the table knows of the pipeline's newest entry; None where it knows none."""
@@ -63,7 +63,7 @@ class OffsetsTable:
         try:
             return read_kept(table.file_uris(), pipeline) if table else None
         except (DeltaError, OSError, pa.ArrowException) as fault:
-            raise self._failed("cannot be read", str(fault), _REBUILD) from fault
+            raise self._failed("cannot be read", str(fault), REBUILD) from fault
 
     def halted_at(self, pipeline: str) -> int:
         """The version of the target from which on a start found commits undone; 0: never."""
@@ -79,7 +79,7 @@ class OffsetsTable:
             nothing = SCHEMA.empty_table()
             write_deltalake(self._created(), nothing, mode="append", commit_properties=noted)
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be written", str(fault), _AGAIN) from fault
+            raise self._failed("could not be written", str(fault), AGAIN) from fault
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
@@ -91,7 +91,7 @@ class OffsetsTable:
         pipeline = recorded[0].entry.pipeline
         for _ in range(3):
             table = self._created()
-            stands = table.transaction_version(_app(pipeline)) or 0
+            stands = table.transaction_version(app_of(pipeline)) or 0
             missing = [each for each in recorded if each.entry.sequence > stands]
             if not missing:
                 return
@@ -100,7 +100,7 @@ class OffsetsTable:
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
-        raise self._failed("refused three times", "a conflict each time", _AGAIN)
+        raise self._failed("refused three times", "a conflict each time", AGAIN)
 
     def rebuild(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Replace the rows of these consecutive entries; see ``project``.
@@ -112,31 +112,31 @@ class OffsetsTable:
             return
         first, last = recorded[0].entry, recorded[-1].entry
         table = self._created()
-        sequence = max(last.sequence, table.transaction_version(_app(first.pipeline)) or 0)
+        sequence = max(last.sequence, table.transaction_version(app_of(first.pipeline)) or 0)
         between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
         try:
             write_deltalake(
                 table,
-                _rows(recorded, table_name),
+                rows_of(recorded, table_name),
                 mode="overwrite",
                 predicate=f"pipeline = '{first.pipeline}' AND {between}",
                 commit_properties=_commit_properties(recorded[-1], sequence),
             )
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be rebuilt", str(fault), _REBUILD) from fault
+            raise self._failed("could not be rebuilt", str(fault), REBUILD) from fault
 
     def _append(self, table: DeltaTable, missing: Sequence[Recorded], table_name: str) -> None:
         try:
             write_deltalake(
                 table,
-                _rows(missing, table_name),
+                rows_of(missing, table_name),
                 mode="append",
                 commit_properties=_commit_properties(missing[-1], missing[-1].entry.sequence),
             )
         except CommitFailedError:
             raise
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be written", str(fault), _AGAIN) from fault
+            raise self._failed("could not be written", str(fault), AGAIN) from fault
 
     def _created(self) -> DeltaTable:
         """The table to write to, created empty where there is none: a write that creates has
@@ -150,7 +150,7 @@ class OffsetsTable:
                 DeltaTable.create(str(self.path), SCHEMA, mode="ignore")
             self._table = DeltaTable(str(self.path))
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be created", str(fault), _REBUILD) from fault
+            raise self._failed("could not be created", str(fault), REBUILD) from fault
         return self._table
 
     def _refreshed(self) -> DeltaTable | None:
@@ -161,9 +161,9 @@ class OffsetsTable:
             elif there and self._table is not None:
                 self._table.update_incremental()
             elif self._table is not None:  # a write would bring back a log without beginning
-                raise self._failed("is gone", "no table there", _AGAIN)
+                raise self._failed("is gone", "no table there", AGAIN)
         except (DeltaError, OSError) as fault:
-            raise self._failed("cannot be read", str(fault), _REBUILD) from fault
+            raise self._failed("cannot be read", str(fault), REBUILD) from fault
         return self._table
 
     def _failed(self, how: str, found: str, remedy: str) -> CommitFailed:
@@ -171,11 +171,12 @@ class OffsetsTable:
         return CommitFailed(what, where=str(self.path), found=found, remedy=remedy)
 
 
-_AGAIN = "Run again: the start brings the offsets table up to date"
-_REBUILD = "Delete its folder, then run: rivermouth offsets rebuild"
+AGAIN = "Run again: the start brings the offsets table up to date"
+REBUILD = "Delete its folder, then run: rivermouth offsets rebuild"
 
 
-def _app(pipeline: str) -> str:
+def app_of(pipeline: str) -> str:
+    """The ``appId`` under which a pipeline's rows are written."""
     return f"{app_id(pipeline)}/offsets"
 
 
@@ -184,32 +185,31 @@ def _halted(pipeline: str) -> str:
 
 
 def _commit_properties(last: Recorded, sequence: int) -> CommitProperties:
-    transaction = Transaction(_app(last.entry.pipeline), sequence, last.timestamp_ms)
+    transaction = Transaction(app_of(last.entry.pipeline), sequence, last.timestamp_ms)
     return CommitProperties(app_transactions=[transaction])
 
 
-def _rows(recorded: Sequence[Recorded], table_name: str) -> pa.Table:
-    columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-    for each in recorded:
-        entry = each.entry
-        for offset_range, rows in zip(entry.ranges, entry.rows or (), strict=True):
-            row = {
-                "pipeline": entry.pipeline,
-                "sequence": entry.sequence,
-                "topic": offset_range.topic,
-                "partition": offset_range.partition,
-                "from_offset": offset_range.from_offset,
-                "until_offset": offset_range.until_offset,
-                "records": rows.applied + rows.quarantined,
-                "applied": rows.applied,
-                "quarantined": rows.quarantined,
-                "table_name": table_name,
-                "table_version": each.version,
-                "commit": entry.commit,
-                "committed_at": each.timestamp_ms * 1000,
-                "topic_id": entry.topics.get(offset_range.topic),
-                "cluster_id": entry.cluster,
-            }
-            for name, value in row.items():
-                columns[name].append(value)
-    return pa.table(columns, schema=SCHEMA)
+def rows_of(recorded: Sequence[Recorded], table_name: str) -> pa.Table:
+    """The rows of entries, each with its ``rows``: one for each of its ranges."""
+    rows: list[dict[str, object]] = [
+        {
+            "pipeline": each.entry.pipeline,
+            "sequence": each.entry.sequence,
+            "topic": offset_range.topic,
+            "partition": offset_range.partition,
+            "from_offset": offset_range.from_offset,
+            "until_offset": offset_range.until_offset,
+            "records": counts.applied + counts.quarantined,
+            "applied": counts.applied,
+            "quarantined": counts.quarantined,
+            "table_name": table_name,
+            "table_version": each.version,
+            "commit": each.entry.commit,
+            "committed_at": each.timestamp_ms * 1000,
+            "topic_id": each.entry.topics.get(offset_range.topic),
+            "cluster_id": each.entry.cluster,
+        }
+        for each in recorded
+        for offset_range, counts in zip(each.entry.ranges, each.entry.rows or (), strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)

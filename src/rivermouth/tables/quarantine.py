@@ -12,22 +12,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from rivermouth.address import Address, create_table
 from rivermouth.decode import REASONS
 from rivermouth.errors import BatchFailed
 from rivermouth.failpoints import reach
 from rivermouth.ledger import Entry
 
+COLUMNS = (
+    "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
+    "timestamp TIMESTAMP, key BINARY, value BINARY, code STRING, reason STRING, "
+    "quarantined_at TIMESTAMP"
+)
 KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True)
 class QuarantineTable:
-    """The quarantine at ``path``; the first bad record creates it."""
+    """The quarantine at ``address``; the first bad record creates it, if nothing else has."""
 
-    path: str
+    address: Address
+
+    def create(self, session: SparkSession) -> None:
+        """Create it, if missing. Through Spark Connect a write that creates counts nothing."""
+        create_table(session, self.address, COLUMNS)
 
     def write(self, bad: DataFrame, entry: Entry) -> None:
         """Append the bad rows of a decoded batch under the entry's commit id.
@@ -49,10 +59,9 @@ class QuarantineTable:
         )
         observation = Observation()
         counted = rows.observe(observation, F.count(F.lit(1)).alias("written"))
-        writer = counted.coalesce(1).write.format("delta").mode("append")
-        writer.option("userMetadata", f"rivermouth quarantine of commit {entry.commit}").save(
-            self.path
-        )
+        writer = counted.coalesce(1).write.mode("append")
+        said = f"rivermouth quarantine of commit {entry.commit}"
+        self.address.write(writer.option("userMetadata", said))
         reach("P12")
         if entry.rows is None:
             return

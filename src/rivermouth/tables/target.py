@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from rivermouth.address import Address, create_table, literal, quoted
 from rivermouth.config import Pipeline
 from rivermouth.decode import KAFKA_STRUCT
 from rivermouth.errors import SchemaDiffers
-from rivermouth.write.upsert import quoted
+from rivermouth.write.replace import TOMBSTONE
 
 
-def create_target(session: SparkSession, pipeline: Pipeline, path: str) -> None:
-    """Create the table at ``path`` with the configured columns and ``_kafka``, if missing."""
+def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
+    """Create the table at ``address`` with the configured columns and ``_kafka``, if missing."""
     properties = ", ".join(
-        f"{_literal(name)} = {_literal(value)}"
-        for name, value in pipeline.target.properties.items()
+        f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
     )
-    session.sql(
-        f"CREATE TABLE IF NOT EXISTS delta.{quoted(path)} ({_ddl(pipeline)}) USING delta"
-        + (f" TBLPROPERTIES ({properties})" if properties else "")
-    )
+    more = f"TBLPROPERTIES ({properties})" if properties else ""
+    create_table(session, address, _ddl(pipeline), more)
 
 
-def check_target(session: SparkSession, pipeline: Pipeline, path: str) -> None:
+def add_mark(session: SparkSession, address: Address) -> None:
+    """Give the table the column of ``write.replace`` that marks rows as deleted, if missing."""
+    if TOMBSTONE not in address.read(session).columns:
+        session.sql(f"ALTER TABLE {address.sql} ADD COLUMN ({TOMBSTONE} BOOLEAN)")
+
+
+def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
     """Raise SchemaDiffers where a configured column is missing or has another type.
 
     Columns that the table has beyond the configured ones stay null in what we write.
     """
     wanted = session.createDataFrame([], _ddl(pipeline)).schema
-    found = {each.name: each for each in session.read.format("delta").load(path).schema}
+    found = {each.name: each for each in address.read(session).schema}
     for each in wanted:
         here = found.get(each.name)
         if here is None or here.dataType.simpleString() != each.dataType.simpleString():
@@ -43,7 +47,3 @@ def check_target(session: SparkSession, pipeline: Pipeline, path: str) -> None:
 def _ddl(pipeline: Pipeline) -> str:
     columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.columns]
     return ", ".join([*columns, f"_kafka {KAFKA_STRUCT}"])
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

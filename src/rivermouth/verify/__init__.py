@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rivermouth.config import Config
+from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
 from rivermouth.verify.proof import Bounds, verify_pipeline
 from rivermouth.verify.result import Kind, PipelineProof, Verification
 from rivermouth.verify.source import Source, client_options
+from rivermouth.verify.tables import FolderTables, Tables
 
 __all__ = ["Bounds", "Kind", "PipelineProof", "Verification", "verify"]
 
@@ -25,22 +26,32 @@ def verify(
     select: Sequence[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     bounds: Bounds | None = None,
+    secrets: Secrets = unresolved,
+    tables: Tables | None = None,
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
-    ``progress`` is called with a pipeline, offsets done, and offsets in all. What is wrong
-    with the data is in the result; raises ConfigError for a pipeline that is not
-    configured, and SourceError where Kafka cannot be read.
+    ``progress`` is called with a pipeline, offsets done, and offsets in all; ``secrets``
+    knows what the configuration only names; ``tables`` (None: those in the folder of the
+    configuration) is where they are read. What is wrong with the data is in the result;
+    raises ConfigError for a pipeline that is not configured, and SourceError where Kafka
+    cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
     if unknown:
         raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
     chosen = [name for name in config.pipelines if select is None or name in select]
-    source = Source(client_options(config))
+    found = tables or FolderTables(config.folder)
+    source = Source(client_options(config, secrets))
     return Verification(
         [
             verify_pipeline(
-                config, config.pipelines[name], source, progress or _quiet, bounds or Bounds()
+                config,
+                found,
+                config.pipelines[name],
+                source,
+                progress or _quiet,
+                bounds or Bounds(),
             )
             for name in chosen
         ]

@@ -26,7 +26,7 @@ from rivermouth.verify.entry import Place, shown
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.replay import Progress, replay
 from rivermouth.verify.result import PROBLEM_LINES, Kind
-from rivermouth.verify.rows import TableRows, coordinates, field, tuples
+from rivermouth.verify.rows import Rows, coordinates, field, tuples
 from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
@@ -38,7 +38,7 @@ _STRIDE = 101
 
 def verify_append(
     subject: Subject,
-    table: TableRows,
+    table: Rows,
     quarantine: Mapping[Place, Quarantined],
     folder: Path,
     progress: Progress,
@@ -77,7 +77,7 @@ class _TableSide:
         self._samples = Spill(folder / "samples")
         self._before = 0
 
-    def read(self, table: TableRows) -> None:
+    def read(self, table: Rows) -> None:
         """Read the whole table once; rows that no range covers are findings."""
         self.decoder = RowDecoder(table.schema, self.columns)
         for batch in table.batches([*self.columns, "_kafka"]):

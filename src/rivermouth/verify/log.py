@@ -8,17 +8,13 @@ is one JSON object with ``"rivermouth": 1``, in a commit whose ``txn`` has the a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from rivermouth.verify.commits import Commit, Commits
 from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, parse_entry, shown
 from rivermouth.verify.result import Findings, Kind
-
-_COMMIT_FILE = re.compile(r"(\d{20})\.json")
-_WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')
 
 
 @dataclass(frozen=True)
@@ -36,12 +32,6 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class _Commit:
-    info: Mapping[str, Any]
-    txns: Mapping[str, int]
-
-
-@dataclass(frozen=True)
 class _Node:
     """An entry and those before it: what stands, as a list that branches at a RESTORE."""
 
@@ -49,21 +39,19 @@ class _Node:
     before: _Node | None
 
 
-def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None:
-    """Read the log of ``table`` and check the chain; None where there is no table."""
-    log = table / "_delta_log"
-    names = (match for each in log.glob("*.json") if (match := _COMMIT_FILE.fullmatch(each.name)))
-    versions = sorted(int(match[1]) for match in names)
+def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger | None:
+    """Read a table's log and check the chain; None where there is no table."""
+    versions = commits.versions()
     if not versions:
         return None
-    if versions[0] > _checkpointed(log) + 1:
+    if versions[0] > commits.checkpointed() + 1:
         line = f"the log lacks versions 0 to {versions[0] - 1}, and no checkpoint stands for them"
         findings.add(Kind.FAULT, line)
     walk = _Walk(pipeline, trimmed=versions[0] > 0)
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
             findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
-        walk.take(version, _read_commit(log / f"{version:020d}.json", findings))
+        walk.take(version, commits.read(version, findings))
     standing = walk.standing()
     stands = {each.version for each in standing}
     accepted = max((each.sequence for each in walk.recorded if each.accepts), default=0)
@@ -75,31 +63,6 @@ def read_ledger(table: Path, pipeline: str, findings: Findings) -> Ledger | None
         first = next(each for each in undone if each > accepted)
         findings.add(Kind.FAULT, f"RESTORE undid the entries {first} to {undone[-1]}")
     return Ledger(versions[-1], standing, tuple(walk.recorded), trimmed=versions[0] > 0)
-
-
-def _checkpointed(log: Path) -> int:
-    """The newest version that a checkpoint stands for; -1: there is none."""
-    names = (
-        each.name for each in log.glob("*.checkpoint*") if each.suffix in (".parquet", ".json")
-    )
-    return max((int(name[:20]) for name in names if name[:20].isdigit()), default=-1)
-
-
-def _read_commit(file: Path, findings: Findings) -> _Commit:
-    info: Mapping[str, Any] = {}
-    txns: dict[str, int] = {}
-    try:
-        with file.open(encoding="utf-8") as lines:
-            actions = [json.loads(line) for line in lines if _WANTED.match(line)]
-    except (OSError, ValueError) as fault:
-        findings.add(Kind.FAULT, f"version {int(file.stem)} of the log cannot be read: {fault}")
-        actions = []
-    for each in actions:
-        if "commitInfo" in each:
-            info = each["commitInfo"]
-        else:
-            txns[each["txn"]["appId"]] = int(each["txn"]["version"])
-    return _Commit(info, txns)
 
 
 class _Walk:
@@ -120,7 +83,7 @@ class _Walk:
     def standing(self) -> tuple[LedgerEntry, ...]:
         return tuple(reversed([*_entries(self._node)]))
 
-    def take(self, version: int, commit: _Commit) -> None:
+    def take(self, version: int, commit: Commit) -> None:
         if self._app in commit.txns:
             entry = self._entry(version, commit)
             if entry is not None:
@@ -133,7 +96,7 @@ class _Walk:
             self._restore(version, commit.info.get("operationParameters") or {})
         self._marks.append((version, self._node))
 
-    def _entry(self, version: int, commit: _Commit) -> LedgerEntry | None:
+    def _entry(self, version: int, commit: Commit) -> LedgerEntry | None:
         try:
             facts = json.loads(commit.info["userMetadata"])
             if facts["rivermouth"] != 1 or facts["pipeline"] != self._pipeline:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from rivermouth.config import Pipeline
+from rivermouth.config import OFFSETS_TABLE, Pipeline
+from rivermouth.verify.commits import Commits
 from rivermouth.verify.coverage import Coverage
 from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, shown
 from rivermouth.verify.log import Ledger
 from rivermouth.verify.result import Findings, Kind
-from rivermouth.verify.rows import TableRows
 from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables import Tables
 
 _RANGE = ("from_offset", "until_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")
@@ -24,14 +24,14 @@ Facts = Mapping[str, Any]
 
 
 def verify_offsets_table(
-    path: Path,
+    tables: Tables,
     ledger: Ledger,
-    log: Path,
+    log: Commits,
     pipeline: Pipeline,
     findings: Findings,
     subject: Subject | None,
 ) -> None:
-    """Compare the offsets table at ``path`` row by row with the entries in the ``log``.
+    """Compare the offsets table row by row with the entries in the ``log``.
 
     ``records``, ``applied`` and ``quarantined`` are compared where the whole range could be
     counted again (``subject``; None where Kafka could not be read).
@@ -44,7 +44,7 @@ def verify_offsets_table(
     first = ledger.recorded[0].sequence if ledger.recorded else 1
     seen: set[RowKey] = set()
     lost: set[int] = set()
-    for key, found in _rows(path, pipeline.name):
+    for key, found in _rows(tables, pipeline.name):
         where = f"offsets table, sequence {key[0]} {shown(key[1:])}"
         if key in seen:
             findings.add(Kind.OFFSETS_TABLE, f"{where}: more than once")
@@ -73,9 +73,9 @@ def _is_foreign(key: RowKey, found: Facts, first: int, ledger: Ledger) -> bool:
     return not older and not found["table_version"] > ledger.version
 
 
-def _lost(log: Path, version: int) -> set[int]:
+def _lost(log: Commits, version: int) -> set[int]:
     """The version of an entry that came after the log was read, unless it is there by now."""
-    return set() if (log / f"{version:020d}.json").exists() else {version}
+    return set() if log.has(version) else {version}
 
 
 def _expected(ledger: Ledger, table_name: str) -> Iterator[tuple[RowKey, dict[str, Any]]]:
@@ -123,10 +123,10 @@ def _index(coverage: Coverage, place: Place, start: int, until: int) -> int | No
     return None
 
 
-def _rows(path: Path, pipeline: str) -> Iterator[tuple[RowKey, Facts]]:
-    if not TableRows.exist(path):
+def _rows(tables: Tables, pipeline: str) -> Iterator[tuple[RowKey, Facts]]:
+    if not tables.exist(OFFSETS_TABLE):
         return
     columns = [*_KEYS, *_RANGE, *_SOURCE, *_COUNTS]
-    for batch in TableRows(path).batches(columns, f"pipeline = '{pipeline}'"):
+    for batch in tables.rows(OFFSETS_TABLE).batches(columns, f"pipeline = '{pipeline}'"):
         for row in batch.to_pylist():
             yield (row["sequence"], row["topic"], row["partition"]), row

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rivermouth.config import OFFSETS_TABLE, Config, Mode, Pipeline
+from rivermouth.config import Config, Mode, Pipeline
 from rivermouth.verify.append import WINDOW, verify_append
 from rivermouth.verify.coverage import Coverage
 from rivermouth.verify.entry import Place, shown
@@ -16,9 +16,10 @@ from rivermouth.verify.projection import verify_offsets_table
 from rivermouth.verify.quarantine import Quarantined, read_quarantine
 from rivermouth.verify.replay import Progress
 from rivermouth.verify.result import Findings, Kind, PipelineProof
-from rivermouth.verify.rows import TableRows, Unreadable
+from rivermouth.verify.rows import Rows, Unreadable
 from rivermouth.verify.source import Source
 from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables import Tables
 from rivermouth.verify.upsert import BUCKET, verify_upsert
 
 
@@ -31,12 +32,17 @@ class Bounds:
 
 
 def verify_pipeline(
-    config: Config, pipeline: Pipeline, source: Source, progress: Progress, bounds: Bounds
+    config: Config,
+    tables: Tables,
+    pipeline: Pipeline,
+    source: Source,
+    progress: Progress,
+    bounds: Bounds,
 ) -> PipelineProof:
     """Verify one pipeline. Raises SourceError where Kafka cannot be read."""
     findings = Findings(pipeline.name)
-    path = pipeline.target.table.path(config.warehouse)
-    ledger = read_ledger(path, pipeline.name, findings)
+    log = tables.commits(pipeline.target.table)
+    ledger = read_ledger(log, pipeline.name, findings)
     subject = None
     if ledger is None:
         findings.unchecked.append("there is no table yet")
@@ -47,16 +53,16 @@ def verify_pipeline(
         findings.unchecked += [f"{each}: recorded as lost, Kafka deleted it" for each in lost]
         subject = _subject(config, pipeline, ledger, source, findings)
         try:
-            subject = _verify_rows(subject, path, config, progress, bounds)
+            subject = _verify_rows(subject, tables, progress, bounds)
         except Unreadable as fault:
-            findings.add(Kind.FAULT, f"delta-rs cannot read the table: {fault}")
+            findings.add(Kind.FAULT, f"the table cannot be read: {fault}")
             findings.unchecked.append("the rows")
             subject = None
     try:
         verify_offsets_table(
-            OFFSETS_TABLE.path(config.warehouse),
+            tables,
             ledger or Ledger(version=-1),
-            pipeline.target.table.path(config.warehouse) / "_delta_log",
+            log,
             pipeline,
             findings,
             subject,
@@ -138,11 +144,11 @@ def _readable(
 
 
 def _verify_rows(
-    subject: Subject, path: Path, config: Config, progress: Progress, bounds: Bounds
+    subject: Subject, tables: Tables, progress: Progress, bounds: Bounds
 ) -> Subject | None:
     """Compare quarantine and table with Kafka; None where the columns do not allow it."""
     pipeline, findings = subject.pipeline, subject.findings
-    table = TableRows(path, subject.ledger.version)
+    table = tables.rows(pipeline.target.table, subject.ledger.version)
     _check_txn(subject, table)
     wanted = {*(each.name for each in pipeline.columns), "_kafka"}
     lacking = sorted(wanted - {*table.schema.names})
@@ -151,7 +157,8 @@ def _verify_rows(
         findings.unchecked.append("the rows")
         return None
     quarantine: Mapping[Place, Quarantined] = read_quarantine(
-        pipeline.target.table.quarantine.path(config.warehouse),
+        tables,
+        pipeline.target.table.quarantine,
         subject.ledger.standing,
         subject.coverage,
         findings,
@@ -165,12 +172,12 @@ def _verify_rows(
     return subject
 
 
-def _check_txn(subject: Subject, table: TableRows) -> None:
+def _check_txn(subject: Subject, table: Rows) -> None:
     """The snapshot's ``txn`` outlives log clean-up: it must be the newest entry's."""
     txn = table.transaction(f"rivermouth/{subject.pipeline.name}")
     recorded = subject.ledger.recorded
     newest = recorded[-1].sequence if recorded else 0
-    if txn != newest:
+    if txn is not None and txn != newest:
         line = f"the snapshot's txn is {txn}, the newest readable entry is {newest}"
         subject.findings.add(Kind.FAULT, line)
         if not recorded:

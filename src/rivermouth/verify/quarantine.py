@@ -6,7 +6,6 @@ Held in memory as two numbers per row (offset, and a hash of the raw key and val
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +13,12 @@ import pyarrow.compute as pc
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
+from rivermouth.config import TableName
 from rivermouth.verify.coverage import Coverage, Offsets
 from rivermouth.verify.entry import LedgerEntry, Place, shown
 from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
-from rivermouth.verify.rows import TableRows, coordinates
+from rivermouth.verify.rows import coordinates
+from rivermouth.verify.tables import Tables
 
 _COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
 
@@ -54,18 +55,22 @@ class Quarantined:
 
 
 def read_quarantine(
-    path: Path, standing: Sequence[LedgerEntry], coverage: Coverage, findings: Findings
+    tables: Tables,
+    table: TableName,
+    standing: Sequence[LedgerEntry],
+    coverage: Coverage,
+    findings: Findings,
 ) -> Mapping[Place, Quarantined]:
     """The standing quarantine rows by partition; counts them per range.
 
     Rows outside the range of their own entry are findings, and so is an offset twice.
     """
-    if not TableRows.exist(path):
+    if not tables.exist(table):
         return {}
     by_commit = {each.commit: number for number, each in enumerate(standing)}
     commits = pa.array([*by_commit], pa.string())
     parts: dict[Place, list[tuple[Offsets, NDArray[np.int64]]]] = {}
-    for batch in TableRows(path).batches(_COLUMNS):
+    for batch in tables.rows(table).batches(_COLUMNS):
         ours = batch.filter(pc.is_in(batch.column("commit"), commits))
         columns = [ours.column(name) for name in ("topic", "partition", "offset")]
         found, _ = coordinates(*columns)

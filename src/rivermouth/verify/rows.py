@@ -1,6 +1,7 @@
 """Reading a table as it stands at one version: batches of coordinates and canonical values.
 
-Through delta-rs, which applies deletion vectors and column mapping; Spark is not involved.
+A folder is read through delta-rs, which applies deletion vectors and column mapping; Spark is
+not involved.
 Rows come in batches of a few thousand, in no order.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,41 +27,64 @@ _ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
 
 
 class Unreadable(Exception):
-    """delta-rs cannot read the table; the text says why."""
+    """The table cannot be read; the text says why."""
 
 
-class TableRows:
-    """The rows of the table at ``path``, at ``version`` (None: the newest)."""
+class Rows(Protocol):
+    """The rows of a table as it stands at one version."""
 
-    def __init__(self, path: Path, version: int | None = None) -> None:
-        try:
-            self._table = DeltaTable(str(path), version=version)
-            self.schema = pa.schema(self._table.schema().to_arrow())
-        except (DeltaError, TableNotFoundError) as fault:
-            raise Unreadable(f"{path.parent.name}.{path.name}: {fault}") from fault
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns and types."""
 
-    @staticmethod
-    def exist(path: Path) -> bool:
-        """Whether there is a table at ``path``."""
-        return DeltaTable.is_deltatable(str(path))
-
-    def transaction(self, app: str) -> int:
-        """The version of the newest ``txn`` of ``app`` in the snapshot; 0 where there is none."""
-        return self._table.transaction_version(app) or 0
+    def transaction(self, app: str) -> int | None:
+        """The version of the newest ``txn`` of ``app`` in the snapshot; 0 where there is none,
+        None where nobody can tell.
+        """
 
     def batches(
         self, columns: Sequence[str], predicate: str | None = None
     ) -> Iterator[pa.RecordBatch]:
         """All rows, projected to ``columns``, with canonical values (see ``converters``)."""
+
+
+class FolderRows:
+    """The rows of the table at ``path``, at ``version`` (None: the newest)."""
+
+    def __init__(self, path: Path, version: int | None = None) -> None:
+        try:
+            self._table = DeltaTable(str(path), version=version)
+            self._schema = pa.schema(self._table.schema().to_arrow())
+        except (DeltaError, TableNotFoundError) as fault:
+            raise Unreadable(f"{path.parent.name}.{path.name}: {fault}") from fault
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See ``Rows``."""
+        return self._schema
+
+    def transaction(self, app: str) -> int:
+        """See ``Rows``."""
+        return self._table.transaction_version(app) or 0
+
+    def batches(
+        self, columns: Sequence[str], predicate: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See ``Rows``."""
         named = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
         statement = f"SELECT {named} FROM rows" + (f" WHERE {predicate}" if predicate else "")
         try:
             engine = QueryBuilder(_ENGINE).register("rows", self._table)
             for batch in pa.RecordBatchReader.from_stream(engine.execute(statement)):
-                plain = [column.cast(_plain(column.type)) for column in batch.columns]
-                yield pa.RecordBatch.from_arrays(plain, batch.schema.names)
+                yield canonical(batch)
         except (DeltaError, pa.ArrowException, OSError) as fault:
             raise Unreadable(str(fault)) from fault
+
+
+def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in types whose Python values are the canonical ones."""
+    plain = [column.cast(_plain(column.type)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(plain, batch.schema.names)
 
 
 @dataclass(frozen=True)

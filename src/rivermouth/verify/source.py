@@ -28,7 +28,7 @@ from confluent_kafka import (
 )
 
 from rivermouth.clients import client_of
-from rivermouth.config import Config
+from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.verify.entry import Place, shown
 
@@ -55,9 +55,9 @@ class Identity:
     compacted: frozenset[str]
 
 
-def client_options(config: Config) -> dict[str, str]:
+def client_options(config: Config, secrets: Secrets = unresolved) -> dict[str, str]:
     """The Kafka options of a configuration, secrets revealed for the moment of use."""
-    return {**config.kafka.revealed(), "log_level": "2", "allow.auto.create.topics": "false"}
+    return {**config.kafka.revealed(secrets), "log_level": "2", "allow.auto.create.topics": "false"}
 
 
 _FIRST_ANSWER_S = 10.0

@@ -25,7 +25,7 @@ from rivermouth.verify.judge import Judge, Row
 from rivermouth.verify.quarantine import Quarantined
 from rivermouth.verify.replay import Progress, Seen, replay
 from rivermouth.verify.result import Kind
-from rivermouth.verify.rows import TableRows, field, tuples
+from rivermouth.verify.rows import Rows, field, tuples
 from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
@@ -37,7 +37,7 @@ _PENDING = 50_000
 
 def verify_upsert(
     subject: Subject,
-    table: TableRows,
+    table: Rows,
     quarantine: Mapping[Place, Quarantined],
     folder: Path,
     progress: Progress,
@@ -99,7 +99,7 @@ class _Buckets:
 class _Changes:
     """Turns visible records into keyed changes."""
 
-    def __init__(self, subject: Subject, table: TableRows) -> None:
+    def __init__(self, subject: Subject, table: Rows) -> None:
         target, form = subject.pipeline.target, subject.pipeline.source.key
         self._subject = subject
         self._keys = RowDecoder(table.schema, target.keys)
@@ -142,11 +142,13 @@ def _judged(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _table_rows(subject: Subject, table: TableRows) -> Iterator[tuple[Key, Row]]:
+def _table_rows(subject: Subject, table: Rows) -> Iterator[tuple[Key, Row]]:
     columns = [each.name for each in subject.pipeline.columns]
     keys = [columns.index(name) for name in subject.pipeline.target.keys]
     strangers = 0
-    for batch in table.batches([*columns, "_kafka"]):
+    # A marked row is deleted: where no MERGE can delete, a later statement takes it away.
+    marks = "_tombstone" in table.schema.names
+    for batch in table.batches([*columns, "_kafka"], "_tombstone IS NULL" if marks else None):
         topics, partitions, offsets = (
             field(batch, "_kafka", name).to_pylist() for name in ("topic", "partition", "offset")
         )

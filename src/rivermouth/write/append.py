@@ -27,13 +27,17 @@ _BAD_RECORD = "RM600: a record of this batch goes to quarantine"
 class Append:
     """Appends every good record.
 
-    ``files``: how many files a commit adds at most, which is the tasks that write at once.
+    ``files``: how many files a commit adds at most, which is the tasks that write at once
+    (None: as the platform thinks best). ``persist``: whether a batch may be kept in memory.
     """
 
-    def __init__(self, target: Target, quarantine: Quarantine, files: int) -> None:
-        self._path = target.path
+    def __init__(
+        self, target: Target, quarantine: Quarantine, files: int | None, *, persist: bool
+    ) -> None:
+        self._address = target.address
         self._quarantine = quarantine
         self._files = files
+        self._persist = persist
         # Built once: each is many calls into the JVM, too dear per batch.
         self._rows = row_columns(target)
         self._refusing_bad = _refusing_bad()
@@ -50,19 +54,21 @@ class Append:
 
     def _write_split(self, decoded: DataFrame, entry: Entry) -> Entry:
         observation = Observation()
-        cached = decoded.observe(observation, *counters(entry.ranges)).persist()
+        observed = decoded.observe(observation, *counters(entry.ranges))
+        cached = observed.persist() if self._persist else observed
         try:
             self._quarantine.write(cached.where("code IS NOT NULL"), entry)
             entry = counted(entry, observation.get)
-            self._commit(cached.where("code IS NULL").select(*self._rows, "_kafka"), entry)
+            good = cached if self._persist else decoded
+            self._commit(good.where("code IS NULL").select(*self._rows, "_kafka"), entry)
         finally:
-            cached.unpersist()
+            if self._persist:
+                cached.unpersist()
         return entry
 
     def _commit(self, rows: DataFrame, entry: Entry) -> None:
-        options = writer_options(entry)
-        writer = rows.coalesce(self._files).write.format("delta").mode("append")
-        writer.options(**options).save(self._path)
+        few = rows.coalesce(self._files) if self._files is not None else rows
+        self._address.write(few.write.mode("append").options(**writer_options(entry)))
 
 
 def _refusing_bad() -> Column:

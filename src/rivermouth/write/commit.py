@@ -10,6 +10,7 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from rivermouth.address import Address
 from rivermouth.ledger import Entry, RowCounts, app_id
 from rivermouth.offsets import OffsetRange
 
@@ -27,9 +28,9 @@ class Quarantine(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The table a writer commits to: its path and its columns, in order."""
+    """The table a writer commits to: where it lies, and its columns, in order."""
 
-    path: str
+    address: Address
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
     order_by: tuple[str, ...] = ()
@@ -60,10 +61,10 @@ def writer_options(entry: Entry) -> dict[str, str]:
     }
 
 
-def record(session: SparkSession, entry: Entry, path: str) -> None:
+def record(session: SparkSession, entry: Entry, address: Address) -> None:
     """Commit an entry that comes with no rows."""
-    nothing = session.read.format("delta").load(path).limit(0)
-    nothing.write.format("delta").mode("append").options(**writer_options(entry)).save(path)
+    nothing = address.read(session).limit(0)
+    address.write(nothing.write.mode("append").options(**writer_options(entry)))
 
 
 @contextmanager

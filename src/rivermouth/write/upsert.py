@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
+from rivermouth.address import quoted
 from rivermouth.ledger import Entry
 from rivermouth.write.commit import (
     Quarantine,
@@ -108,23 +109,23 @@ def merge_statement(target: Target) -> str:
     updates = ", ".join(f"t.{each} = s.change.row.{each}" for each in columns)
     inserts = ", ".join([*columns, "_kafka"])
     values = ", ".join([*(f"s.change.row.{each}" for each in columns), "s.change._kafka"])
-    offered = _sql_rank("s.change.row", "s.change._kafka", target)
-    standing = _sql_rank("t", "t._kafka", target)
+    newer = outranks("s.change.row", "s.change._kafka", "t", target)
     return f"""
-        MERGE INTO delta.{quoted(target.path)} t USING {_SOURCE} s ON {on}
+        MERGE INTO {target.address.sql} t USING {_SOURCE} s ON {on}
         WHEN MATCHED AND s.change IS NULL THEN DELETE
-        WHEN MATCHED AND (s.had_tombstone OR {offered} > {standing})
+        WHEN MATCHED AND (s.had_tombstone OR {newer})
             THEN UPDATE SET {updates}, t._kafka = s.change._kafka
         WHEN NOT MATCHED AND s.change IS NOT NULL THEN INSERT ({inserts}) VALUES ({values})
     """
+
+
+def outranks(row: str, kafka: str, standing: str, target: Target) -> str:
+    """The condition under which a change replaces the row that stands."""
+    offered = _sql_rank(row, kafka, target)
+    return f"{offered} > {_sql_rank(standing, f'{standing}._kafka', target)}"
 
 
 def _sql_rank(row: str, kafka: str, target: Target) -> str:
     orders = [f"{row}.{quoted(each)}" for each in target.order_by]
     place = [f"{kafka}.{name}" for name in ("topic", "partition", "offset")]
     return f"struct({', '.join([*orders, *place])})"
-
-
-def quoted(name: str) -> str:
-    """A SQL identifier, quoted."""
-    return "`" + name.replace("`", "``") + "`"

@@ -16,7 +16,7 @@ APART = {"MANAGE", "READ_METADATA", "EXTERNAL_USE_SCHEMA", "EXTERNAL_USE_LOCATIO
 class Catalog:
     """``/api/2.1/unity-catalog``. A volume is also a folder of the ``volumes`` tree."""
 
-    def __init__(self, volumes: Tree, catalogs: Iterable[str] = ("main",)) -> None:
+    def __init__(self, volumes: Tree, catalogs: Iterable[str] = ("main", "spark_catalog")) -> None:
         self.tree = volumes
         self.catalogs = tuple(catalogs)
         self.schemas = Shelf("Schema")
@@ -50,7 +50,7 @@ class Catalog:
     def get_catalog(self, request: Request, name: str) -> Resource:
         if name not in self.catalogs:
             raise _absent("Catalog", name)
-        return {"name": name, "owner": "account users", "catalog_type": "MANAGED_CATALOG"}
+        return {"name": name, "owner": "metastore-admins", "catalog_type": "MANAGED_CATALOG"}
 
     def get_schema(self, request: Request, full: str) -> Resource:
         return self._get(self.schemas, full)

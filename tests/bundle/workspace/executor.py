@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.bundle.workspace.messages import Resource
 
 ReadFile = Callable[[str], bytes]  # a workspace or volume path to what lies there
+Names = Callable[[], list[str]]
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Task:
     values: Mapping[str, str]  # what stands for {{job.parameters.x}} and the like
     host: str  # where the workspace answers: DATABRICKS_HOST for what the task starts
     read_file: ReadFile
+    paths: Names  # of every file of the workspace and of its volumes
+    schemas: Names  # catalog.schema
     cancelled: threading.Event  # set when the run is to end
 
     @property
@@ -67,6 +70,8 @@ class Means:
 
     executor: Executor
     read_file: ReadFile
+    paths: Names
+    schemas: Names
     host: Callable[[], str]
 
 

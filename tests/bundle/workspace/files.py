@@ -44,6 +44,9 @@ class Tree:
             raise missing(f"Path ({path})")
         return content
 
+    def files(self) -> list[str]:
+        return [path for path, content in self.nodes.items() if content is not None]
+
     def below(self, path: str) -> list[str]:
         return [other for other in self.nodes if other.startswith(path.rstrip("/") + "/")]
 

@@ -15,6 +15,12 @@ SERVICE_PRINCIPAL: Resource = {
     "displayName": "runner",
     "active": True,
 }
+RUNNER: Resource = {
+    "id": "4713",
+    "applicationId": "0c8b7a64-92d1-4e0f-b5a3-7f4e2d1c6a90",
+    "displayName": "rivermouth",
+    "active": True,
+}
 DESTINATION: Resource = {
     "id": "0d2f6a3e-5a0d-4f8e-9c57-2b8f5a1c9e44",
     "display_name": "operators",
@@ -23,7 +29,7 @@ DESTINATION: Resource = {
 
 
 class Identity:
-    """One user, whose token is whatever token is sent; one principal; one destination."""
+    """One user, whose token is whatever token is sent; two principals; one destination."""
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url = url
@@ -32,15 +38,15 @@ class Identity:
         return {"oidc_endpoint": f"{self._url()}/oidc", "workspace_id": ORGANISATION}
 
     def me(self, request: Request) -> Resource:
-        return {"id": "4711", "userName": USER, "displayName": "Deployer", "active": True}
+        groups = [{"display": "rivermouth-operators", "value": "4720"}]
+        known = {"id": "4711", "userName": USER, "displayName": "Deployer", "active": True}
+        return {**known, "groups": groups}
 
     def service_principals(self, request: Request) -> Resource:
         """Filtered by ``displayName eq '…'``, the only filter that is asked for."""
         wanted = re.fullmatch("displayName eq '(.*)'", request.query.get("filter", ""))
-        known = SERVICE_PRINCIPAL["displayName"]
-        first_page = request.query.get("startIndex", "1") == "1"
-        fits = first_page and (wanted is None or wanted.group(1) == known)
-        found = [SERVICE_PRINCIPAL] if fits else []
+        known = (SERVICE_PRINCIPAL, RUNNER) if request.query.get("startIndex", "1") == "1" else ()
+        found = [each for each in known if wanted is None or wanted[1] == each["displayName"]]
         return {"totalResults": len(found), "itemsPerPage": len(found), "Resources": found}
 
     def destinations(self, request: Request) -> Resource:

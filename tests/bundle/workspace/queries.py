@@ -6,15 +6,19 @@ from tests.bundle.workspace.identity import USER
 from tests.bundle.workspace.messages import Request, Resource
 from tests.bundle.workspace.shelf import Shelf
 
-WAREHOUSE: Resource = {"id": "aaaa000011112222", "name": "small", "state": "RUNNING"}
+WAREHOUSES: tuple[Resource, ...] = (
+    {"id": "aaaa000011112222", "name": "small", "state": "RUNNING"},
+    {"id": "bbbb000011112222", "name": "Serverless Starter Warehouse", "state": "RUNNING"},
+)
 
 
 class Warehouses:
-    """``/api/2.0/sql/warehouses``: one stands there from the beginning."""
+    """``/api/2.0/sql/warehouses``: two stand there from the beginning."""
 
     def __init__(self) -> None:
         self.shelf = Shelf("Warehouse")
-        self.shelf.put(WAREHOUSE["id"], WAREHOUSE)
+        for warehouse in WAREHOUSES:
+            self.shelf.put(warehouse["id"], warehouse)
 
     def list(self, request: Request) -> Resource:
         return {"warehouses": self.shelf.all()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.bundle.workspace.catalog import Catalog
+from tests.bundle.workspace.clusters import Clusters
 from tests.bundle.workspace.dashboards import Dashboards
+from tests.bundle.workspace.effective import Effective
 from tests.bundle.workspace.files import WorkspaceFiles
 from tests.bundle.workspace.identity import Identity
 from tests.bundle.workspace.jobs import Jobs
@@ -30,6 +32,7 @@ class Rooms:
     secrets: Secrets
     volume_files: VolumeFiles
     warehouses: Warehouses
+    clusters: Clusters = field(default_factory=Clusters)
 
 
 def routes(rooms: Rooms) -> tuple[Route, ...]:
@@ -37,9 +40,10 @@ def routes(rooms: Rooms) -> tuple[Route, ...]:
         *_of_itself(rooms.identity, rooms.permissions),
         *_of_files(rooms.files, rooms.volume_files),
         *_of_jobs(rooms.jobs, rooms.runs),
-        *_of_the_catalog(rooms.catalog),
+        *_of_the_catalog(rooms.catalog, Effective(rooms.catalog)),
         *_of_secrets(rooms.secrets),
         *_of_queries(rooms.dashboards, rooms.alerts, rooms.warehouses),
+        Route("GET", "/api/2.1/clusters/get", rooms.clusters.get),
     )
 
 
@@ -94,7 +98,7 @@ def _of_jobs(jobs: Jobs, runs: Runs) -> tuple[Route, ...]:
     )
 
 
-def _of_the_catalog(catalog: Catalog) -> tuple[Route, ...]:
+def _of_the_catalog(catalog: Catalog, effective: Effective) -> tuple[Route, ...]:
     return (
         Route("GET", "/api/2.1/unity-catalog/catalogs/{}", catalog.get_catalog),
         Route("POST", "/api/2.1/unity-catalog/schemas", catalog.create_schema),
@@ -107,6 +111,7 @@ def _of_the_catalog(catalog: Catalog) -> tuple[Route, ...]:
         Route("DELETE", "/api/2.1/unity-catalog/volumes/{}", catalog.delete_volume),
         Route("GET", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.get_grants),
         Route("PATCH", "/api/2.1/unity-catalog/permissions/{}/{}", catalog.change_grants),
+        Route("GET", "/api/2.1/unity-catalog/effective-permissions/{}/{}", effective.get),
     )
 
 

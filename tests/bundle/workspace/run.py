@@ -111,6 +111,8 @@ class Run:
             values=values,
             host=means.host(),
             read_file=means.read_file,
+            paths=means.paths,
+            schemas=means.schemas,
             cancelled=self._cancelled,
         )
 

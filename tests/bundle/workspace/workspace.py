@@ -26,6 +26,7 @@ class Workspace:
     def __init__(self, executor: Executor = refuses) -> None:
         self.tree, self.volumes = Tree(), Tree()
         alerts, dashboards, jobs, warehouses = Alerts(), Dashboards(self.tree), Jobs(), Warehouses()
+        catalog = Catalog(self.volumes)
         permitted: dict[str, Callable[[], Iterable[str]]] = {
             "alertsv2": lambda: alerts.shelf,
             "dashboards": lambda: dashboards.drafts,
@@ -33,15 +34,22 @@ class Workspace:
             "jobs": lambda: jobs.shelf,
             "sql/warehouses": lambda: warehouses.shelf,
         }
+        means = Means(
+            executor=executor,
+            read_file=self.read_file,
+            paths=lambda: self.tree.files() + self.volumes.files(),
+            schemas=lambda: list(catalog.schemas),
+            host=lambda: self.url,
+        )
         self.rooms = Rooms(
             alerts=alerts,
-            catalog=Catalog(self.volumes),
+            catalog=catalog,
             dashboards=dashboards,
             files=WorkspaceFiles(self.tree),
             identity=Identity(lambda: self.url),
             jobs=jobs,
             permissions=Permissions(permitted),
-            runs=Runs(jobs, Means(executor, self.read_file, lambda: self.url)),
+            runs=Runs(jobs, means),
             secrets=Secrets(),
             volume_files=VolumeFiles(self.volumes),
             warehouses=warehouses,

@@ -26,7 +26,19 @@ PIECES = st.sampled_from(
     [
         *"{}[]:,-?#|>&*!%'\"\\`@~\n\t ",
         *("  ", "&a ", "*a", "<<: *a\n", "!x ", "!!int ", "!!set ", "---\n", "%YAML 9.9\n---\n"),
-        *("${", "${env:SECRET}", "${foo:x}", "$${", "null", "true", "1e999", "0x", ".nan", "- "),
+        *(
+            "${",
+            "${env:SECRET}",
+            "${secret:hunter/2}",
+            "${foo:x}",
+            "$${",
+            "null",
+            "true",
+            "1e999",
+            "0x",
+            ".nan",
+            "- ",
+        ),
         *("\x01", "\x85", "\u2028", "\ufeff", "\\UFFFFFFFF", "9" * 5000, "ARRAY<" * 60, "STRUCT<"),
         *("2020-01-01", "[" * 300, "version: ", "pipelines: ", "kafka: ", "start: ", "schema: "),
     ]

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from rivermouth.config import (
+    Catalog,
     Column,
     Config,
     Format,
@@ -19,11 +20,15 @@ from rivermouth.config import (
     Mode,
     Pipeline,
     Secret,
+    SecretName,
     Source,
     Start,
     TableName,
     Target,
+    load,
+    unresolved,
 )
+from rivermouth.errors import ConfigError, SecretUnavailable
 
 Loads = Callable[..., Config]
 Problems = Callable[..., list[str]]
@@ -169,6 +174,68 @@ def test_secrets_are_revealed_only_on_request(lake: str, loads: Loads) -> None:
         pickle.dumps(config)
 
 
+REFERRING = """{bootstrap.servers: "k:1", client.id: "${env:ID}-${secret:a/id}",
+  sasl.mechanism: PLAIN,
+  sasl.jaas.config: 'x.PlainLoginModule required username="me" password="${secret:kafka/p.w}";',
+  sasl.password: "${secret:kafka/p.w}", literal: "$${secret:a/b}"}"""
+JAAS = 'x.PlainLoginModule required username="me" password="hunter2";'
+
+
+def test_a_secret_is_a_reference_until_somebody_who_knows_it_is_asked(
+    lake: str, loads: Loads
+) -> None:
+    kafka = loads(lake.replace('{bootstrap.servers: "k:9092"}', REFERRING), {"ID": "7"}).kafka
+    asked: list[SecretName] = []
+
+    def knows(scope: str, key: str) -> str:
+        asked.append(SecretName(scope, key))
+        return {"a": "me", "kafka": "hunter2"}[scope]
+
+    assert kafka.secret_names == [SecretName("a", "id"), SecretName("kafka", "p.w")]
+    assert asked == []
+    assert kafka.revealed(knows) == {
+        "bootstrap.servers": "k:1",
+        "client.id": "7-me",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": JAAS,
+        "sasl.password": "hunter2",
+        "literal": "${secret:a/b}",
+    }
+    kafka.revealed(knows)
+    assert len(asked) == 6, "each time anew: nothing that was told is kept"
+    shown = f"{kafka!r} {kafka} {kafka.model_dump()} {kafka.model_dump_json()}"
+    assert "hunter" not in shown
+    assert "PlainLoginModule" not in shown, "what stands around a secret may be one too"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(kafka)
+
+
+def test_what_a_secret_or_a_variable_holds_is_no_reference(lake: str, loads: Loads) -> None:
+    text = lake.replace('"k:9092"', '"k:1", a: "${secret:s/k}", b: "${env:B}"')
+    kafka = loads(text, {"B": "${secret:s/k}"}).kafka
+    told = kafka.revealed(lambda scope, key: "${env:B}${secret:s/k}")
+    assert (told["a"], told["b"]) == ("${env:B}${secret:s/k}", "${secret:s/k}")
+
+
+def test_without_anybody_who_knows_secrets_the_error_names_scope_and_key(
+    lake: str, loads: Loads
+) -> None:
+    kafka = loads(lake.replace('"k:9092"', '"k:1", a: "hunter${secret:s/k}"')).kafka
+    with pytest.raises(SecretUnavailable) as caught:
+        kafka.revealed(unresolved)
+    assert str(caught.value).startswith("RM207 s/k: nothing here reads secrets. ")
+    assert "hunter" not in str(caught.value)
+
+
+def test_a_secret_may_come_by_merge_or_alias_into_the_section_kafka(
+    lake: str, loads: Loads
+) -> None:
+    login = '{<<: {a: "${secret:s/k}"}, b: &b "${secret:s/l}", c: *b, bootstrap.servers: "k:1"}'
+    kafka = loads(lake.replace('{bootstrap.servers: "k:9092"}', login)).kafka
+    told = kafka.revealed(lambda scope, key: f"{scope}-{key}")
+    assert (told["a"], told["b"], told["c"]) == ("s-k", "s-l", "s-l")
+
+
 def test_a_config_without_secrets_survives_pickling(lake: str, loads: Loads) -> None:
     config = loads(lake)
     assert pickle.loads(pickle.dumps(config)) == config
@@ -209,3 +276,26 @@ def test_a_schema_may_be_folded_over_several_lines(loads: Loads) -> None:
     )
     assert text != DESIGN
     assert loads(text).pipelines == loads(DESIGN).pipelines
+
+
+def test_tables_may_lie_in_a_catalog(lake: str, loads: Loads) -> None:
+    names = loads(lake.replace("warehouse: lake", "warehouse: {catalog: main}")).warehouse
+    assert names == Catalog("main", "rivermouth", "state")
+    assert names.volume_path == Path("/Volumes/main/rivermouth/state")
+    all_named = "warehouse: {catalog: ${env:C}, schema: s, volume: v}".replace(
+        "${env:C}", '"${env:C}"'
+    )
+    config = loads(lake.replace("warehouse: lake", all_named), {"C": "dev"})
+    assert config.warehouse == Catalog("dev", "s", "v")
+
+
+def test_what_looks_into_a_folder_says_so_where_there_is_a_catalog(lake: str, loads: Loads) -> None:
+    config = loads(lake.replace("warehouse: lake", "warehouse: {catalog: main}"))
+    with pytest.raises(ConfigError, match="the tables lie in the catalog main"):
+        _ = config.folder
+
+
+def test_a_folder_may_take_the_place_of_the_warehouse(lake: str, tmp_path: Path) -> None:
+    file = tmp_path / "lake.yml"
+    file.write_text(lake.replace("warehouse: lake", "warehouse: {catalog: main}"))
+    assert load(file, {}, folder=tmp_path / "here").folder == tmp_path / "here"

@@ -15,7 +15,7 @@ from rivermouth.config.shape import ALIASES, PIPELINE_KEYS, SOURCE_KEYS, TARGET_
 
 LAKE = """
 version: 1
-kafka: {bootstrap.servers: "${env:K:-k:9092}", a.b: true}
+kafka: {bootstrap.servers: "${env:K:-k:9092}", a.b: true, c.d: "x${secret:s/k}"}
 warehouse: lake
 trigger: 10s
 pipelines:
@@ -32,8 +32,12 @@ BROKEN = [
     ("version: 1", "version: 2"),
     ("version: 1", "version: true"),
     ("warehouse: lake", "warehose: lake"),
+    ("warehouse: lake", "warehouse: 5"),
+    ("warehouse: lake", "warehouse: {schema: x}"),
+    ("warehouse: lake", "warehouse: {catalog: main, volme: x}"),
     ("trigger: 10s", "trigger: 10"),
     ("{bootstrap.servers", "{servers"),
+    ("${env:K:-k:9092}", "${secret:s/k}"),
     ("topics: [t]", "topics: []"),
     ("topics: [t]", "topics: [t], subscribe: t"),
     ("topics: [t], ", ""),
@@ -112,6 +116,11 @@ def _yaml(text: str) -> object:
 
 def test_a_sound_file_fits_the_schema() -> None:
     assert list(_wrong(json_schema(), _yaml(LAKE))) == []
+
+
+def test_a_catalog_in_place_of_a_folder_fits_the_schema() -> None:
+    text = LAKE.replace("warehouse: lake", "warehouse: {catalog: main, schema: s, volume: v}")
+    assert list(_wrong(json_schema(), _yaml(text))) == []
 
 
 @pytest.mark.parametrize(("old", "new"), BROKEN)

@@ -1,0 +1,68 @@
+"""Where Spark finds a Delta table: at a path, or under a name in a catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+
+@dataclass(frozen=True)
+class Address:
+    """One table; exactly one of ``path`` and ``name`` (catalog, schema, table) is given."""
+
+    path: str = ""
+    name: tuple[str, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        """As a statement names it, quoted."""
+        if self.path:
+            return f"delta.{quoted(self.path)}"
+        return ".".join(quoted(each) for each in self.name)
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """Its newest state."""
+        if self.path:
+            return session.read.format("delta").load(self.path)
+        return session.read.table(self.sql)
+
+    def write(self, writer: DataFrameWriter) -> None:
+        """Carry out a write to it."""
+        if self.path:
+            writer.format("delta").save(self.path)
+        else:
+            writer.format("delta").saveAsTable(self.sql)
+
+    def __str__(self) -> str:
+        return self.path or ".".join(self.name)
+
+
+def create_table(session: SparkSession, address: Address, columns: str, more: str = "") -> None:
+    """Create a Delta table with ``columns`` (SQL), if missing; ``more`` ends the statement.
+
+    Of two drivers that create it at once, one may be told so by an error; then it is there.
+    """
+    statement = f"CREATE TABLE IF NOT EXISTS {address.sql} ({columns}) USING delta {more}"
+    try:
+        session.sql(statement)
+    except Exception as fault:
+        if not _SOMEBODY_WAS_FASTER.search(str(fault)):
+            raise
+        session.sql(statement)
+
+
+_SOMEBODY_WAS_FASTER = re.compile("DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|ALREADY_EXISTS")
+
+
+def quoted(name: str) -> str:
+    """A SQL identifier, quoted."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A SQL text."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,100 @@
+"""``maintain``: small files into large ones, and away with what nothing needs any more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, selected
+
+if TYPE_CHECKING:
+    from rivermouth.maintain import MaintenanceReport
+
+RetainHours = Annotated[
+    int,
+    typer.Option("--retain-hours", help="Refuse tables that keep old files for less; 24 or more."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
+
+
+def maintain(
+    file: ConfigFile,
+    select: Select = "",
+    retain_hours: RetainHours = 168,
+    dry_run: DryRun = False,
+    json: AsJson = False,
+) -> None:
+    """Compact the tables and remove what nothing needs.
+
+    Old files, quarantine rows of commits that never came, scratch of dead runs. No row that
+    counts is touched. Here no run may write the same tables meanwhile; on Databricks it may.
+    """
+    config = load_config(file)
+    names = selected(config, select)
+    from rivermouth.cli.running import require_spark, start_spark
+
+    require_spark()
+    from rivermouth.cli.render import as_json, console
+    from rivermouth.maintain import Maintenance, check_retention, exit_code
+    from rivermouth.scratch import scratch_root
+
+    check_retention(retain_hours)
+    with _output_of_children(scratch_root() / "spark.log"):
+        session = start_spark(console(stderr=True))
+    try:
+        maintenance = Maintenance(
+            config, session, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
+        )
+        reports = maintenance.pipelines(names)
+    finally:
+        session.stop()
+    if json:
+        as_json({"dry_run": dry_run, "pipelines": [each.as_dict() for each in reports]})
+    else:
+        typer.echo(render(reports, dry_run=dry_run))
+    raise typer.Exit(exit_code(reports))
+
+
+@contextmanager
+def _output_of_children(file: Path) -> Iterator[None]:
+    """Let a process started meanwhile write its standard output to ``file``, for good.
+
+    Delta prints what VACUUM did, in the middle of what we say.
+    """
+    sys.stdout.flush()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kept = os.dup(1)
+    try:
+        with file.open("ab") as log:
+            os.dup2(log.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def render(reports: Sequence[MaintenanceReport], *, dry_run: bool) -> str:
+    """A line for each table, then the failures, then the verdict."""
+    from rivermouth.cli.render import failure
+    from rivermouth.layout import text_table
+
+    headers = ("pipeline", "table", "compacted", "removed", "orphan rows")
+    rows = [
+        (each.pipeline, table.table, *(f"{n:,}" for n in table.counts))
+        for each in reports
+        for table in each.tables
+    ]
+    lines = [text_table(headers, rows, numbers=range(2, 5))]
+    failed = [each for each in reports if each.error is not None]
+    lines += [failure(each.pipeline, each.error) for each in failed if each.error is not None]
+    if failed:
+        lines.append(f"FAILED: {len(failed)} of {len(reports)} pipelines")
+    else:
+        lines.append("OK: a dry run, nothing was done" if dry_run else "OK")
+    return "\n".join(lines)

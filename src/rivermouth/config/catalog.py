@@ -1,0 +1,54 @@
+"""Names in Unity Catalog, where tables lie on Databricks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.config.problems import Fault, Kind, Refused, closest
+
+KEYS = ("catalog", "schema", "volume")
+DEFAULTS = {"schema": "rivermouth", "volume": "state"}
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Targets lie in ``catalog``, each in the schema that its name says; the offsets table lies
+    in ``schema``, and so does the volume for what a run needs only while it runs.
+    """
+
+    catalog: str
+    schema: str
+    volume: str
+
+    @property
+    def volume_path(self) -> Path:
+        """Where the volume is mounted."""
+        return Path("/Volumes", self.catalog, self.schema, self.volume)
+
+
+def read_catalog(value: Mapping[str, object]) -> Catalog:
+    """The names under ``warehouse``; raises ``Refused`` with every fault of them."""
+    faults: list[Fault] = []
+    for key in value:
+        if key not in KEYS:
+            guess = closest(key, KEYS)
+            message = "{path} is not known"
+            faults.append(
+                Fault(Kind.UNKNOWN_KEY, message, path=(key,), suggestion=guess, at_key=True)
+            )
+    if "catalog" not in value:
+        fix = "write catalog: main, or a folder in place of it all"
+        faults.append(Fault(Kind.MISSING_KEY, "{path} lacks the key catalog", fix=fix, at_key=True))
+    names = {**DEFAULTS, **{key: value[key] for key in KEYS if key in value}}
+    for key, name in names.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            message = "{path} must be the name of a " + key + ", not {value}"
+            fix = "use letters, digits, _ and -"
+            faults.append(Fault(Kind.BAD_VALUE, message, path=(key,), fix=fix))
+    if faults:
+        raise Refused(*faults)
+    return Catalog(**{key: str(name) for key, name in names.items()})

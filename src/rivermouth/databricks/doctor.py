@@ -1,0 +1,203 @@
+"""What a configuration needs of a workspace, looked at there: who we are and may do what.
+
+A check never raises, as in ``rivermouth.doctor``. Secrets are listed by name; no value is
+fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rivermouth.config import Catalog, Config, SecretName
+from rivermouth.databricks.workspace import trouble, workspace_client
+from rivermouth.doctor import Check, check_file, refused
+from rivermouth.errors import MissingPackage
+
+if TYPE_CHECKING:
+    from databricks.sdk import WorkspaceClient
+
+OLDEST_RUNTIME, OLDEST_SERVERLESS = (17, 3), (4, 0)
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "catalog": ("USE_CATALOG",),
+    "schema": ("USE_SCHEMA", "SELECT", "MODIFY", "CREATE_TABLE"),
+    "volume": ("READ_VOLUME", "WRITE_VOLUME"),
+}
+"""What a run does with each, as privileges."""
+
+
+def check_workspace(
+    file: Path,
+    client: Callable[[], WorkspaceClient] = workspace_client,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    warehouse: str = "",
+    cluster: str = "",
+) -> Iterator[Check]:
+    """The workspace, and in it all that ``file`` names; ``warehouse`` and ``cluster`` by their
+    ids, where they are given. On a cluster its own runtime is looked at, too.
+    """
+    check, config = check_file(file)
+    yield check
+    if config is None:
+        return
+    check, workspace = _workspace(client)
+    yield check
+    if workspace is None:
+        return
+    if isinstance(config.warehouse, Catalog):
+        yield from _securables(workspace, config, config.warehouse)
+    else:
+        fix = "Write warehouse: {catalog: …} in place of a folder"
+        yield Check("warehouse", False, f"{config.warehouse} is a folder, no catalog", fix)
+    for scope, names in groupby(config.kafka.secret_names, lambda name: name.scope):
+        yield workspace.scope(scope, names)
+    if warehouse:
+        yield workspace.warehouse(warehouse)
+    if cluster:
+        yield workspace.cluster(cluster)
+    running = environ.get("DATABRICKS_RUNTIME_VERSION")
+    if running:
+        yield _runtime("runtime", running)
+
+
+def _workspace(client: Callable[[], WorkspaceClient]) -> tuple[Check, _Workspace | None]:
+    name = "workspace"
+    try:
+        reached = client()
+        me = reached.current_user.me()
+    except MissingPackage as missing:
+        return refused(name, missing), None
+    except Exception as fault:  # a login fails in as many ways as there are logins
+        return Check(name, False, *trouble(fault)), None
+    user = me.user_name or ""
+    groups = {each.display for each in me.groups or () if each.display}
+    found = Check(name, True, f"{reached.config.host} as {user}")
+    return found, _Workspace(reached, user, frozenset({user, *groups, "account users"}))
+
+
+def _securables(workspace: _Workspace, config: Config, names: Catalog) -> Iterator[Check]:
+    catalog, get = names.catalog, workspace.client
+    yield workspace.securable("catalog", catalog, lambda: get.catalogs.get(catalog).owner)
+    tables = (each.target.table.schema for each in config.pipelines.values())
+    for schema in dict.fromkeys([names.schema, *tables]):
+        full = f"{catalog}.{schema}"
+        yield workspace.securable("schema", full, partial(_schema_owner, get, full))
+    full = f"{catalog}.{names.schema}.{names.volume}"
+    yield workspace.securable("volume", full, lambda: get.volumes.read(full).owner)
+
+
+def _schema_owner(client: WorkspaceClient, full: str) -> str | None:
+    return client.schemas.get(full).owner
+
+
+@dataclass(frozen=True)
+class _Workspace:
+    """One that answers, and us in it: ``user``, and everybody whose rights we have."""
+
+    client: WorkspaceClient
+    user: str
+    principals: frozenset[str]
+
+    def securable(self, kind: str, full: str, owner: Callable[[], str | None]) -> Check:
+        """Whether it is there, and we may do there what a run does."""
+        words = kind.upper()
+
+        def look() -> Check:
+            owned = owner() in self.principals
+            held = {"ALL_PRIVILEGES"} if owned else self._privileges(kind, full)
+            needed = NEEDED[kind]
+            lacking = [] if "ALL_PRIVILEGES" in held else [x for x in needed if x not in held]
+            if lacking:
+                grant = f"GRANT {_listed(lacking)} ON {words} {_quoted(full)} TO `{self.user}`"
+                return Check(name, False, f"lacks {_listed(lacking)}", f"In SQL: {grant}")
+            return Check(name, True, "owned" if owned else _listed(needed))
+
+        name = f"{kind} {full}"
+        deploy = "" if kind == "catalog" else ", deploy the bundle"
+        create = f"Correct the name{deploy}, or: CREATE {words} {_quoted(full)}"
+        return self._looked(name, look, (f"there is no such {kind}, or it is hidden", create))
+
+    def _privileges(self, kind: str, full: str) -> set[str]:
+        held: set[str] = set()
+        token: str | None = None
+        while True:  # a page may be empty and yet not the last
+            page = self.client.grants.get_effective(kind, full, max_results=0, page_token=token)
+            for each in page.privilege_assignments or ():
+                if each.principal in self.principals:
+                    held |= {it.privilege.value for it in each.privileges or () if it.privilege}
+            token = page.next_page_token
+            if not token:
+                return held
+
+    def scope(self, scope: str, names: Iterable[SecretName]) -> Check:
+        """Whether the keys are there. To list them needs READ, as to read them does."""
+        wanted = [name.key for name in names]
+
+        def look() -> Check:
+            found = {each.key for each in self.client.secrets.list_secrets(scope)}
+            missing = [key for key in wanted if key not in found]
+            if missing:
+                fix = f"databricks secrets put-secret {scope} {missing[0]}"
+                return Check(name, False, f"has no key {', '.join(missing)}", fix)
+            return Check(name, True, f"{', '.join(wanted)}: there, not read")
+
+        name = f"secrets {scope}"
+        create = f"Correct the name, or: databricks secrets create-scope {scope}"
+        allow = f"databricks secrets put-acl {scope} {self.user} READ"
+        return self._looked(name, look, ("there is no such scope", create), allow)
+
+    def warehouse(self, key: str) -> Check:
+        def look() -> Check:
+            found = self.client.warehouses.get(key)
+            state = found.state.value if found.state else "state unknown"
+            return Check("SQL warehouse", True, f"{found.name}: {state}")
+
+        absent = (f"there is no SQL warehouse {key}", "Look it up: databricks warehouses list")
+        return self._looked("SQL warehouse", look, absent, "Have CAN USE granted to you")
+
+    def cluster(self, key: str) -> Check:
+        def look() -> Check:
+            return _runtime("cluster", self.client.clusters.get(key).spark_version or "")
+
+        absent = (f"there is no cluster {key}", "Look it up: databricks clusters list")
+        return self._looked("cluster", look, absent, "Have CAN ATTACH TO granted to you")
+
+    def _looked(
+        self, name: str, look: Callable[[], Check], absent: tuple[str, str], allow: str = ""
+    ) -> Check:
+        from databricks.sdk.errors import InvalidParameterValue, NotFound, PermissionDenied
+
+        try:
+            return look()
+        except (NotFound, InvalidParameterValue):
+            return Check(name, False, *absent)
+        except PermissionDenied:
+            fix = allow or "Ask its owner for the right to see it"
+            return Check(name, False, f"{self.user} may not look at it", fix)
+        except (OSError, ValueError) as fault:
+            return Check(name, False, *trouble(fault))
+
+
+def _runtime(name: str, version: str) -> Check:
+    """``18.x-scala2.13``, ``17.3``, or ``client.5.1`` on serverless."""
+    serverless = version.startswith("client.")
+    oldest = OLDEST_SERVERLESS if serverless else OLDEST_RUNTIME
+    numbers = re.match(r"(?:client\.)?(\d+)\.(\d+|x)", version)
+    found = (int(numbers[1]), int(numbers[2].replace("x", "0"))) if numbers else (0, 0)
+    wanted = "serverless environment 4" if serverless else "Databricks Runtime 17.3"
+    return Check(name, found >= oldest, version or "version unknown", f"Use {wanted} or later")
+
+
+def _listed(privileges: Iterable[str]) -> str:
+    return ", ".join(each.replace("_", " ") for each in privileges)
+
+
+def _quoted(full: str) -> str:
+    return ".".join(f"`{part}`" for part in full.split("."))

@@ -1,0 +1,76 @@
+"""Secrets that Databricks keeps: asked for at the moment of use, not kept, not shown.
+
+On a cluster dbutils is asked, elsewhere the workspace.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from rivermouth.config import SecretName, Secrets
+from rivermouth.databricks.workspace import missing_sdk, trouble, workspace_client
+from rivermouth.errors import MissingPackage, SecretUnavailable
+
+if TYPE_CHECKING:
+    from databricks.sdk import WorkspaceClient
+
+
+def secrets_here(environ: Mapping[str, str] = os.environ) -> Secrets:
+    """Who knows secrets where this process runs. Nothing is asked before the first secret is."""
+    if environ.get("DATABRICKS_RUNTIME_VERSION"):
+        return of_dbutils(_dbutils)
+    return of_workspace(cache(workspace_client))
+
+
+def of_workspace(client: Callable[[], WorkspaceClient]) -> Secrets:
+    """Who asks a workspace, whose answer is in base64."""
+
+    def fetch(scope: str, key: str) -> str:
+        return base64.b64decode(client().secrets.get_secret(scope, key).value or "").decode()
+
+    return partial(_ask, fetch)
+
+
+def of_dbutils(dbutils: Callable[[], Any]) -> Secrets:
+    """Who asks the dbutils of a cluster."""
+
+    def fetch(scope: str, key: str) -> str:
+        return str(dbutils().secrets.get(scope, key))
+
+    return partial(_ask, fetch)
+
+
+def _dbutils() -> Any:
+    # Elsewhere than on a cluster this import itself would look for a login.
+    try:
+        from databricks.sdk.runtime import dbutils
+    except ImportError:
+        raise missing_sdk() from None
+    return dbutils
+
+
+def _ask(fetch: Secrets, scope: str, key: str) -> str:
+    try:
+        return fetch(scope, key)
+    except MissingPackage:
+        raise
+    except Exception as fault:  # each way has errors of its own, and they may say anything
+        what, remedy = _explained(fault)
+    # Raised here, out of the handler, so that what was said does not hang on it.
+    raise SecretUnavailable(what, where=str(SecretName(scope, key)), remedy=remedy) from None
+
+
+def _explained(fault: Exception) -> tuple[str, str]:
+    from databricks.sdk.errors import NotFound, PermissionDenied
+
+    if isinstance(fault, NotFound):
+        return "there is no such scope or key", ""
+    if isinstance(fault, PermissionDenied):
+        return "you may not read this scope", "Have READ on the scope granted to you"
+    if isinstance(fault, UnicodeDecodeError):
+        return "its value is not text in UTF-8", "Store it as text: databricks secrets put-secret"
+    return trouble(fault)

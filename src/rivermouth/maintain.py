@@ -1,0 +1,216 @@
+"""Maintenance of a configuration's tables, on a day of its own or beside a run.
+
+Small files become large ones, files that no recent version names are removed, and so are the
+quarantine rows and the scratch that dead drivers left. No row that counts is touched, and no
+log. A pipeline that a guard would halt is left alone: what it needs for going back is still to
+be decided on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rivermouth.address import Address
+from rivermouth.chain import Chain
+from rivermouth.config import OFFSETS_TABLE, Catalog, Config, Pipeline
+from rivermouth.errors import ConfigError, RivermouthError
+from rivermouth.places import Place, place_of
+from rivermouth.scratch import remove_dead, shared_folder
+from rivermouth.spark_errors import translate
+from rivermouth.tables.orphans import QuarantineOrphans
+from rivermouth.tables.upkeep import (
+    RETENTION,
+    WEEK_HOURS,
+    ByDeltalake,
+    BySpark,
+    Files,
+    Upkeep,
+    hours,
+)
+
+FLOOR_HOURS = 24
+_ORPHAN_AGE_S = 86400
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What was done to a table, or would be; ``orphans`` are rows, the others data files."""
+
+    table: str
+    compacted: int
+    removed: int
+    orphans: int
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Compacted, removed, orphans."""
+        return (self.compacted, self.removed, self.orphans)
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """What was done for a pipeline before ``error``, if there was one."""
+
+    pipeline: str
+    tables: Sequence[TableReport]
+    error: RivermouthError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for machines; ``error`` is null or its facts."""
+        return {
+            "name": self.pipeline,
+            "ok": self.error is None,
+            "tables": [vars(each) for each in self.tables],
+            "error": self.error.as_dict() if self.error else None,
+        }
+
+
+def exit_code(reports: Sequence[MaintenanceReport]) -> int:
+    """By the same rule as that of a run, see ``report.exit_code``."""
+    codes = [each.error.exit_code for each in reports if each.error is not None]
+    if not codes:
+        return 0
+    if len(codes) < len(reports):
+        return 5
+    return codes[0] if len(set(codes)) == 1 else 1
+
+
+def check_retention(retain_hours: int) -> None:
+    """Raise ConfigError for less than the floor."""
+    if retain_hours < FLOOR_HOURS:
+        fix = f"at least {FLOOR_HOURS}: batches, readers and RESTORE need the files of a day"
+        raise ConfigError((f"--retain-hours is {retain_hours} — {fix}",))
+
+
+class Maintenance:
+    """Maintains pipelines of one configuration in one Spark session.
+
+    A table that pipelines share, as they all do the offsets table, is maintained with the
+    first of them. ``retain_hours``: a table that keeps old files for less is refused.
+    ``dry_run`` looks and does nothing. ``clock`` is in seconds since 1970. Raises ConfigError
+    for a retention below the floor.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        scratch: Path,
+        *,
+        retain_hours: int = WEEK_HOURS,
+        dry_run: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        check_retention(retain_hours)
+        self._config = config
+        self._session = session
+        self._scratch = scratch
+        self._retain_hours = retain_hours
+        self._dry_run = dry_run
+        self._until = datetime.fromtimestamp(clock() - _ORPHAN_AGE_S, timezone.utc)
+        self._place = place_of(config, session)
+        self._offsets = _offsets_address(config, self._place)
+        self._maintained: set[Address] = set()
+
+    def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
+        """Maintain the named pipelines one after another; an error ends only its own."""
+        reports = [self._pipeline(self._config.pipelines[name]) for name in names]
+        if not self._dry_run:
+            self._clear_scratch()
+        return reports
+
+    def _pipeline(self, pipeline: Pipeline) -> MaintenanceReport:
+        done: list[TableReport] = []
+        error: RivermouthError | None = None
+        try:
+            with self._place.hold(pipeline.target.table):
+                self._tables(pipeline, done)
+        except RivermouthError as fault:
+            error = fault
+        except (PySparkException, Py4JError, ConnectionError, DeltaError, OSError) as fault:
+            error = translate(fault, pipeline.name)
+        return MaintenanceReport(pipeline.name, tuple(done), error)
+
+    def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
+        """Orphans before files: what they leave is compacted and removed in the same turn."""
+        target = self._place.address(pipeline.target.table)
+        if not self._upkeep(target).exists():
+            return
+        entries = self._entries(pipeline)
+        quarantine = self._place.address(pipeline.target.table.quarantine)
+        named = {
+            target: pipeline.target.table,
+            quarantine: pipeline.target.table.quarantine,
+            self._offsets: OFFSETS_TABLE,
+        }
+        for address, name in named.items():
+            upkeep = self._upkeep(address)
+            if not upkeep.exists():
+                continue
+            self._check_retention(upkeep, str(name))
+            orphans = self._orphans(pipeline, quarantine, entries) if address == quarantine else 0
+            files = Files()
+            if address not in self._maintained:
+                self._maintained.add(address)
+                files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
+            done.append(TableReport(str(name), files.compacted, files.removed, orphans))
+
+    def _check_retention(self, upkeep: Upkeep, table: str) -> None:
+        """Refuse a table that lets go of old files sooner than we were told to keep them."""
+        retention = upkeep.retention()
+        if hours(retention) < self._retain_hours:
+            found = f"{table}: {RETENTION} is {retention!r}, --retain-hours {self._retain_hours}"
+            raise ConfigError((f"{found} — set the property, or ask for less, 24 at least",))
+
+    def _entries(self, pipeline: Pipeline) -> dict[int, str]:
+        """The commits in the target's log by sequence. Raises the Halt that a start would."""
+        where = f"{pipeline.name} {pipeline.target.table}"
+        chain = Chain(pipeline.name, where)
+        recorded = chain.extend(self._place.books(pipeline).log.commits())
+        if chain.faults:
+            raise chain.faults[0]
+        return {each.entry.sequence: each.entry.commit for each in recorded}
+
+    def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
+        """Remove the pipeline's orphans; return how many rows they are."""
+        orphans = QuarantineOrphans(self._session, quarantine, pipeline.name, self._until)
+        known = self._offsets if self._upkeep(self._offsets).exists() else None
+        commits = orphans.find(entries, known)
+        if not commits:
+            return 0
+        rows = orphans.count(commits)
+        if not self._dry_run:
+            orphans.remove(commits)
+        return rows
+
+    def _upkeep(self, address: Address) -> Upkeep:
+        if address == self._offsets and address.path:
+            return ByDeltalake(address.path)
+        return BySpark(self._session, address)
+
+    def _clear_scratch(self) -> None:
+        """Remove what dead runs left: a run does so too, when it begins."""
+        shared = self._place.scratch()
+        if shared is not None:
+            with shared_folder(shared, "maintain"):
+                return
+        checkpoints = self._scratch / "checkpoints"
+        if checkpoints.is_dir():
+            remove_dead(checkpoints)
+
+
+def _offsets_address(config: Config, place: Place) -> Address:
+    warehouse = config.warehouse
+    if isinstance(warehouse, Catalog):
+        return Address(name=(warehouse.catalog, warehouse.schema, OFFSETS_TABLE.name))
+    return place.address(OFFSETS_TABLE)

@@ -1,0 +1,100 @@
+"""Tables under names in a catalog. Whose driver may write is decided by Delta's ``txn`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.address import Address
+from rivermouth.books import Books
+from rivermouth.chain import Recorded
+from rivermouth.config import OFFSETS_TABLE, Catalog, Pipeline, TableName
+from rivermouth.ledger import RowCounts
+from rivermouth.offsets import OffsetRange
+from rivermouth.places.history import HistoryLog
+from rivermouth.places.projection import CatalogOffsets
+from rivermouth.spark_errors import translate
+from rivermouth.write.commit import record
+
+
+class CatalogPlace:
+    """The tables of a configuration in the catalog that ``names`` says."""
+
+    def __init__(self, session: SparkSession, names: Catalog) -> None:
+        self._session = session
+        self._names = names
+        offsets = Address(name=(names.catalog, names.schema, OFFSETS_TABLE.name))
+        self._offsets = CatalogOffsets(session, offsets)
+
+    def address(self, table: TableName) -> Address:
+        """See ``Place.address``."""
+        return Address(name=(self._names.catalog, table.schema, table.name))
+
+    @contextmanager
+    def hold(self, table: TableName) -> Iterator[None]:
+        """See ``Place.hold``: nobody is kept out; a second driver's commit fails."""
+        del table
+        yield
+
+    def books(self, pipeline: Pipeline) -> Books:
+        """See ``Place.books``."""
+        address = self.address(pipeline.target.table)
+        return Books(
+            log=HistoryLog(self._session, address),
+            offsets=self._offsets,
+            with_rows=partial(_with_rows, self._session, address, pipeline.name),
+            record=partial(record, address=address),
+            translate=partial(translate, where=pipeline.name),
+        )
+
+    def scratch(self) -> Path:
+        """See ``Place.scratch``: the volume."""
+        return self._names.volume_path
+
+
+def _with_rows(
+    session: SparkSession, address: Address, pipeline: str, recorded: Sequence[Recorded]
+) -> list[Recorded]:
+    """The same entries, each with its ``rows``: counted in the table where none are known.
+
+    One query, which reads the files that statistics do not rule out. Raises BatchFailed.
+    """
+    unknown = [each for each in recorded if each.entry.rows is None]
+    ranges = [one for each in unknown for one in each.entry.ranges]
+    if not ranges:
+        return [*recorded]
+    counts = [F.count_if(_inside(each)).alias(f"c{n}") for n, each in enumerate(ranges)]
+    offset = F.col("_kafka").getField("offset")
+    bounds = offset.between(
+        min(each.from_offset for each in ranges), max(each.until_offset for each in ranges)
+    )
+    try:
+        row = address.read(session).where(bounds).select(*counts).collect()[0]
+    except PySparkException as fault:
+        raise translate(fault, pipeline) from fault
+    numbers = iter(row)
+    return [
+        each
+        if each.entry.rows is not None
+        else replace(
+            each,
+            entry=replace(
+                each.entry, rows=tuple(RowCounts(next(numbers), 0) for _ in each.entry.ranges)
+            ),
+        )
+        for each in recorded
+    ]
+
+
+def _inside(each: OffsetRange) -> Column:
+    kafka = F.col("_kafka")
+    here = (kafka.getField("topic") == each.topic) & (kafka.getField("partition") == each.partition)
+    offset = kafka.getField("offset")
+    return here & (offset >= each.from_offset) & (offset < each.until_offset)

@@ -1,0 +1,137 @@
+"""The offsets table under a name in a catalog: the same table, written through Spark.
+
+See ``tables.offsets`` for its columns and for what it is. A projection is one commit with
+a ``txn`` of its own; what it holds tells how far it has come, as a catalog shows no ``txn``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.address import Address, create_table, literal
+from rivermouth.chain import Recorded
+from rivermouth.errors import CommitFailed
+from rivermouth.spark_errors import said
+from rivermouth.tables.kept import COLUMNS, Kept, newest_of
+from rivermouth.tables.offsets import AGAIN, REBUILD, SCHEMA, app_of, rows_of
+
+_TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
+_HALTED = "rivermouth.halted."
+
+
+class CatalogOffsets:
+    """The offsets table at ``address``. Shared by all pipelines."""
+
+    def __init__(self, session: SparkSession, address: Address) -> None:
+        self._session = session
+        self._address = address
+        self._there = False
+        self._creating = threading.Lock()
+
+    def sequence(self, pipeline: str) -> int:
+        """The newest sequence that has rows of the pipeline; 0 where there is none.
+
+        An entry that covers no offsets has no rows; it is projected again, as nothing.
+        """
+        newest = F.coalesce(F.max("sequence"), F.lit(0)).alias("sequence")
+        rows = self._collect(lambda table: _of(table, pipeline).select(newest))
+        return int(rows[0]["sequence"])
+
+    def newest(self, pipeline: str) -> Kept | None:
+        """What the table knows of the pipeline's newest entry; None where it knows none."""
+        rows = self._collect(lambda table: _of(table, pipeline).select(*COLUMNS))
+        return newest_of(rows)
+
+    def halted_at(self, pipeline: str) -> int:
+        """The version of the target from which on a start found commits undone; 0: never."""
+        name = literal(_HALTED + pipeline)
+        try:
+            self._create()
+            shown = self._session.sql(f"SHOW TBLPROPERTIES {self._address.sql} ({name})").collect()
+        except PySparkException as fault:
+            raise self._failed("cannot be read", fault, REBUILD) from fault
+        values = [str(each["value"]) for each in shown]
+        return int(values[0]) if values and values[0].isdigit() else 0
+
+    def note_halt(self, pipeline: str, version: int) -> None:
+        """Note that, for longer than the log tells of it. Raises CommitFailed."""
+        if self.halted_at(pipeline) >= version:
+            return
+        pair = f"{literal(_HALTED + pipeline)} = {literal(str(version))}"
+        try:
+            self._session.sql(f"ALTER TABLE {self._address.sql} SET TBLPROPERTIES ({pair})")
+        except PySparkException as fault:
+            raise self._failed("could not be written", fault, AGAIN) from fault
+
+    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Write the rows of a pipeline's entries that are not there yet, in one commit.
+
+        Every entry must carry its ``rows``. Raises CommitFailed.
+        """
+        stands = self.sequence(recorded[0].entry.pipeline) if recorded else 0
+        missing = [each for each in recorded if each.entry.sequence > stands]
+        if any(each.entry.ranges for each in missing):
+            self._write(missing, table_name, {}, missing[-1].entry.sequence)
+
+    def rebuild(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Replace the rows of these consecutive entries; see ``project``."""
+        if not recorded:
+            return
+        first, last = recorded[0].entry, recorded[-1].entry
+        between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
+        only = {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
+        self._write(recorded, table_name, only, None)
+
+    def _write(
+        self,
+        recorded: Sequence[Recorded],
+        table_name: str,
+        options: dict[str, str],
+        sequence: int | None,
+    ) -> None:
+        rows = rows_of(recorded, table_name)
+        if sequence is not None:
+            app = app_of(recorded[-1].entry.pipeline)
+            options = {**options, "txnAppId": app, "txnVersion": str(sequence)}
+        mode = "overwrite" if "replaceWhere" in options else "append"
+        try:
+            self._create()
+            writer = self._session.createDataFrame(rows).coalesce(1).write.mode(mode)
+            self._address.write(writer.options(**options))
+        except PySparkException as fault:
+            raise self._failed("could not be written", fault, AGAIN) from fault
+
+    def _collect(self, question: Callable[[DataFrame], DataFrame]) -> list[dict[str, Any]]:
+        try:
+            self._create()
+            found = question(self._address.read(self._session))
+            return [each.asDict() for each in found.collect()]
+        except PySparkException as fault:
+            raise self._failed("cannot be read", fault, REBUILD) from fault
+
+    def _create(self) -> None:
+        with self._creating:
+            if not self._there:
+                columns = ", ".join(f"{each.name} {_type(each.type)}" for each in SCHEMA)
+                create_table(self._session, self._address, columns)
+            self._there = True
+
+    def _failed(self, how: str, fault: Exception, remedy: str) -> CommitFailed:
+        what = f"the offsets table {how}; the target table is as it should be"
+        found = said(fault).partition("\n")[0]
+        return CommitFailed(what, where=str(self._address), found=found, remedy=remedy)
+
+
+def _of(table: DataFrame, pipeline: str) -> DataFrame:
+    return table.where(F.col("pipeline") == pipeline)
+
+
+def _type(kind: pa.DataType) -> str:
+    return _TYPES.get(kind, "TIMESTAMP")

@@ -1,0 +1,196 @@
+"""The dashboard and the alerts, over tables that a real run made of records that we know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from tests.bundle.asking import Row, Widget, alert, ask, register, widgets
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+FULL = 20
+"""``max_offsets_per_trigger`` of both pipelines."""
+GOOD_BIDS, GOOD_ORDERS = 50, 9
+BAD_BIDS = (b"{oops", b"", b"not json", None)
+BAD_ORDERS = (b"[1]", b'{"status": "open"}')
+BIDS, ORDERS = GOOD_BIDS + len(BAD_BIDS), GOOD_ORDERS + len(BAD_ORDERS)
+BAD = {
+    ("bids", "RM603"): 2,
+    ("bids", "RM602"): 1,
+    ("bids", "RM601"): 1,
+    ("orders", "RM603"): 1,
+    ("orders", "RM605"): 1,
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A session in which the tables lie in the schema ``real``."""
+
+    spark: SparkSession
+
+    def copy(self, schema: str, changed: str) -> str:
+        """A schema whose offsets table is what this statement makes of ``real.offsets``."""
+        self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        self.spark.sql(f"CREATE TABLE {schema}.offsets USING delta AS {changed}")
+        return schema
+
+
+@pytest.fixture(scope="module")
+def shown(
+    tmp_path_factory: pytest.TempPathFactory,
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+) -> Iterator[Shown]:
+    """What real runs left, and the rows of a driver that died before its commit."""
+    lake = Lake(tmp_path_factory.mktemp("shown"), rivermouth_broker.bootstrap_servers)
+    fill(lake)
+    heard = lake.run(rivermouth_spark, "bids", "orders")
+    assert [each.error for each in heard.ends] == [None, None]
+    left_by_a_dead_driver(rivermouth_spark, lake.path("lake.bids_quarantine"))
+    session = rivermouth_spark.newSession()
+    register(session, load(lake.file), "real")
+    session.sql("USE real")
+    yield Shown(session)
+    for schema in ("real", "stale", "empty", "behind", "caught_up", "silent"):
+        rivermouth_spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+def fill(lake: Lake) -> None:
+    """Two topics; a fifth partition of one stays empty."""
+    limit = {"max_offsets_per_trigger": FULL}
+    bids, orders = append_pipeline("shown_bids", **limit), upsert_pipeline("shown_orders", **limit)
+    bids["target"]["table"], orders["target"]["table"] = "lake.bids", "lake.orders"
+    lake.configure(bids=bids, orders=orders)
+    lake.topic("shown_bids", 3)
+    lake.topic("shown_orders", 1)
+    values = [*(bid(number) for number in range(GOOD_BIDS)), *BAD_BIDS]
+    lake.produce("shown_bids", [(None, value, n % 2) for n, value in enumerate(values)])
+    good = [(b"%d" % n, order(n, "open", n), 0) for n in range(GOOD_ORDERS - 1)]
+    bad = [(b"99", value, 0) for value in BAD_ORDERS]
+    lake.produce("shown_orders", [*good, (b"1", None, 0), *bad])
+
+
+def left_by_a_dead_driver(spark: SparkSession, quarantine: Path) -> None:
+    """Its rows once more, under a commit that never came."""
+    rows = spark.read.format("delta").load(str(quarantine))
+    again = rows.withColumn("commit", F.lit("never came"))
+    again.write.format("delta").mode("append").save(str(quarantine))
+
+
+def of(shown: Shown, name: str) -> list[Row]:
+    """What the widget of this name shows."""
+    [widget] = [each for each in widgets() if each.name == name]
+    return ask(shown.spark, widget.statement)
+
+
+@pytest.mark.parametrize("widget", list(widgets()), ids=lambda each: each.name)
+def test_a_widget_draws_the_very_columns_that_its_query_answers(
+    shown: Shown, widget: Widget
+) -> None:
+    assert frozenset(shown.spark.sql(widget.statement).columns) == widget.encoded
+    assert ask(shown.spark, widget.statement), "nothing to draw"
+
+
+def test_the_counters_count_what_was_produced(shown: Shown) -> None:
+    assert of(shown, "records_today") == [{"records": BIDS + ORDERS}]
+    assert of(shown, "quarantined_today") == [{"quarantined": len(BAD_BIDS + BAD_ORDERS)}]
+    [stalest] = of(shown, "stalest")
+    assert 0 <= stalest["max(minutes_old)"] < 30
+
+
+def test_freshness_names_each_pipeline_its_table_and_its_records(shown: Shown) -> None:
+    found = {row["pipeline"]: (row["table_name"], row["records"]) for row in of(shown, "freshness")}
+    assert found == {"bids": ("lake.bids", BIDS), "orders": ("lake.orders", ORDERS)}
+
+
+def test_throughput_adds_up_to_the_records(shown: Shown) -> None:
+    rows = of(shown, "throughput")
+    found = Counter[str]()
+    for row in rows:
+        found[row["pipeline"]] += row["records"]
+        assert (row["minute"].second, row["minute"].microsecond) == (0, 0)
+    assert found == {"bids": BIDS, "orders": ORDERS}
+
+
+def test_the_batches_show_a_plateau_at_the_limit_and_an_end_below_it(shown: Shown) -> None:
+    sizes = [row["offsets"] for row in of(shown, "batches") if row["pipeline"] == "bids"]
+    assert sum(sizes) == BIDS
+    assert all(FULL - 3 < size <= FULL for size in sizes[:-1])
+    assert len(sizes) == -(-BIDS // FULL), "entries that cover no offsets are no batches"
+
+
+def test_each_partition_stands_where_its_topic_ends(shown: Shown) -> None:
+    rows = of(shown, "partitions")
+    found = {(row["topic"], row["partition"]): row["next_offset"] for row in rows}
+    ends = {("shown_bids", 0): BIDS // 2, ("shown_bids", 1): BIDS // 2, ("shown_bids", 2): 0}
+    assert found == {**ends, ("shown_orders", 0): ORDERS}
+    [empty] = [row for row in rows if (row["topic"], row["partition"]) == ("shown_bids", 2)]
+    assert empty["newest_batch"] is None, "an entry that read nothing of it is none of its batches"
+    read = {row["place"]: row["offsets_read"] for row in of(shown, "skew")}
+    assert read["shown_bids 0"] == BIDS // 2
+    assert read["shown_bids 2"] == 0
+
+
+@pytest.mark.parametrize("name", ["quarantine_by_code", "quarantine_by_reason"])
+def test_quarantine_counts_bad_records_and_nothing_that_a_dead_driver_left(
+    shown: Shown, name: str
+) -> None:
+    rows = of(shown, name)
+    assert {(row["pipeline"], row["code"]): row["records"] for row in rows} == BAD
+
+
+def test_freshness_is_silent_over_new_commits_and_fires_over_old_ones(shown: Shown) -> None:
+    fresh = alert("freshness", "real", stale_minutes=60)
+    assert fresh.state(ask(shown.spark, fresh.statement)) == "OK"
+    late = "IF(pipeline = 'orders', INTERVAL 61 MINUTES, INTERVAL 0 MINUTES)"
+    old = f"SELECT * EXCEPT (committed_at), committed_at - {late} AS committed_at FROM real.offsets"
+    stale = alert("freshness", shown.copy("stale", old), stale_minutes=60)
+    rows = ask(shown.spark, stale.statement)
+    assert stale.state(rows) == "TRIGGERED"
+    assert [row["pipeline"] for row in rows] == ["orders", "bids"], "the stalest comes first"
+
+
+def test_freshness_fires_where_nothing_was_ever_committed(shown: Shown) -> None:
+    empty = alert(
+        "freshness", shown.copy("empty", "SELECT * FROM real.offsets LIMIT 0"), stale_minutes=60
+    )
+    assert empty.state(ask(shown.spark, empty.statement)) == "TRIGGERED"
+
+
+def test_a_pipeline_that_was_silent_for_a_month_is_retired(shown: Shown) -> None:
+    later = "committed_at - IF(pipeline = 'orders', INTERVAL 31 DAYS, INTERVAL 0 DAYS)"
+    old = f"SELECT * EXCEPT (committed_at), {later} AS committed_at FROM real.offsets"
+    retired = alert("freshness", shown.copy("silent", old), stale_minutes=60)
+    assert retired.state(ask(shown.spark, retired.statement)) == "OK"
+
+
+def spread(condition: str) -> str:
+    """The entries ten minutes apart, the newest of each pipeline just now."""
+    newest = "max(sequence) OVER (PARTITION BY pipeline)"
+    ago = f"make_interval(0, 0, 0, 0, 0, 10 * ({newest} - sequence))"
+    moved = f"SELECT * EXCEPT (committed_at), current_timestamp() - {ago} AS committed_at"
+    return f"{moved} FROM real.offsets WHERE {condition}"
+
+
+def test_backlog_fires_only_while_every_batch_is_full(shown: Shown) -> None:
+    caught_up = shown.copy("caught_up", spread("true"))
+    done = alert("backlog", caught_up, full_batch=FULL, backlog_minutes=5)
+    assert done.state(ask(shown.spark, done.statement)) == "OK", "the last batch was not full"
+    behind = shown.copy("behind", spread("pipeline = 'orders' OR sequence < 4"))
+    full = alert("backlog", behind, full_batch=FULL, backlog_minutes=5)
+    rows = ask(shown.spark, full.statement)
+    assert [(row["pipeline"], row["minutes_full"]) for row in rows] == [("bids", 10.0)]
+    assert full.state(rows) == "TRIGGERED"
+    patient = alert("backlog", behind, full_batch=FULL, backlog_minutes=10)
+    assert patient.state(ask(shown.spark, patient.statement)) == "OK"

@@ -1,0 +1,201 @@
+"""The project's own bundle, by the real CLI, with jobs that really run: from Kafka to Delta."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth import __version__
+from rivermouth.local.broker import Broker
+from rivermouth.local.demo.filling import fill
+from rivermouth.testing import produce
+from tests.bundle.bundle_files import TARGETS, resource_files
+from tests.bundle.cli import Cli, alone
+from tests.bundle.clone import copied
+from tests.bundle.expected import counted, job_named
+from tests.bundle.runtime import CATALOG, Runtime
+from tests.bundle.workspace.executor import Executor
+from tests.bundle.workspace.identity import RUNNER
+from tests.bundle.workspace.workspace import Workspace
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+BIDS, BAD_BIDS = 3_000, 3
+PROVEN = "0 missing, 0 duplicated"
+SCHEMAS = {
+    "dev": "dev_deployer_streams",
+    "staging": "staging_streams",
+    "prod": "streams",
+}
+KINDS = Counter(each.kind.replace("secret_scopes", "scopes") for each in resource_files())
+WITH_LISTS = ("permissions", "grants")  # each is a line of a plan too
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """One of our own: the bundle's topics have fixed names."""
+    with Broker() as running:
+        fill(running.bootstrap_servers, bids=BIDS, changes=1_500, aborted=10)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
+    """One for all targets, whose schemas have names of their own."""
+    return Runtime(tmp_path_factory.mktemp("compute"))
+
+
+@pytest.fixture
+def executor(runtime: Runtime) -> Executor:
+    return runtime
+
+
+@pytest.fixture
+def cli(databricks: Path, workspace: Workspace, broker: Broker, tmp_path: Path) -> Cli:
+    environ = {
+        **alone(workspace.url, tmp_path / "home"),
+        "BUNDLE_VAR_bootstrap_servers": broker.bootstrap_servers,
+        "BUNDLE_VAR_catalog": CATALOG,
+    }
+    return Cli(databricks, copied(tmp_path / "clone"), environ, patience_seconds=500)
+
+
+def rows(runtime: Runtime, schema: str, table: str) -> int:
+    """How many rows a table has; 0 while there is none."""
+    path = str(runtime.warehouse / f"{schema}.db" / table)
+    return DeltaTable(path).count() if DeltaTable.is_deltatable(path) else 0
+
+
+def await_true(what: Callable[[], bool], message: str) -> None:
+    deadline = time.monotonic() + 300
+    while not what():
+        assert time.monotonic() < deadline, message
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
+    cli: Cli, workspace: Workspace, runtime: Runtime, target: str
+) -> None:
+    here, schema = ("-t", target), SCHEMAS[target]
+    cli.must("validate", "--strict", *here)
+    assert f"Plan: {planned()} to add, 0 to change, 0 to delete" in cli.must("plan", *here)
+    assert workspace.stored() == {}, "to plan is not to do"
+    cli.must("deploy", *here)
+    assert counted(workspace) == KINDS
+    assert_no_drift(cli, workspace, target)
+    job_id = job_named(workspace, "verify")["job_id"]
+    assert f"/jobs/{job_id}?" in cli.must("summary", *here)
+
+    cli.must("run", "ingest_scheduled", *here)
+    assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS
+    assert rows(runtime, schema, "bids_quarantine") == BAD_BIDS
+    assert PROVEN in cli.must("run", "verify", *here)
+    cli.must("run", "ingest_scheduled", "--no-wait", *here)
+    cli.must("run", "ingest_scheduled", "--restart", *here)
+    assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "nothing came, nothing was doubled"
+
+    cli.must("destroy", "--auto-approve", "--var", "keep=false", *here)
+    assert workspace.stored() == {}
+    assert workspace.tree.files() == []
+
+
+def planned() -> int:
+    """How many lines a plan of everything has."""
+    lists = sum(name in each.body for each in resource_files() for name in WITH_LISTS)
+    managed = sum(each.kind == "secret_scopes" for each in resource_files())
+    return len(resource_files()) + lists + managed
+
+
+def assert_no_drift(cli: Cli, workspace: Workspace, target: str) -> None:
+    unchanged = f"Plan: 0 to add, 0 to change, 0 to delete, {planned()} unchanged"
+    assert unchanged in cli.must("plan", "-t", target)
+    before = len(workspace.log)
+    cli.must("deploy", "-t", target)
+    always = re.compile("PUT /api/2.0/permissions/directories/.*")
+    assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
+
+
+def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
+    cli: Cli, workspace: Workspace, runtime: Runtime, broker: Broker
+) -> None:
+    chosen = ("--var", "continuous=UNPAUSED", "--var", "scheduled=PAUSED", "-t", "prod")
+    schema = "continuous"
+    here = ("--var", f"schema={schema}", *chosen)
+    cli.must("deploy", *here)
+    cli.must("run", "ingest", "--no-wait", *here)
+    await_true(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "no row came")
+    cli.must("run", "ingest", "--restart", "--no-wait", *here)
+    good = b'{"auction": 1, "bidder": 2, "price": 3}'
+    produce(broker.bootstrap_servers, "bids", [(None, good, n % 4) for n in range(40)])
+    await_true(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, "no row came")
+    first, second = workspace.rooms.runs.started()
+    assert first.state["result_state"] == "CANCELED"
+    assert second.is_active
+    second.cancel()
+    second.join()
+    assert PROVEN in cli.must("run", "verify", *here)
+
+
+def test_prod_runs_as_its_principal_and_staging_and_dev_as_whoever_deployed(
+    cli: Cli, workspace: Workspace
+) -> None:
+    runs_as = {}
+    for target in TARGETS:
+        cli.must("deploy", "-t", target)
+        runs_as[target] = job_named(workspace, "verify")["run_as_user_name"]
+        cli.must("destroy", "--auto-approve", "--var", "keep=false", "-t", target)
+    assert runs_as["prod"] == RUNNER["applicationId"]
+    assert runs_as["dev"] == runs_as["staging"] == "deployer@example.com"
+
+
+def test_prod_keeps_what_holds_state_and_lists_who_may_do_what(
+    cli: Cli, workspace: Workspace
+) -> None:
+    cli.must("deploy", "-t", "prod")
+    refused = cli.bundle("destroy", "--auto-approve", "-t", "prod")
+    assert refused.code == 1
+    assert "prevent_destroy" in refused.remarks
+    assert counted(workspace) == KINDS
+    grants = workspace.rooms.catalog.grants
+    assert grants["schema", f"{CATALOG}.streams"]["rivermouth-readers"] == {"USE_SCHEMA", "SELECT"}
+    assert "MODIFY" in grants["schema", f"{CATALOG}.streams"]["rivermouth-operators"]
+    assert set(grants["volume", f"{CATALOG}.streams.state"]) == {"rivermouth-operators"}
+    acls = workspace.rooms.secrets.scopes.get("rivermouth-prod")["acls"]
+    assert acls["rivermouth-operators"] == "MANAGE"
+    job_id = str(job_named(workspace, "ingest")["job_id"])
+    levels = {
+        each["group_name"]: each["permission_level"]
+        for each in workspace.rooms.permissions.lists["jobs", job_id]
+        if "group_name" in each
+    }
+    assert levels == {"rivermouth-operators": "CAN_MANAGE", "rivermouth-readers": "CAN_VIEW"}
+
+
+def test_a_roll_back_deploys_what_it_builds_not_the_newest_wheel_that_lies_there(
+    cli: Cli, workspace: Workspace
+) -> None:
+    newer = cli.project / "dist" / "rivermouth-9.0.0-py3-none-any.whl"
+    newer.parent.mkdir()
+    newer.write_bytes(b"of another commit")
+    cli.must("deploy")
+    uploaded = [path for path in workspace.tree.files() if path.endswith(".whl")]
+    assert [path.rpartition("/")[2] for path in uploaded] == [
+        f"rivermouth-{__version__}-py3-none-any.whl"
+    ]
+
+
+def test_a_deploy_without_the_brokers_is_refused_and_says_what_is_missing(
+    cli: Cli, workspace: Workspace
+) -> None:
+    environ = {name: cli.environ[name] for name in cli.environ if "bootstrap" not in name}
+    refused = Cli(cli.binary, cli.project, environ).bundle("deploy")
+    assert refused.code == 1
+    assert "bootstrap_servers" in refused.answer + refused.remarks
+    assert workspace.stored() == {}

@@ -1,0 +1,73 @@
+"""A lake whose tables lie in a catalog, and drivers that reach Spark through Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.connect.server import ConnectServer
+from tests.lake import Lake
+
+SCHEMAS = ("bronze", "silver", "rivermouth")
+
+
+@dataclass
+class ConnectLake(Lake):
+    """Each schema of ``spark_catalog`` lies where the same configuration with a folder for its
+    warehouse has it: so ``verify`` proves the tables from their files.
+    """
+
+    server: ConnectServer
+    platform: str
+
+    @property
+    def catalog_file(self) -> Path:
+        """The configuration that drivers get; ``file`` is the one with the folder."""
+        return self.folder / "catalog.yml"
+
+    def describe(self, **pipelines: Mapping[str, Any]) -> None:
+        """Write both configurations and create the schemas, anew."""
+        config = self.configure(**pipelines)
+        names = {"catalog": "spark_catalog", "schema": "rivermouth", "volume": "state"}
+        text = json.loads(config.path.read_text(encoding="utf-8"))
+        self.catalog_file.write_text(json.dumps({**text, "warehouse": names}), encoding="utf-8")
+        with self.session() as session:
+            for schema in SCHEMAS:
+                session.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                session.sql(f"CREATE SCHEMA {schema} LOCATION '{self.warehouse / schema}'")
+
+    @contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """A session of this process, ended again: a client outlives no server quietly."""
+        session = SparkSession.builder.remote(self.server.url).create()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+    def connected(self, *names: str, failpoints: str = "") -> subprocess.Popen[str]:
+        """Start a driver process of its own that ends where the topics end."""
+        environ = {
+            **os.environ,
+            "RIVERMOUTH_FAILPOINTS": failpoints,
+            "RIVERMOUTH_SCRATCH": str(self.scratch),
+        }
+        module = ["-m", "tests.connect.driver", self.server.url, self.platform]
+        return subprocess.Popen(
+            [sys.executable, *module, str(self.catalog_file), *names],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            cwd=Path(__file__).parents[2],
+        )

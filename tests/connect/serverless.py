@@ -1,0 +1,82 @@
+"""Spark that refuses what Databricks' serverless compute refuses.
+
+Serverless is Spark Connect, so a session has neither a JVM nor a ``sparkContext`` to begin
+with. On top of that it allows six session confs, no caching, streams only with the trigger
+``availableNow``, and tables of a catalog by their names alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pyspark.errors import PySparkNotImplementedError
+from pyspark.sql.connect.conf import RuntimeConf
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
+
+CONFS = {
+    "spark.sql.shuffle.partitions",
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.databricks.execution.timeout",
+}
+NOT_THERE = ("cache", "persist", "unpersist", "checkpoint", "localCheckpoint")
+NOT_IN_SESSIONS = ("copyFromLocalToFs", "addArtifacts", "addArtifact")
+
+
+class Refused(PySparkNotImplementedError):
+    """Serverless does not have it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(errorClass="NOT_IMPLEMENTED", messageParameters={"feature": what})
+
+
+def refuse() -> None:
+    """Let this process's sessions refuse, until it ends."""
+    for name in NOT_THERE:
+        setattr(DataFrame, name, _refusing(f"DataFrame.{name}"))
+    for name in NOT_IN_SESSIONS:
+        setattr(SparkSession, name, _refusing(f"SparkSession.{name}"))
+    _only(RuntimeConf, "set", lambda _, key, *__: key in CONFS, "CONFIG_NOT_AVAILABLE")
+    _only(RuntimeConf, "unset", lambda _, key: key in CONFS, "CONFIG_NOT_AVAILABLE")
+    _only(SparkSession, "sql", _by_name, "a path, or SET of a conf")
+    _only(DataFrameWriter, "save", lambda *_, **__: False, "a table by its path")
+    _only(DataFrameReader, "load", _no_table, "a table by its path")
+    _only(DataStreamWriter, "start", _ends, "INFINITE_STREAMING_TRIGGER_NOT_SUPPORTED")
+
+
+def _refusing(what: str) -> Callable[..., NoReturn]:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise Refused(what)
+
+    return refused
+
+
+def _only(owner: type, name: str, allowed: Callable[..., bool], what: str) -> None:
+    """Let the method do its work where ``allowed``, given the same arguments, says so."""
+    original = getattr(owner, name)
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        if not allowed(*arguments, **named):
+            raise Refused(f"{owner.__name__}.{name}: {what}")
+        return original(*arguments, **named)
+
+    setattr(owner, name, checked)
+
+
+def _by_name(_: SparkSession, statement: str, *__: Any, **___: Any) -> bool:
+    words = statement.upper().split()
+    return "DELTA.`" not in statement.upper() and words[0] != "SET"
+
+
+def _no_table(_: DataFrameReader, path: object = None, **__: Any) -> bool:
+    return path is None
+
+
+def _ends(stream: DataStreamWriter, *_: Any, **__: Any) -> bool:
+    return bool(stream._write_proto.HasField("available_now"))

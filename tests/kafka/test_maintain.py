@@ -1,0 +1,303 @@
+"""Maintenance of tables that real runs made: what goes, and all that has to stay."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.config import load
+from rivermouth.delta import DeltaLog
+from rivermouth.local.broker import Broker
+from rivermouth.maintain import Maintenance, MaintenanceReport, exit_code
+from rivermouth.run import Run
+from rivermouth.verify import verify
+from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+TWO_DAYS_S = 2 * 86400
+
+
+def two_days_on() -> float:
+    """A clock by which what a test has just written is older than a day."""
+    return time.time() + TWO_DAYS_S
+
+
+def maintained(
+    lake: Lake, spark: SparkSession, *names: str, clock: Callable[[], float] = two_days_on
+) -> list[MaintenanceReport]:
+    maintenance = Maintenance(load(lake.file), spark, lake.scratch, clock=clock)
+    return maintenance.pipelines(names)
+
+
+def counts(report: MaintenanceReport) -> dict[str, tuple[int, int, int]]:
+    """Compacted files, removed files and orphan rows by table."""
+    assert report.error is None, str(report.error)
+    return {each.table: each.counts for each in report.tables}
+
+
+def ran(lake: Lake, spark: SparkSession, *names: str) -> Heard:
+    heard = lake.run(spark, *names)
+    assert [str(each.error) for each in heard.ends if each.error] == []
+    return heard
+
+
+def clean(lake: Lake, names: Sequence[str]) -> None:
+    """Every record in Kafka has its effect in the tables, once."""
+    proof = verify(load(lake.file), list(names))
+    assert proof.ok, proof.as_dict()
+
+
+@pytest.fixture(scope="module")
+def made(
+    tmp_path_factory: pytest.TempPathFactory,
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+) -> Lake:
+    """An append and an upsert, several small commits each, bad records among them."""
+    lake = Lake(tmp_path_factory.mktemp("made"), rivermouth_broker.bootstrap_servers)
+    lake.topic("kept-a", 2)
+    lake.topic("kept-u")
+    a = append_pipeline("kept-a", max_offsets_per_trigger=20)
+    u = upsert_pipeline("kept-u", max_offsets_per_trigger=20)
+    a["target"]["table"], u["target"]["table"] = "bronze.a", "silver.u"
+    lake.configure(a=a, u=u)
+    more(lake)
+    ran(lake, rivermouth_spark, "a", "u")
+    return lake
+
+
+@pytest.fixture
+def two(made: Lake, tmp_path: Path) -> Lake:
+    """A copy of it, of the test's own; the topics are shared."""
+    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    return Lake(tmp_path, made.servers)
+
+
+def more(lake: Lake) -> None:
+    bad = {7: b"{oops", 33: b""}
+    lake.produce("kept-a", [(None, bad.get(n, bid(n)), n % 2) for n in range(60)])
+    orders = [(b"%d" % (n % 9), bad.get(n, order(n % 9, "open", n)), 0) for n in range(40)]
+    lake.produce("kept-u", [*orders, (b"3", None, 0)])
+
+
+def left_in_quarantine(
+    lake: Lake, spark: SparkSession, table: str, commit: str, sequence: int
+) -> None:
+    """Bad records once more, as a driver leaves them that dies before its commit."""
+    path = str(lake.path(table))
+    rows = spark.read.format("delta").load(path).where("commit <> 'dead'").limit(1)
+    dead = rows.withColumn("commit", F.lit(commit)).withColumn(
+        "sequence", F.lit(sequence).cast("bigint")
+    )
+    dead.write.format("delta").mode("append").save(path)
+
+
+def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    tables = ("bronze.a", "silver.u", "bronze.a_quarantine", "silver.u_quarantine")
+    names = (*tables, "rivermouth.offsets")
+    before = {each: sorted(map(repr, two.rows(each))) for each in names}
+    files = len(DeltaTable(str(two.path("bronze.a"))).file_uris())
+    assert files > 1
+
+    first, second = maintained(two, rivermouth_spark, "a", "u")
+
+    assert counts(first)["bronze.a"] == (files, 0, 0)
+    assert len(DeltaTable(str(two.path("bronze.a"))).file_uris()) == 1
+    assert counts(first)["rivermouth.offsets"][0] > 1
+    assert counts(second)["rivermouth.offsets"] == (0, 0, 0), "once is enough"
+    assert {each: sorted(map(repr, two.rows(each))) for each in names} == before
+    clean(two, ("a", "u"))
+    more(two)
+    again = ran(two, rivermouth_spark, "a", "u")
+    assert all(each.applied > 0 for each in again.ends)
+    clean(two, ("a", "u"))
+
+
+def test_what_maintenance_commits_carries_neither_txn_nor_entry(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    newest = {each: DeltaTable(str(two.path(each))).version() for each in ("bronze.a", "silver.u")}
+    maintained(two, rivermouth_spark, "a", "u")
+    for table, version in newest.items():
+        commits = list(DeltaLog(two.path(table)).commits_after(version))
+        assert "OPTIMIZE" in [each.operation for each in commits]
+        assert [(each.txns, each.user_metadata) for each in commits] == [({}, None)] * len(commits)
+
+
+def test_orphans_go_and_every_row_that_counts_or_may_come_to_count_stays(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = "bronze.a_quarantine"
+    standing = sorted(map(repr, two.rows(table)))
+    newest = max(each["sequence"] for each in two.rows("rivermouth.offsets"))
+    left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
+    left_in_quarantine(two, rivermouth_spark, table, "unborn", sequence=newest + 1)
+
+    [young] = maintained(two, rivermouth_spark, "a", clock=time.time)
+    assert counts(young)[table][2] == 0, "it may be of a driver that lives"
+    [old] = maintained(two, rivermouth_spark, "a")
+
+    assert counts(old)[table][2] == 1
+    left = [each for each in two.rows(table) if each["commit"] != "unborn"]
+    assert sorted(map(repr, left)) == standing
+    assert len(two.rows(table)) == len(standing) + 1, "the next commit may bear that number"
+    clean(two, ("a",))
+
+
+def test_rows_of_entries_that_log_cleanup_took_are_found_in_the_offsets_table(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = "silver.u_quarantine"
+    standing = sorted(map(repr, two.rows(table)))
+    left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
+    forget_all_but_the_newest(two.path("silver.u"))
+
+    [report] = maintained(two, rivermouth_spark, "u")
+
+    assert counts(report)[table][2] == 1
+    assert sorted(map(repr, two.rows(table))) == standing
+
+
+def forget_all_but_the_newest(table: Path) -> None:
+    """What log clean-up does after thirty days: a checkpoint stands for the older commits."""
+    delta = DeltaTable(str(table))
+    delta.create_checkpoint()
+    for version in range(delta.version()):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+def test_a_dry_run_says_what_would_go_and_lets_it_stand(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = "bronze.a_quarantine"
+    left_in_quarantine(two, rivermouth_spark, table, "dead", sequence=2)
+    stray = stray_file(two.path("bronze.a"), hours=200)
+    versions = {each: DeltaTable(str(two.path(each))).version() for each in ("bronze.a", table)}
+    config = load(two.file)
+
+    maintenance = Maintenance(
+        config, rivermouth_spark, two.scratch, dry_run=True, clock=two_days_on
+    )
+    [report] = maintenance.pipelines(["a"])
+
+    assert counts(report)["bronze.a"] == (0, 1, 0)
+    assert counts(report)[table][2] == 1
+    assert stray.exists()
+    for each, version in versions.items():
+        assert DeltaTable(str(two.path(each))).version() == version
+
+
+def stray_file(table: Path, hours: int) -> Path:
+    """A file that no version names, last written so long ago."""
+    stray = table / "part-00000-of-a-batch-that-failed.snappy.parquet"
+    stray.write_bytes(b"PAR1")
+    ago = time.time() - hours * 3600
+    os.utime(stray, (ago, ago))
+    return stray
+
+
+@pytest.mark.parametrize(("hours", "goes"), [(169, True), (167, False)])
+def test_a_file_goes_only_after_the_hours_to_retain(
+    two: Lake, rivermouth_spark: SparkSession, hours: int, goes: bool
+) -> None:
+    stray = stray_file(two.path("bronze.a"), hours)
+    [report] = maintained(two, rivermouth_spark, "a")
+    assert stray.exists() is not goes
+    assert counts(report)["bronze.a"][1] == int(goes)
+
+
+def test_a_table_that_keeps_old_files_for_less_is_refused_and_its_own_setting_holds(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Delta passes over the hours in a VACUUM statement and goes by the property."""
+    path = two.path("bronze.a")
+    stray = stray_file(path, hours=49)
+    setting = "'delta.deletedFileRetentionDuration' = 'interval 48 hours'"
+    rivermouth_spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({setting})")
+
+    [refused] = maintained(two, rivermouth_spark, "a")
+
+    assert refused.error is not None
+    assert "interval 48 hours" in str(refused.error)
+    assert exit_code([refused]) == 2
+    assert stray.exists()
+    allowed = Maintenance(load(two.file), rivermouth_spark, two.scratch, retain_hours=48)
+    [report] = allowed.pipelines(["a"])
+    assert counts(report)["bronze.a"][1] == 1
+    assert not stray.exists()
+
+
+def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    with locked_by_another_process(two.warehouse / "rivermouth" / "locks" / "bronze.a.lock"):
+        first, second = maintained(two, rivermouth_spark, "a", "u")
+    assert first.error is not None
+    assert first.error.code == "RM413"
+    assert counts(second)["silver.u"][0] > 1
+    assert exit_code([first, second]) == 5
+
+
+@contextmanager
+def locked_by_another_process(file: Path) -> Iterator[None]:
+    """This process is another one than Spark's JVM, which locks on behalf of a run."""
+    with file.open("rb+") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_pipeline_whose_commits_others_undid_is_left_as_it_is(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    stray = stray_file(two.path("bronze.a"), hours=200)
+    rivermouth_spark.sql(f"RESTORE TABLE delta.`{two.path('bronze.a')}` TO VERSION AS OF 2")
+    restored = DeltaTable(str(two.path("bronze.a"))).version()
+
+    [report] = maintained(two, rivermouth_spark, "a")
+
+    assert report.error is not None
+    assert report.error.code == "RM411"
+    assert exit_code([report]) == 3
+    assert stray.exists()
+    assert DeltaTable(str(two.path("bronze.a"))).version() == restored
+
+
+def test_a_run_goes_on_while_its_tables_are_maintained(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    for _ in range(3):
+        more(two)
+    heard, stop = Heard(), threading.Event()
+    run = Run(load(two.file), rivermouth_spark, two.scratch, continuous=False)
+    running = threading.Thread(target=run.pipelines, args=(("a", "u"), heard, stop))
+    running.start()
+    beside = 0
+    while running.is_alive():  # one JVM may hold the lock of a table twice
+        maintained(two, rivermouth_spark, "a", "u")
+        beside += 1
+    assert [str(each.error) for each in heard.ends if each.error] == []
+    assert beside > 1
+    clean(two, ("a", "u"))
+
+
+def test_a_table_that_no_run_has_made_yet_needs_nothing(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.configure(p=append_pipeline("never-run"))
+    [report] = maintained(lake, rivermouth_spark, "p")
+    assert counts(report) == {}
+    assert not lake.path("bronze.never_run").exists()

@@ -1,0 +1,63 @@
+"""``rivermouth maintain`` before and after Spark: what it refuses, what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rivermouth.cli.maintaining import render
+from rivermouth.errors import TableLocked
+from rivermouth.maintain import MaintenanceReport, TableReport, exit_code
+from tests.unit.cli.conftest import Rivermouth
+
+pytestmark = pytest.mark.unit
+
+WELL = MaintenanceReport("bids", (TableReport("bronze.bids", 12, 1_300, 0),))
+LOCKED = MaintenanceReport("orders", (), TableLocked("another process writes this table"))
+
+
+def test_it_explains_itself_in_80_columns(rivermouth: Rivermouth) -> None:
+    ended = rivermouth("maintain", "--help")
+    assert ended.code == 0
+    assert [line for line in ended.out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("hours", ["23", "0", "-1"])
+def test_less_than_a_day_is_refused_before_spark_starts(
+    rivermouth: Rivermouth, lake_yml: Path, hours: str
+) -> None:
+    ended = rivermouth("maintain", lake_yml, "--retain-hours", hours)
+    assert ended.code == 2
+    assert f"--retain-hours is {hours} — at least 24" in ended.err
+    assert not (lake_yml.parent / "lake").exists()
+
+
+def test_a_pipeline_that_is_not_configured_is_refused(
+    rivermouth: Rivermouth, lake_yml: Path
+) -> None:
+    ended = rivermouth("maintain", lake_yml, "--select", "bid")
+    assert ended.code == 2
+    assert 'there is no pipeline "bid"' in ended.err
+
+
+def test_every_table_has_a_line_and_every_failure_its_remedy() -> None:
+    text = render([WELL, LOCKED], dry_run=False)
+    assert "bronze.bids" in text
+    assert "1,300" in text
+    assert "FAILED orders" in text
+    assert "RM413" in text
+    assert text.endswith("FAILED: 1 of 2 pipelines")
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+def test_a_dry_run_says_that_nothing_was_done() -> None:
+    assert render([WELL], dry_run=True).endswith("OK: a dry run, nothing was done")
+
+
+@pytest.mark.parametrize(
+    ("reports", "code"),
+    [([WELL], 0), ([LOCKED], 3), ([WELL, LOCKED], 5), ([LOCKED, LOCKED], 3), ([], 0)],
+)
+def test_the_exit_code_tells_what_failed(reports: list[MaintenanceReport], code: int) -> None:
+    assert exit_code(reports) == code
