@@ -142,28 +142,36 @@ class Maintenance:
         return MaintenanceReport(pipeline.name, tuple(done), error)
 
     def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
-        """Orphans before files: what they leave is compacted and removed in the same turn."""
+        """All tables of a pipeline; what goes wrong with one is raised after the others."""
         target = self._place.address(pipeline.target.table)
         if not self._upkeep(target).exists():
             return
         entries = self._entries(pipeline)
         quarantine = self._place.address(pipeline.target.table.quarantine)
-        named = {
-            target: pipeline.target.table,
-            quarantine: pipeline.target.table.quarantine,
-            self._offsets: OFFSETS_TABLE,
-        }
-        for address, name in named.items():
+        fault: Exception | None = None
+        for address in (target, quarantine, self._offsets):
             upkeep = self._upkeep(address)
             if not upkeep.exists():
                 continue
-            self._check_retention(upkeep, str(name))
-            orphans = self._orphans(pipeline, quarantine, entries) if address == quarantine else 0
-            files = Files()
-            if address not in self._maintained:
-                self._maintained.add(address)
-                files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
-            done.append(TableReport(str(name), files.compacted, files.removed, orphans))
+            self._check_retention(upkeep, _short(address))
+            try:
+                done.append(self._table(pipeline, address, upkeep, entries))
+            except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
+                fault = fault or lost
+        if fault is not None:
+            raise fault
+
+    def _table(
+        self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
+    ) -> TableReport:
+        """Orphans before files, so that files are not made large to be written anew."""
+        held = address == self._place.address(pipeline.target.table.quarantine)
+        orphans = self._orphans(pipeline, address, entries) if held else 0
+        files = Files()
+        if address not in self._maintained:
+            self._maintained.add(address)
+            files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
+        return TableReport(_short(address), files.compacted, files.removed, orphans)
 
     def _check_retention(self, upkeep: Upkeep, table: str) -> None:
         """Refuse a table that lets go of old files sooner than we were told to keep them."""
@@ -200,13 +208,12 @@ class Maintenance:
 
     def _clear_scratch(self) -> None:
         """Remove what dead runs left: a run does so too, when it begins."""
-        shared = self._place.scratch()
-        if shared is not None:
-            with shared_folder(shared, "maintain"):
-                return
-        checkpoints = self._scratch / "checkpoints"
+        shared, checkpoints = self._place.scratch(), self._scratch / "checkpoints"
         if checkpoints.is_dir():
             remove_dead(checkpoints)
+        if shared is not None and shared.is_dir():
+            with shared_folder(shared, "maintain"):
+                pass  # making one removes the old ones
 
 
 def _offsets_address(config: Config, place: Place) -> Address:
@@ -214,3 +221,8 @@ def _offsets_address(config: Config, place: Place) -> Address:
     if isinstance(warehouse, Catalog):
         return Address(name=(warehouse.catalog, warehouse.schema, OFFSETS_TABLE.name))
     return place.address(OFFSETS_TABLE)
+
+
+def _short(address: Address) -> str:
+    """``schema.table``, as configurations and queries say it."""
+    return ".".join((address.name or Path(address.path).parts)[-2:])

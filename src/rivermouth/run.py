@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth import trace
 from rivermouth.checkpoint import Checkpoint
-from rivermouth.clients import java_options
+from rivermouth.clients import spark_options
 from rivermouth.config import Config, Mode, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.decode.json import decoder
@@ -146,7 +146,7 @@ class Run:
                 return ingest.sequence
             every_ms = int(pipeline.trigger.total_seconds() * 1000)
             trigger = Trigger(every_ms if self._continuous else None)
-            options = reader_options(pipeline, self._kafka_options())
+            options = reader_options(self._kafka_options(pipeline))
             if self._platform.jvm:
                 scratch = ScratchFolder(self._scratch / "checkpoints", pipeline.name)
                 stream = Stream(ingest, Checkpoint(held.enter_context(scratch)))
@@ -201,9 +201,14 @@ class Run:
         deletes = pipeline.target.mode is Mode.UPSERT and pipeline.source.key is not None
         return deletes and not self._platform.jvm
 
-    def _kafka_options(self) -> dict[str, str]:
-        java = java_options(self._config.kafka.revealed(self._secrets))
-        return {f"kafka.{name}": value for name, value in java.items()}
+    def _kafka_options(self, pipeline: Pipeline) -> dict[str, str]:
+        """What Spark's source is told of Kafka: the whole cluster's options, then the source's."""
+        own = pipeline.source.options.items()
+        options = {
+            **self._config.kafka.revealed(self._secrets),
+            **{name.removeprefix("kafka."): value for name, value in own},
+        }
+        return spark_options(options, databricks=self._platform.databricks)
 
 
 _ONCE_AT_ONCE = 4

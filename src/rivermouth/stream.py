@@ -40,12 +40,11 @@ class Trigger:
     every_ms: int | None
 
 
-def reader_options(pipeline: Pipeline, kafka: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source, whoever plans the batches; ``kafka`` are Spark's own."""
+def reader_options(kafka: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's Kafka source, whoever plans the batches, over those in ``kafka``."""
     return {
         **READER_DEFAULTS,
         **kafka,
-        **pipeline.source.options,
         "kafka.isolation.level": "read_committed",
         "kafka.allow.auto.create.topics": "false",
         "failOnDataLoss": "true",

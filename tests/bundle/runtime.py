@@ -8,6 +8,7 @@ command line are turned; tables are known by name, from one run to the next.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -33,6 +34,7 @@ class Runtime:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._numbers = itertools.count(1)  # run ids begin anew in another workspace
         for name in ("conf", "home", "logs", "scratch"):
             (folder / name).mkdir(parents=True)
         (folder / "conf" / "spark-defaults.conf").write_text(_lines(_settings(folder), " "))
@@ -51,7 +53,7 @@ class Runtime:
         schemas = [each for each in task.schemas() if each.startswith(f"{CATALOG}.")]
         words = (str(self._folder / "logs" / "jvm.txt"), ",".join(schemas), asked["python_file"])
         arguments = [self._here(each) for each in (*words, *task.arguments)]
-        log = self._folder / "logs" / f"{task.run_id}.txt"
+        log = self._folder / "logs" / f"run-{next(self._numbers)}.txt"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [str(python), "-I", str(LAUNCHER), *arguments],

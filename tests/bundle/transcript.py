@@ -79,6 +79,7 @@ def heading(binary: Path, commit: str) -> Iterator[str]:
 def of_target(cli: Cli, target: str, known: dict[str, str]) -> Iterator[str]:
     yield f"### {target}\n\n```text"
     for step in STEPS:
+        print(f"{target}: {step}", file=sys.stderr, flush=True)
         command, *arguments = shlex.split(step)
         finished = cli.bundle(command, *arguments, "-t", target)
         yield f"$ databricks bundle {step} -t {target}"

@@ -43,10 +43,13 @@ class ConnectServer:
 
     def __enter__(self) -> ConnectServer:
         self._folder.mkdir(parents=True, exist_ok=True)
-        script = supervisor.__file__
-        launched = [sys.executable, script, str(os.getpid()), str(self.log), "", *self._command()]
+        keeper = [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid())]
         self._keeper = subprocess.Popen(
-            launched, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self._folder
+            [*keeper, str(self.log), "", *self._command()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=self._folder,
+            start_new_session=True,  # what ends its owner must not end it before the server
         )
         deadline = time.monotonic() + _PATIENCE_S
         while is_free(self._port):

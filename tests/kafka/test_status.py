@@ -66,7 +66,7 @@ def test_ten_pipelines_are_looked_at_in_under_a_second(
             custom_metadata={"userMetadata": entry.to_json()},
         )
         rows = pa.table({"id": pa.array([1], pa.int64())})
-        path = config.warehouse / "s" / name
+        path = config.folder / "s" / name
         write_deltalake(str(path), rows, commit_properties=properties)
 
     began = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
+from rivermouth.address import Address
 from rivermouth.config import Pipeline
 from rivermouth.decode.json import decoder
 from rivermouth.delta import DeltaLog
@@ -32,9 +33,11 @@ def a_pipeline() -> Pipeline:
 
 def writer(bench: Bench) -> tuple[Append, DeltaLog]:
     path = bench.folder / "numbers"
-    create_target(bench.spark, a_pipeline(), str(path))
-    quarantine = QuarantineTable(str(bench.folder / "numbers_quarantine"))
-    return Append(Target(str(path), ("n",)), quarantine, files=2), DeltaLog(path)
+    address = Address(path=str(path))
+    create_target(bench.spark, a_pipeline(), address)
+    quarantine = QuarantineTable(Address(path=str(bench.folder / "numbers_quarantine")))
+    append = Append(Target(address, ("n",)), quarantine, files=2, persist=True)
+    return append, DeltaLog(path)
 
 
 def write(bench: Bench, append: Append, rows: list[RawRow], sequence: int = 1) -> None:
@@ -90,7 +93,7 @@ def test_an_entry_without_rows_is_a_commit_too(bench: Bench) -> None:
     _, log = writer(bench)
     entry = bench.entry(1, [(None, None, 0, 6)], Position())
 
-    record(bench.spark, entry, str(bench.folder / "numbers"))
+    record(bench.spark, entry, Address(path=str(bench.folder / "numbers")))
 
     assert classify(entry, log.commits()) is Outcome.COMMITTED
     assert numbers(bench) == []

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 import pytest
 from deltalake import DeltaTable
 
+from rivermouth.address import Address
 from rivermouth.config import Pipeline
 from rivermouth.decode.json import decoder
 from rivermouth.delta import DeltaLog
 from rivermouth.ledger import Outcome, classify
 from rivermouth.offsets import Position
 from rivermouth.tables.quarantine import QuarantineTable
-from rivermouth.tables.target import create_target
+from rivermouth.tables.target import add_mark, create_target
 from rivermouth.write.commit import TXN_APP_ID, TXN_VERSION, USER_METADATA, Target
+from rivermouth.write.replace import TOMBSTONE, Replace
 from rivermouth.write.upsert import MATERIALIZE_SOURCE, Upsert
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
@@ -25,14 +27,27 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Row = tuple[int | None, int, int]  # rank, partition, offset: the state of one key
 
 
-def writer(bench: Bench, pipeline: Pipeline) -> tuple[Upsert, DeltaLog]:
-    """An upsert writer on a new table."""
-    path = bench.folder / "orders"
-    create_target(bench.spark, pipeline, str(path))
+@pytest.fixture(params=["by MERGE", "by replaceUsing"])
+def upsert(request: pytest.FixtureRequest, bench: Bench) -> Upsert | Replace:
+    """A writer on a new table, one after the other in both ways."""
+    target = new_target(bench, a_pipeline())
+    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
+    if request.param == "by MERGE":
+        return Upsert(target, quarantine, tombstones=True)
+    add_mark(bench.spark, target.address)
+    return Replace(target, quarantine, bench.folder / "stage", tombstones=True)
+
+
+def new_target(bench: Bench, pipeline: Pipeline) -> Target:
+    address = Address(path=str(bench.folder / "orders"))
+    create_target(bench.spark, pipeline, address)
     names = tuple(each.name for each in pipeline.columns)
-    target = Target(str(path), names, pipeline.target.keys, pipeline.target.order_by)
-    quarantine = QuarantineTable(str(bench.folder / "orders_quarantine"))
-    return Upsert(target, quarantine, tombstones=True), DeltaLog(path)
+    return Target(address, names, pipeline.target.keys, pipeline.target.order_by)
+
+
+@pytest.fixture
+def log(bench: Bench) -> DeltaLog:
+    return DeltaLog(bench.folder / "orders")
 
 
 def order(key: int, rank: int | None) -> bytes:
@@ -60,6 +75,7 @@ def _ranked(row: Row) -> tuple[bool, int, int, int]:
 
 def table_of(bench: Bench) -> dict[int, Row]:
     rows = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert [row for row in rows if row.get("_tombstone")] == [], "marked and not removed"
     assert len({row["order_id"] for row in rows}) == len(rows), "a key twice"
     return {
         row["order_id"]: (row["rank"], row["_kafka"]["partition"], row["_kafka"]["offset"])
@@ -68,9 +84,10 @@ def table_of(bench: Bench) -> dict[int, Row]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_batches_lead_where_the_records_one_by_one_lead(bench: Bench, seed: int) -> None:
+def test_batches_lead_where_the_records_one_by_one_lead(
+    bench: Bench, upsert: Upsert | Replace, log: DeltaLog, seed: int
+) -> None:
     dice = random.Random(seed)
-    upsert, log = writer(bench, a_pipeline())
     state: dict[int, Row] = {}
     position, offsets = Position(), [0, 0]
     for sequence in range(1, 6):
@@ -90,8 +107,9 @@ def test_batches_lead_where_the_records_one_by_one_lead(bench: Bench, seed: int)
         assert table_of(bench) == state, f"seed {seed}, batch {sequence}: {rows}"
 
 
-def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(bench: Bench) -> None:
-    upsert, _ = writer(bench, a_pipeline())
+def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
+    bench: Bench, upsert: Upsert | Replace
+) -> None:
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
     first = bench.entry(1, rows, Position())
     upsert.write(decoder(a_pipeline())(bench.raw(rows)), first)
@@ -102,8 +120,9 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(bench: Bench
     assert table_of(bench) == {}
 
 
-def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(bench: Bench) -> None:
-    upsert, log = writer(bench, a_pipeline())
+def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
+    bench: Bench, upsert: Upsert | Replace, log: DeltaLog
+) -> None:
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     theirs: list[RawRow] = [(b"2", order(2, 1), 0, 0), (b"3", order(3, 1), 0, 1)]
     won = bench.entry(1, theirs, Position())
@@ -117,15 +136,71 @@ def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(bench: 
 
 
 def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Bench) -> None:
-    upsert, _ = writer(bench, a_pipeline())
+    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
+    upsert = Upsert(new_target(bench, a_pipeline()), quarantine, tombstones=True)
     rows: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     upsert.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(1, rows, Position()))
-    broken = Upsert(
-        Target(str(bench.folder / "none"), ("order_id",), ("order_id",)), upsert.quarantine, True
-    )
+    nowhere = Target(Address(path=str(bench.folder / "none")), ("order_id",), ("order_id",))
+    broken = Upsert(nowhere, quarantine, tombstones=True)
 
     with pytest.raises(Exception, match="none"):
         broken.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(2, rows, Position()))
 
     for conf in (TXN_APP_ID, TXN_VERSION, USER_METADATA, MATERIALIZE_SOURCE):
         assert bench.spark.conf.get(conf, None) is None
+
+
+class _Crash(Exception):
+    """The driver dies here."""
+
+
+def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_and_goes_with_the_next_batch(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = new_target(bench, a_pipeline())
+    add_mark(bench.spark, target.address)
+    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
+    rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", order(2, 5), 0, 1)]
+    first = bench.entry(1, rows, Position())
+    decode = decoder(a_pipeline())
+    Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
+        decode(bench.raw(rows)), first
+    )
+    deleting: list[RawRow] = [(b"1", None, 0, 2), (b"2", None, 0, 3)]
+    second = bench.entry(2, deleting, first.position)
+    with monkeypatch.context() as patched:
+        patched.setattr("rivermouth.write.replace.reach", _die)
+        with pytest.raises(_Crash):
+            Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
+                decode(bench.raw(deleting)), second
+            )
+    left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert [(row["order_id"], row[TOMBSTONE]) for row in left] == [(1, True), (2, True)]
+
+    again: list[RawRow] = [(b"1", order(1, 1), 0, 4)]  # ranks lower than what was deleted
+    Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
+        decode(bench.raw(again)), bench.entry(3, again, second.position)
+    )
+
+    assert table_of(bench) == {1: (1, 0, 4)}
+
+
+def _die(point: str) -> None:
+    raise _Crash(point)
+
+
+def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: Bench) -> None:
+    target = new_target(bench, a_pipeline())
+    bench.spark.sql(f"ALTER TABLE {target.address.sql} ADD COLUMN (note STRING)")
+    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
+    replace = Replace(target, quarantine, bench.folder / "stage", tombstones=False)
+    rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
+    first = bench.entry(1, rows, Position())
+    replace.write(decoder(a_pipeline())(bench.raw(rows)), first)
+    bench.spark.sql(f"UPDATE {target.address.sql} SET note = 'kept'")
+    newer: list[RawRow] = [(b"1", order(1, 6), 0, 1)]
+
+    replace.write(decoder(a_pipeline())(bench.raw(newer)), bench.entry(2, newer, first.position))
+
+    (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert (row["rank"], row["note"]) == (6, "kept")

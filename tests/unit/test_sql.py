@@ -55,7 +55,7 @@ def commit(config: Config, sequence: int, commit_id: str) -> Path:
         "raw": [b"\xff"],
         "nested": [{"at": NOON, "b": b"\x00", "n": None}],
     }
-    path = config.warehouse / "silver" / "Orders"
+    path = config.folder / "silver" / "Orders"
     properties = CommitProperties(
         app_transactions=[Transaction(app_id("orders"), sequence)],
         custom_metadata={"userMetadata": entry.to_json()},
@@ -65,14 +65,14 @@ def commit(config: Config, sequence: int, commit_id: str) -> Path:
 
 
 def quarantine(config: Config, *commits: str) -> None:
-    path = config.warehouse / "silver" / "Orders_quarantine"
+    path = config.folder / "silver" / "Orders_quarantine"
     write_deltalake(str(path), pa.table({"commit": [*commits]}), mode="append")
 
 
 def offsets(config: Config, *rows: tuple[str, int, str]) -> None:
     names = ("pipeline", "sequence", "commit")
     table = pa.table([[row[n] for row in rows] for n in range(3)], names=names)
-    write_deltalake(str(config.warehouse / "rivermouth" / "offsets"), table)
+    write_deltalake(str(config.folder / "rivermouth" / "offsets"), table)
 
 
 def commits_shown(config: Config) -> list[str]:
@@ -105,7 +105,7 @@ def test_quarantine_shows_only_commits_that_stand(config: Config) -> None:
     commit(config, 2, "c2")
     quarantine(config, "c1", "c2", "left over by a crash")
     assert commits_shown(config) == ["c1", "c2"]
-    DeltaTable(str(config.warehouse / "silver" / "Orders")).restore(0)
+    DeltaTable(str(config.folder / "silver" / "Orders")).restore(0)
     assert commits_shown(config) == ["c1"]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import machine, maintaining, resuming, running, settings, tables
+from rivermouth.cli import bundling, machine, maintaining, resuming, running, settings, tables
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -54,6 +54,7 @@ app.command("maintain")(maintaining.maintain)
 app.add_typer(tables.offsets, name="offsets")
 app.command("validate")(settings.validate)
 app.add_typer(settings.config, name="config")
+app.add_typer(bundling.bundle, name="bundle")
 app.command("doctor")(machine.doctor)
 app.command("broker")(machine.broker)
 app.command("demo")(machine.demo)

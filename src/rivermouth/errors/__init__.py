@@ -38,7 +38,8 @@
     │   └── CommitConflict     RM504          commits of others were in the way, every time
     ├── Refusal                RM7xx  exit 2  asked for what cannot be done
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
-    │   └── ResumeRefused      RM702          nothing to accept, or something else
+    │   ├── ResumeRefused      RM702          nothing to accept, or something else
+    │   └── ScaffoldRefused    RM703          no project can be written there, or of that
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
 Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``). Each error
@@ -66,6 +67,7 @@ from rivermouth.errors.failures import (
     Refusal,
     ResumeRefused,
     RivermouthError,
+    ScaffoldRefused,
     SecretUnavailable,
     SetupError,
     SourceError,
@@ -122,6 +124,7 @@ __all__ = [
     "ResumeRefused",
     "RetentionLost",
     "RivermouthError",
+    "ScaffoldRefused",
     "SchemaDiffers",
     "SecretUnavailable",
     "SetupError",

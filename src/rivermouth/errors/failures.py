@@ -149,5 +149,10 @@ class ResumeRefused(Refusal):
     default_remedy = "See what a run says, and accept just that"
 
 
+class ScaffoldRefused(Refusal):
+    code = "RM703"
+    default_remedy = "Choose a new or empty folder"
+
+
 class Unexpected(RivermouthError):
     code = "RM900"

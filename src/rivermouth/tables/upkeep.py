@@ -1,8 +1,8 @@
 """Upkeep of one Delta table: small files into large ones, and files that nothing names any more.
 
 Both leave rows and log as they are. Their commits change no data and carry neither ``txn`` nor
-entry, so a ledger goes on over them. For how long VACUUM leaves old files is a property of the
-table: Delta 4.4 and newer Databricks runtimes pass over what a statement says of it.
+entry, so a ledger goes on over them. How long VACUUM leaves old files is a property of the
+table: what a statement says of it, Delta 4.4 passes over.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Upkeep(Protocol):
         """The table's own setting of how long old files stay; None where it has none."""
 
     def carry_out(self) -> Files:
-        """Compact small files; remove those that no version of so long ago names."""
+        """Remove files that no version of so long ago names; compact small ones."""
 
     def foresee(self) -> Files:
         """What would be removed; what would be compacted nobody knows before."""
@@ -78,15 +78,18 @@ class BySpark:
         return properties.get(RETENTION)
 
     def carry_out(self) -> Files:
-        """See ``Upkeep.carry_out``. How many files VACUUM removed the history tells."""
-        [optimized] = self.session.sql(f"OPTIMIZE {self.address.sql}").collect()
+        """See ``Upkeep.carry_out``. How many files VACUUM removed the history tells.
+
+        VACUUM comes first: OPTIMIZE may lose to a commit of a run, and what it replaces stays
+        until it is old anyway.
+        """
         self._vacuum("")
         history = self.session.sql(f"DESCRIBE HISTORY {self.address.sql} LIMIT 20").collect()
         ends = (row["operationMetrics"] for row in history if row["operation"] == "VACUUM END")
-        metrics = next(ends, None) or {}
-        return Files(
-            int(optimized["metrics"]["numFilesRemoved"]), int(metrics.get("numDeletedFiles", 0))
-        )
+        metrics: Mapping[str, str] = next(ends, {}) or {}
+        [optimized] = self.session.sql(f"OPTIMIZE {self.address.sql}").collect()
+        compacted = int(optimized["metrics"]["numFilesRemoved"])
+        return Files(compacted, int(metrics.get("numDeletedFiles", 0)))
 
     def foresee(self) -> Files:
         """See ``Upkeep.foresee``. Spark lists a thousand files and no more."""
@@ -118,8 +121,8 @@ class ByDeltalake:
     def carry_out(self) -> Files:
         """See ``Upkeep.carry_out``."""
         table = DeltaTable(self.path)
-        compacted = int(table.optimize.compact()["numFilesRemoved"])
-        return Files(compacted, len(table.vacuum(dry_run=False)))
+        removed = len(table.vacuum(dry_run=False))
+        return Files(int(table.optimize.compact()["numFilesRemoved"]), removed)
 
     def foresee(self) -> Files:
         """See ``Upkeep.foresee``."""

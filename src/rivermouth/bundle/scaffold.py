@@ -1,0 +1,95 @@
+"""Writes the project. Its bundle is the one that rivermouth itself is deployed with.
+
+That one builds rivermouth's wheel from this source; a user's project names the released
+package instead, and has a name and an identity of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from rivermouth import __version__
+from rivermouth.errors import ScaffoldRefused
+
+PACKAGE = f"rivermouth=={__version__}"
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_HERE = Path(__file__).parent
+# In a wheel the bundle's files lie in the package, in a source tree at its root.
+_BUNDLE = next(
+    each for each in (_HERE / "project", _HERE.parents[2]) if (each / "databricks.yml").exists()
+)
+_PASSED = ("KAFKA_BOOTSTRAP", "CATALOG", "SCHEMA")
+_TEMPLATES = {
+    "README.md": "README.md",
+    "Makefile": "Makefile",
+    "requirements.txt": "requirements.txt",
+    "gitignore": ".gitignore",
+    "ci.yml": ".github/workflows/ci.yml",
+    "test_project.py": "tests/test_project.py",
+}
+
+
+def scaffold(folder: Path, config: str | None = None) -> list[Path]:
+    """Write a project into ``folder``, which is new or empty; return its files, relative, sorted.
+
+    It is named after the folder. ``config`` is the text of its configuration (None: an
+    example). Raises ScaffoldRefused.
+    """
+    name = folder.resolve().name.lower().replace(" ", "-")
+    if not _NAME.fullmatch(name):
+        expected = "a-z, 0-9, _ and -, a letter first"
+        raise ScaffoldRefused("the folder names the project", expected=expected, found=name)
+    if folder.exists() and any(folder.iterdir()):
+        raise ScaffoldRefused("the folder is not empty", where=str(folder))
+    texts = dict(_texts(name))
+    if config is not None:
+        texts["config/rivermouth.yml"] = _deployable(config)
+    for file, text in texts.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text, encoding="utf-8")
+    return sorted(Path(each) for each in texts)
+
+
+def _deployable(config: str) -> str:
+    """The text as it is. Raises ScaffoldRefused where it would not hear what the jobs say."""
+    unheard = [name for name in _PASSED if f"${{env:{name}" not in config]
+    if unheard:
+        raise ScaffoldRefused(
+            "the configuration does not read what the jobs pass",
+            expected=", ".join(f"${{env:{name}}}" for name in _PASSED),
+            found=f"nothing of {', '.join(unheard)}",
+            remedy="Write them in bootstrap.servers and in warehouse: {catalog, schema, volume}",
+        )
+    return config
+
+
+def _texts(name: str) -> Iterator[tuple[str, str]]:
+    """Every file of a project with that name: its path and its text."""
+    bundle = (_BUNDLE / "databricks.yml").read_text(encoding="utf-8")
+    yield "databricks.yml", own_bundle(bundle, name)
+    for kind in ("resources/*", "jobs/*.py", "config/*.yml"):
+        for file in sorted(_BUNDLE.glob(kind)):
+            text = file.read_text(encoding="utf-8")
+            yield file.relative_to(_BUNDLE).as_posix(), released(text)
+    for template, target in _TEMPLATES.items():
+        text = (_HERE / "templates" / template).read_text(encoding="utf-8")
+        local = PACKAGE.replace("rivermouth", "rivermouth[local]")
+        yield target, text.replace("@name@", name).replace("@local@", local)
+
+
+def own_bundle(text: str, name: str) -> str:
+    """``databricks.yml`` for another project: its name, a new identity, no wheel to build."""
+    text = re.sub(r"\nartifacts:\n(  .*\n)+", "\n", text)
+    text = re.sub(r"\nexperimental:\n(  .*\n)+", "\n", text)
+    text = re.sub(r"(\n  uuid: ).*", rf"\g<1>{uuid.uuid4()}", text)
+    text = re.sub(r"(\nbundle:\n  name: ).*", rf"\g<1>{name}", text)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def released(text: str) -> str:
+    """A resource that asks for the released package where ours asks for the wheel just built."""
+    text = text.replace("dependencies: [../dist/*.whl]", f'dependencies: ["{PACKAGE}"]')
+    return text.replace("- whl: ../dist/*.whl", f'- pypi: {{package: "{PACKAGE}"}}')
