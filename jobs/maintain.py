@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rivermouth.cli.maintaining import render
 from rivermouth.job import Job, finish, parameters
-from rivermouth.maintain import Maintenance, check_retention, exit_code
+from rivermouth.maintain import Maintenance, check_retention
+from rivermouth.report import exit_code
 from rivermouth.scratch import scratch_root
 from rivermouth.tables.upkeep import WEEK_HOURS
 

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 
 from rivermouth.address import Address
 from rivermouth.chain import Chain
-from rivermouth.config import OFFSETS_TABLE, Catalog, Config, Pipeline
+from rivermouth.config import Config, Pipeline
 from rivermouth.errors import ConfigError, RivermouthError
-from rivermouth.places import Place, place_of
+from rivermouth.places import place_of
 from rivermouth.scratch import remove_dead, shared_folder
 from rivermouth.spark_errors import translate
 from rivermouth.tables.orphans import QuarantineOrphans
@@ -75,16 +75,6 @@ class MaintenanceReport:
         }
 
 
-def exit_code(reports: Sequence[MaintenanceReport]) -> int:
-    """By the same rule as that of a run, see ``report.exit_code``."""
-    codes = [each.error.exit_code for each in reports if each.error is not None]
-    if not codes:
-        return 0
-    if len(codes) < len(reports):
-        return 5
-    return codes[0] if len(set(codes)) == 1 else 1
-
-
 def check_retention(retain_hours: int) -> None:
     """Raise ConfigError for less than the floor."""
     if retain_hours < FLOOR_HOURS:
@@ -119,7 +109,7 @@ class Maintenance:
         self._dry_run = dry_run
         self._until = datetime.fromtimestamp(clock() - _ORPHAN_AGE_S, timezone.utc)
         self._place = place_of(config, session)
-        self._offsets = _offsets_address(config, self._place)
+        self._offsets = self._place.offsets()
         self._maintained: set[Address] = set()
 
     def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
@@ -214,13 +204,6 @@ class Maintenance:
         if shared is not None and shared.is_dir():
             with shared_folder(shared, "maintain"):
                 pass  # making one removes the old ones
-
-
-def _offsets_address(config: Config, place: Place) -> Address:
-    warehouse = config.warehouse
-    if isinstance(warehouse, Catalog):
-        return Address(name=(warehouse.catalog, warehouse.schema, OFFSETS_TABLE.name))
-    return place.address(OFFSETS_TABLE)
 
 
 def _short(address: Address) -> str:

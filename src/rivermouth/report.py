@@ -110,7 +110,15 @@ class PipelineReport:
         }
 
 
-def exit_code(reports: Sequence[PipelineReport]) -> int:
+class Ended(Protocol):
+    """How something ended."""
+
+    @property
+    def error(self) -> RivermouthError | None:
+        """Why not well; None where well."""
+
+
+def exit_code(reports: Sequence[Ended]) -> int:
     """0 all went well; 5 some failed and others did not; else the code of the one failure.
 
     Where all failed for different reasons the code is 1.

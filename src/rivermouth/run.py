@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from rivermouth import trace
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.clients import spark_options
-from rivermouth.config import Config, Mode, Pipeline
+from rivermouth.config import Catalog, Config, Mode, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.decode.json import decoder
 from rivermouth.errors import RivermouthError, Unexpected
@@ -163,7 +163,7 @@ class Run:
         held.enter_context(self._place.hold(table))
         with self._creating[table]:
             create_target(self._session, pipeline, address)
-            if not self._platform.jvm:
+            if isinstance(self._config.warehouse, Catalog):
                 QuarantineTable(self._place.address(table.quarantine)).create(self._session)
             if self._marks(pipeline):
                 add_mark(self._session, address)

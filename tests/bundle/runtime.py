@@ -165,7 +165,9 @@ def _settings(folder: Path) -> dict[str, str]:
     """A small session with Delta, whose tables by name outlive it."""
     java, classpath = find_java(), jars("spark")
     options = (
-        f"-Duser.timezone=UTC {BRIEF} -Dderby.stream.error.file={folder}/logs/derby.txt "
+        # Without the optimizing compiler a JVM keeps 48 MB for code: too few for Hive and Connect.
+        f"-Duser.timezone=UTC {BRIEF} -XX:ReservedCodeCacheSize=192m "
+        f"-Dderby.stream.error.file={folder}/logs/derby.txt "
         f"-XX:SharedArchiveFile={archive_file(java, classpath)} -Xshare:auto -Xlog:disable"
     )
     return {

@@ -139,7 +139,7 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     assert first.state["result_state"] == "CANCELED"
     assert second.is_active
     second.cancel()
-    second.join()
+    await_true(lambda: not second.is_active, "it does not end")
     assert PROVEN in cli.must("run", "verify", *here)
 
 

@@ -78,15 +78,14 @@ def heading(binary: Path, commit: str) -> Iterator[str]:
 
 def of_target(cli: Cli, target: str, known: dict[str, str]) -> Iterator[str]:
     yield f"### {target}\n\n```text"
-    for step in STEPS:
+    for number, step in enumerate(STEPS):
         print(f"{target}: {step}", file=sys.stderr, flush=True)
         command, *arguments = shlex.split(step)
         finished = cli.bundle(command, *arguments, "-t", target)
-        yield f"$ databricks bundle {step} -t {target}"
+        yield f"{chr(10) if number else ''}$ databricks bundle {step} -t {target}"
         yield from plain(finished.remarks + finished.answer, known)
         if finished.code:
             raise SystemExit(f"{target}: {step}: {finished}")
-        yield ""
     yield "```\n"
 
 
@@ -103,13 +102,13 @@ def must(*command: str) -> str:
 
 
 def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="rivermouth-transcript-") as folder:
+        lines = list(told(Path(folder)))
     page = PAGE.read_text(encoding="utf-8")
     before, mark, rest = page.partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
     assert mark, f"{PAGE} has no mark for the beginning"
     assert end, f"{PAGE} has no mark for the end"
-    with tempfile.TemporaryDirectory(prefix="rivermouth-transcript-") as folder:
-        lines = list(told(Path(folder)))
     PAGE.write_text(f"{before}{mark}\n{chr(10).join(lines)}\n{end}{after}", encoding="utf-8")
 
 

@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 from rivermouth.config import load
 from rivermouth.delta import DeltaLog
 from rivermouth.local.broker import Broker
-from rivermouth.maintain import Maintenance, MaintenanceReport, exit_code
+from rivermouth.maintain import Maintenance, MaintenanceReport
+from rivermouth.report import exit_code
 from rivermouth.run import Run
 from rivermouth.verify import verify
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
@@ -280,7 +281,8 @@ def test_a_run_goes_on_while_its_table_is_maintained(
     running.start()
     while running.is_alive():  # one JVM may hold the lock of a table twice
         done += maintained(two, rivermouth_spark, "a")
-    assert [str(each.error) for each in (*heard.ends, *done) if each.error] == []
+    errors = [*(each.error for each in heard.ends), *(each.error for each in done)]
+    assert [str(each) for each in errors if each] == []
     clean(two, ("a",))
 
 
@@ -299,7 +301,7 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     ran(lake, rivermouth_spark, "p")
     dead = "SELECT * EXCEPT (commit, sequence), 'dead' AS commit, 2L AS sequence"
     rows = rivermouth_spark.sql(f"{dead} FROM named.a_quarantine LIMIT 1")
-    rows.write.mode("append").saveAsTable("named.a_quarantine")
+    rows.write.format("delta").mode("append").saveAsTable("named.a_quarantine")
     held = rivermouth_spark.table("named.a_quarantine").count()
 
     [report] = maintained(lake, rivermouth_spark, "p")
@@ -310,8 +312,6 @@ def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     assert found["named.a"][0] > 1
     assert found["named.offsets"][0] > 1
     assert rivermouth_spark.table("named.a_quarantine").count() == held - 1
-    again = Maintenance(load(lake.file), rivermouth_spark, lake.scratch, dry_run=True)
-    assert counts(again.pipelines(["p"])[0])["named.a_quarantine"][2] == 0
     rivermouth_spark.sql("DROP SCHEMA named CASCADE")
 
 

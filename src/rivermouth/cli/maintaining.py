@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,12 +37,12 @@ def maintain(
 
     require_spark()
     from rivermouth.cli.render import as_json, console
-    from rivermouth.maintain import Maintenance, check_retention, exit_code
+    from rivermouth.maintain import Maintenance, check_retention
+    from rivermouth.report import exit_code
     from rivermouth.scratch import scratch_root
 
     check_retention(retain_hours)
-    with _output_of_children(scratch_root() / "spark.log"):
-        session = start_spark(console(stderr=True))
+    session = start_spark(console(stderr=True))
     try:
         maintenance = Maintenance(
             config, session, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
@@ -59,24 +55,6 @@ def maintain(
     else:
         typer.echo(render(reports, dry_run=dry_run))
     raise typer.Exit(exit_code(reports))
-
-
-@contextmanager
-def _output_of_children(file: Path) -> Iterator[None]:
-    """Let a process started meanwhile write its standard output to ``file``, for good.
-
-    Delta prints what VACUUM did, in the middle of what we say.
-    """
-    sys.stdout.flush()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    kept = os.dup(1)
-    try:
-        with file.open("ab") as log:
-            os.dup2(log.fileno(), 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def render(reports: Sequence[MaintenanceReport], *, dry_run: bool) -> str:

@@ -46,6 +46,8 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         # Paths and names are what they are, also with ${ in them.
         "spark.sql.variable.substitute": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
+        # VACUUM lists folders in as many tasks, 10,000 by itself.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
         "spark.sql.parquet.compression.codec": "zstd",
         # Not INT96, which readers outside Spark take for nanoseconds, and overflow.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -91,7 +93,7 @@ def start_session(
     atexit.register(folder.__exit__, None, None, None)
     for name, value in {**DELTA, **(ours if tuned else {}), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _stderr_to(scratch / "spark.log"):
+    with _output_to(scratch / "spark.log"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -111,14 +113,20 @@ def _archive_options(java: Java, classpath: Sequence[Path]) -> str:
 
 
 @contextmanager
-def _stderr_to(file: Path) -> Iterator[None]:
-    """Let a process started meanwhile inherit ``file`` as its standard error, for good."""
+def _output_to(file: Path) -> Iterator[None]:
+    """Let a process started meanwhile inherit ``file`` as its standard output and error, for good.
+
+    Delta prints what a VACUUM did, in the middle of what we say.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = {number: os.dup(number) for number in (1, 2)}
     try:
         with file.open("ab") as log:
-            os.dup2(log.fileno(), 2)
+            for number in kept:
+                os.dup2(log.fileno(), number)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, before in kept.items():
+            os.dup2(before, number)
+            os.close(before)

@@ -25,6 +25,9 @@ class Place(Protocol):
     def address(self, table: TableName) -> Address:
         """How Spark finds a table."""
 
+    def offsets(self) -> Address:
+        """How Spark finds the offsets table."""
+
     def hold(self, table: TableName) -> AbstractContextManager[None]:
         """The right to write a table, which is looked at before. Raises a Halt."""
 

@@ -30,12 +30,15 @@ class CatalogPlace:
     def __init__(self, session: SparkSession, names: Catalog) -> None:
         self._session = session
         self._names = names
-        offsets = Address(name=(names.catalog, names.schema, OFFSETS_TABLE.name))
-        self._offsets = CatalogOffsets(session, offsets)
+        self._offsets = CatalogOffsets(session, self.offsets())
 
     def address(self, table: TableName) -> Address:
         """See ``Place.address``."""
         return Address(name=(self._names.catalog, table.schema, table.name))
+
+    def offsets(self) -> Address:
+        """See ``Place.offsets``."""
+        return Address(name=(self._names.catalog, self._names.schema, OFFSETS_TABLE.name))
 
     @contextmanager
     def hold(self, table: TableName) -> Iterator[None]:

@@ -32,6 +32,10 @@ class FolderPlace:
         """See ``Place.address``."""
         return Address(path=str(table.path(self._folder)))
 
+    def offsets(self) -> Address:
+        """See ``Place.offsets``."""
+        return self.address(OFFSETS_TABLE)
+
     @contextmanager
     def hold(self, table: TableName) -> Iterator[None]:
         """See ``Place.hold``. Raises TableLocked, and LedgerBroken for a log with a hole."""

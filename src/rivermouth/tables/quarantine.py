@@ -36,7 +36,7 @@ class QuarantineTable:
     address: Address
 
     def create(self, session: SparkSession) -> None:
-        """Create it, if missing. Through Spark Connect a write that creates counts nothing."""
+        """Create it, if missing. In a catalog a write that creates a table counts nothing."""
         create_table(session, self.address, COLUMNS)
 
     def write(self, bad: DataFrame, entry: Entry) -> None:

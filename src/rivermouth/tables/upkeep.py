@@ -16,15 +16,12 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.address import Address
-from rivermouth.write.commit import session_confs
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """The property. Seven days where it is not set."""
 WEEK_HOURS = 168
 _PARTS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?\b")
 _HOURS = {"second": 1 / 3600, "minute": 1 / 60, "hour": 1, "day": 24, "week": WEEK_HOURS}
-# VACUUM lists folders in as many tasks as this says, 10,000 by itself: minutes on a laptop.
-_FEW_TASKS = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "4"}
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,7 @@ class BySpark:
         return Files(removed=self._vacuum("DRY RUN"))
 
     def _vacuum(self, how: str) -> int:
-        with session_confs(self.session, _FEW_TASKS if self.address.path else {}):
-            return len(self.session.sql(f"VACUUM {self.address.sql} {how}").collect())
+        return len(self.session.sql(f"VACUUM {self.address.sql} {how}").collect())
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run status verify sql validate doctor broker demo offsets config",
+    "run status verify sql maintain validate doctor broker demo offsets config bundle",
     "offsets rebuild",
     "config schema",
+    "bundle init",
 )
 HEAVY = ("pyspark", "deltalake", "confluent_kafka", "pyarrow")
 

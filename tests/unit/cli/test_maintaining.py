@@ -8,7 +8,8 @@ import pytest
 
 from rivermouth.cli.maintaining import render
 from rivermouth.errors import TableLocked
-from rivermouth.maintain import MaintenanceReport, TableReport, exit_code
+from rivermouth.maintain import MaintenanceReport, TableReport
+from rivermouth.report import exit_code
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit
