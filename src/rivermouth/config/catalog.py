@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rivermouth.config.names import OFFSETS_TABLE, TableName
 from rivermouth.config.problems import Fault, Kind, Refused, closest
 
 KEYS = ("catalog", "schema", "volume")
@@ -52,3 +53,14 @@ def read_catalog(value: Mapping[str, object]) -> Catalog:
     if faults:
         raise Refused(*faults)
     return Catalog(**{key: str(name) for key, name in names.items()})
+
+
+def offsets_table_faults(warehouse: object, tables: Mapping[str, TableName]) -> Iterator[Fault]:
+    """A fault for each pipeline, by its name, whose target is the offsets table of a catalog."""
+    if not isinstance(warehouse, Catalog):
+        return
+    taken = (warehouse.schema.lower(), OFFSETS_TABLE.name)
+    for name, table in tables.items():
+        if (table.schema.lower(), table.name.lower()) == taken:
+            message, path = "{path} is the offsets table", ("pipelines", name, "target", "table")
+            yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another name")

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from rivermouth.config.catalog import Catalog, read_catalog
+from rivermouth.config.catalog import Catalog, offsets_table_faults, read_catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
 from rivermouth.config.names import TableName, read_pipeline_name, read_table
@@ -191,7 +191,9 @@ class Config(_Model):
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
         parts = {name: parts_of(pipeline) for name, pipeline in self.pipelines.items()}
-        return _without(self, shared_table_faults(parts))
+        tables = {name: pipeline.target.table for name, pipeline in self.pipelines.items()}
+        ours = offsets_table_faults(self.warehouse, tables)
+        return _without(self, [*shared_table_faults(parts), *ours])
 
 
 _IN_A_CATALOG = "ask there in SQL, or name a folder with --local"
