@@ -76,9 +76,10 @@ def readme_answers(lake: Lake) -> dict[str, str]:
 def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
     readme_answers: dict[str, str],
 ) -> None:
-    names = [line.split()[1] for line in readme_answers]
-    assert names == ["doctor", "run", "status", "verify", "sql"]
-    assert re.search(r"^open +6$", list(readme_answers.values())[-1], re.MULTILINE)
+    answers = {line.split()[1]: answer for line, answer in readme_answers.items()}
+    assert [*answers] == ["doctor", "run", "status", "verify", "sql", "bundle"]
+    assert re.search(r"^open +6$", answers["sql"], re.MULTILINE)
+    assert "databricks.yml" in answers["bundle"]
 
 
 @pytest.mark.parametrize("line", commands(TABLES))
