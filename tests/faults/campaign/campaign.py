@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,13 @@ class Campaign:
     """Worlds, one after another, in ``folder``; ``tally`` counts.
 
     ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
+    ``aims``: the calls to kill at, in turn, in place of what the seed says.
     """
 
-    def __init__(self, folder: Path, tally: Tally, preloaded: Path | None) -> None:
+    def __init__(
+        self, folder: Path, tally: Tally, preloaded: Path | None, aims: Sequence[str] = ()
+    ) -> None:
+        self._aims = aims
         self._preloaded = preloaded
         self._folder = folder
         self._tally = tally
@@ -67,7 +72,12 @@ class Campaign:
 
     def _rounds(self, rounds: int, until: float) -> None:
         for done in range(1, rounds + 1):
-            self._round(round_of(self._tally.seed, self._tally.rounds))
+            number = self._tally.rounds
+            planned = round_of(self._tally.seed, number)
+            if self._aims:
+                aim = Kill("call", self._aims[number % len(self._aims)])
+                planned = replace(planned, kill=aim)
+            self._round(planned)
             self._tally.rounds += 1
             last = done == rounds or time.monotonic() > until
             if last or done % CHECK_EVERY == 0:

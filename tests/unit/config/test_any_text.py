@@ -66,7 +66,7 @@ def _check(outcome: Config | ConfigError) -> None:
         assert "hunter" not in str(outcome)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(EDITS)
 def test_an_edited_file_never_raises_anything_else(edits: list[tuple[int, int, str]]) -> None:
     text = LAKE
@@ -75,13 +75,13 @@ def test_an_edited_file_never_raises_anything_else(edits: list[tuple[int, int, s
     _check(_outcome(text.encode("utf-8", "surrogatepass")))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(PIECES | st.text(max_size=5), max_size=15).map("".join))
 def test_any_text_never_raises_anything_else(text: str) -> None:
     _check(_outcome(text.encode("utf-8", "surrogatepass")))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=60))
 def test_any_bytes_never_raise_anything_else(content: bytes) -> None:
     _check(_outcome(content))
