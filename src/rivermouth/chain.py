@@ -60,7 +60,7 @@ class Chain:
 
     @property
     def standing(self) -> int:
-        """The sequence up to which entries stand in the table as it is; -1: nobody can tell.
+        """The sequence up to which entries stand in the table; ``UNKNOWN``: nobody can tell.
 
         Less than ``sequence`` once a RESTORE, REPLACE or TRUNCATE has undone commits.
         """
@@ -149,7 +149,7 @@ class Chain:
             self._undone_by = []
         elif self._undone_by:  # the table holds neither what was restored nor what we meant
             self._torn_at = self._torn_at or record.version
-        self._standing = -1 if self._torn_at else entry.sequence
+        self._standing = UNKNOWN if self._torn_at else entry.sequence
         self._commits.add(entry.commit)
         self._standings.note(record.version, self._standing)
 
@@ -176,7 +176,7 @@ class Chain:
             return
         if entry.sequence <= self.sequence:
             self._fault(f"{where}: sequence broken", self.sequence + 1, entry.sequence)
-        if self.undone_by is not None and self._standing < 0:  # cleaned up since; it knew
+        if self.undone_by is not None and self._standing == UNKNOWN:  # cleaned up since; it knew
             self._standing = accepted.standing
         found = (self.undone_by.version if self.undone_by else -1, self._standing)
         if (accepted.version, accepted.standing) != found:
@@ -225,7 +225,7 @@ class Chain:
     def _undone(self) -> TableUndone:
         record = self._undone_by[0]
         unknown = "nobody knows which: a point in time, or before log clean-up"
-        standing = {-1: unknown, 0: "none"}.get(self._standing, f"entry {self._standing}")
+        standing = {UNKNOWN: unknown, 0: "none"}.get(self._standing, f"entry {self._standing}")
         return TableUndone(
             f"{record.operation} at version {record.version} undid commits of this pipeline",
             where=self.where,

@@ -28,7 +28,7 @@ from rivermouth.guards import (
 )
 from rivermouth.kafka import Kafka
 from rivermouth.keeper import Keeper
-from rivermouth.ledger import Accepted, Entry, RowCounts, entry_of
+from rivermouth.ledger import Accepted, Entry, RowCounts
 from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import Action, KafkaFacts, Starts, behind, births, decide, start_positions
 from rivermouth.report import Listener, OpenReport
@@ -170,9 +170,7 @@ class Ingest:
         Where nothing stands and log clean-up has taken where partitions were born, they start
         where the configuration says, as after a reset.
         """
-        records = self._rooms.books.log.commits()
-        readable = (entry_of(each, self.pipeline.name) for each in records)
-        entries = [each for each in (self._keeper.chain.adopted, *readable) if each is not None]
+        entries = self._keeper.entries
         born_here = bool(entries) and entries[0].sequence == 1
         if accepted.kind == "reset" or not (accepted.standing or born_here):
             return self._starts(anew=True).position

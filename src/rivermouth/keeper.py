@@ -103,6 +103,14 @@ class Keeper:
         """Whether the ledger's end came from the offsets table: no entry is left in the log."""
         return self.chain.adopted is not None
 
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries that ``read`` found, in order; before them the one that only the offsets
+        table knew. None of them is left once ``catch_up`` has projected them.
+        """
+        kept = [self.chain.adopted] if self.chain.adopted is not None else []
+        return [*kept, *(each.entry for each in self._recorded)]
+
     def projected(self) -> int:
         """The newest sequence that the offsets table knows."""
         return self._books.offsets.sequence(self.name)

@@ -223,10 +223,8 @@ class AnyOrder(RuleBasedStateMachine):
     def _must_halt(self) -> bool:
         if self.over or self.cut_at is None:
             return self.over
-        accepting = [each.entry for each in self._entries() if each.entry.accepts]
-        anew = [
-            each.sequence for each in accepting if each.accepts and each.accepts.kind == "reset"
-        ]
+        entries = (each.entry for each in self._entries())
+        anew = [each.sequence for each in entries if each.accepts and each.accepts.kind == "reset"]
         return max(anew, default=0) <= self.cut_at
 
     def _newest_is_readable(self) -> bool:

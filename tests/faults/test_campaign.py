@@ -35,6 +35,14 @@ def test_a_seed_repeats_a_campaign_and_another_is_another() -> None:
 
 
 @pytest.mark.unit
+def test_a_campaign_that_aims_kills_there_and_leaves_the_faults_to_the_seed() -> None:
+    aims = (CALLS[5], CALLS[9])
+    aimed = [round_of(7, n, aims) for n in range(20)]
+    assert [each.kill.detail for each in aimed] == [*aims] * 10
+    assert [each.faults for each in aimed] == [round_of(7, n).faults for n in range(20)]
+
+
+@pytest.mark.unit
 def test_a_long_campaign_comes_to_every_point_call_kind_and_fault() -> None:
     rounds = [round_of(1, n) for n in range(1000)]
     details = {each.kill.detail for each in rounds}

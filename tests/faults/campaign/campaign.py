@@ -6,7 +6,6 @@ import random
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ class Campaign:
     """Worlds, one after another, in ``folder``; ``tally`` counts.
 
     ``preloaded``: the library that kills at system calls (see ``calls``); None: at a moment.
-    ``aims``: the calls to kill at, in turn, in place of what the seed says.
+    ``aims``: see ``plan.round_of``.
     """
 
     def __init__(
@@ -72,12 +71,7 @@ class Campaign:
 
     def _rounds(self, rounds: int, until: float) -> None:
         for done in range(1, rounds + 1):
-            number = self._tally.rounds
-            planned = round_of(self._tally.seed, number)
-            if self._aims:
-                aim = Kill("call", self._aims[number % len(self._aims)])
-                planned = replace(planned, kill=aim)
-            self._round(planned)
+            self._round(round_of(self._tally.seed, self._tally.rounds, self._aims))
             self._tally.rounds += 1
             last = done == rounds or time.monotonic() > until
             if last or done % CHECK_EVERY == 0:

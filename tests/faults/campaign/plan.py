@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", "P6", "P7", "P8", "P9", "P11")
@@ -77,14 +78,18 @@ class Round:
     faults: tuple[Fault, ...]
 
 
-def round_of(seed: int, number: int) -> Round:
-    """The plan of one round. Points and calls are gone through in order, all else is drawn."""
+def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
+    """The plan of one round. Points and calls are gone through in order, all else is drawn.
+
+    ``aims``: the calls to kill at, in turn, in place of all kinds.
+    """
     dice = random.Random(f"{seed} {number}")
     faults = tuple(
         Fault(dice.choice(HARMLESS if dice.random() < 0.8 else UNDOING), dice.choice(TABLES))
         for _ in range(dice.choice((0, 0, 1, 1, 2)))
     )
-    return Round(number, _kill(dice, number), faults)
+    kill = Kill("call", aims[number % len(aims)]) if aims else _kill(dice, number)
+    return Round(number, kill, faults)
 
 
 def ending_of(seed: int, number: int) -> Fault:
