@@ -2,7 +2,8 @@
 
 As in a shell, the default also stands in for a variable that is set but empty; it ends at
 the first ``}``, so it holds no reference. ``$${`` is a literal ``${``. What a variable or a
-secret holds is taken as it is: no reference in it is followed.
+secret holds is taken as it is: no reference in it is followed. The name of a secret may be made
+with variables: ``${secret:${env:SCOPE}/key}``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rivermouth.config.secret import NAME, Secret, SecretName
 
 _REFERENCE = re.compile(
     r"\$\$\{|\$\{env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}"
-    rf"|\$\{{secret:(?P<secret>{NAME})\}}"
+    r"|\$\{secret:(?P<secret>([A-Za-z0-9_.@/-]|\$\{env:[^{}]*\})+)\}"
     r"|\$\{(?P<kind>[A-Za-z]+:)?"
 )
 KNOWN = (
@@ -68,7 +69,10 @@ def _replaced(
             fix = "write the option at the top of the file, in the section kafka:"
             message = "{path} cannot be a secret: only options under kafka: can"
             raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
-        return SecretName(*match["secret"].split("/"))
+        name = substitute(match["secret"], environ, secret=secret)
+        if not re.fullmatch(NAME, str(name)):
+            raise Refused(_malformed(match, secret))
+        return SecretName(*str(name).split("/"))
     if match["name"] is None:
         raise Refused(_malformed(match, secret))
     return EnvText(_variable(match["name"], match["default"], environ))
@@ -91,7 +95,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 
 def _malformed(match: re.Match[str], secret: bool) -> Fault:
     kind = match["kind"]
-    if kind == "secret:":
+    if match["secret"] is not None or kind == "secret:":
         message = "{path} has a ${secret:…} reference without a proper scope, key or end"
     elif kind is None or secret:
         message = "{path} has a reference of unknown form"

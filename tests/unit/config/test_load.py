@@ -210,6 +210,22 @@ def test_a_secret_is_a_reference_until_somebody_who_knows_it_is_asked(
         pickle.dumps(kafka)
 
 
+@pytest.mark.parametrize(
+    ("reference", "named"),
+    [
+        ("${env:SCOPE}/pw", SecretName("team-prod", "pw")),
+        ("team-${env:TARGET}/${env:NONE:-pw}", SecretName("team-prod", "pw")),
+        ("${env:BOTH}", SecretName("team-prod", "pw")),
+    ],
+)
+def test_the_name_of_a_secret_may_be_made_with_variables(
+    lake: str, loads: Loads, reference: str, named: SecretName
+) -> None:
+    text = lake.replace('"k:9092"', f'"k:1", a: "${{secret:{reference}}}"')
+    environ = {"SCOPE": "team-prod", "TARGET": "prod", "BOTH": "team-prod/pw"}
+    assert loads(text, environ).kafka.secret_names == [named]
+
+
 def test_what_a_secret_or_a_variable_holds_is_no_reference(lake: str, loads: Loads) -> None:
     text = lake.replace('"k:9092"', '"k:1", a: "${secret:s/k}", b: "${env:B}"')
     kafka = loads(text, {"B": "${secret:s/k}"}).kafka
