@@ -16,12 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
+from rivermouth.address import Address
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.clients import spark_options
 from rivermouth.config import Catalog, Config, Mode, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.decode.json import decoder
-from rivermouth.errors import RivermouthError, Unexpected
+from rivermouth.errors import RivermouthError, Unexpected, UpsertUnsupported
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
 from rivermouth.offsets import Position
@@ -33,9 +34,10 @@ from rivermouth.scratch import ScratchFolder, shared_folder
 from rivermouth.spark_errors import translate
 from rivermouth.stream import Stream, Trigger, reader_options, streaming_options
 from rivermouth.tables.quarantine import QuarantineTable
-from rivermouth.tables.target import add_mark, check_target, create_target
+from rivermouth.tables.target import add_mark, check_target, create_target, has_mark
 from rivermouth.write.append import Append
 from rivermouth.write.commit import Target, Writer
+from rivermouth.write.probe import check_replace
 from rivermouth.write.replace import Replace
 from rivermouth.write.upsert import Upsert
 
@@ -165,9 +167,9 @@ class Run:
             create_target(self._session, pipeline, address)
             if isinstance(self._config.warehouse, Catalog):
                 QuarantineTable(self._place.address(table.quarantine)).create(self._session)
-            if self._marks(pipeline):
-                add_mark(self._session, address)
-        check_target(self._session, pipeline, address)
+            check_target(self._session, pipeline, address)
+            if pipeline.target.mode is Mode.UPSERT and not self._platform.jvm:
+                self._prepare_replace(pipeline, address)
         rooms = Rooms(
             kafka=Kafka(self._config.kafka.revealed(self._secrets)),
             books=self._place.books(pipeline),
@@ -184,6 +186,7 @@ class Run:
             columns=tuple(each.name for each in pipeline.columns),
             keys=pipeline.target.keys,
             order_by=pipeline.target.order_by,
+            marked=has_mark(self._session, self._place.address(table)),
         )
         quarantine = QuarantineTable(self._place.address(table.quarantine))
         tombstones = pipeline.source.key is not None
@@ -196,10 +199,20 @@ class Run:
         stage = shared_folder(self._place.scratch() or self._scratch, pipeline.name)
         return Replace(target, quarantine, held.enter_context(stage), tombstones=tombstones)
 
-    def _marks(self, pipeline: Pipeline) -> bool:
-        """Whether rows to delete are marked first: where no MERGE can delete them."""
-        deletes = pipeline.target.mode is Mode.UPSERT and pipeline.source.key is not None
-        return deletes and not self._platform.jvm
+    def _prepare_replace(self, pipeline: Pipeline, address: Address) -> None:
+        """What an upsert without a MERGE needs of engine, configuration and table."""
+        table = pipeline.target.table
+        others = (e for e in self._config.pipelines.values() if e.name != pipeline.name)
+        if neighbour := next((e.name for e in others if e.target.table == table), ""):
+            raise UpsertUnsupported(
+                "through Spark Connect only one pipeline can upsert into a table",
+                where=f"{pipeline.name} {table}",
+                found=f"{neighbour}, which could replace what this one replaces",
+                remedy="Make it one pipeline of all topics, or use a cluster in dedicated mode",
+            )
+        check_replace(self._session, address)
+        if pipeline.source.key is not None:  # rows are deleted, and no MERGE can do it
+            add_mark(self._session, address)
 
     def _kafka_options(self, pipeline: Pipeline) -> dict[str, str]:
         """What Spark's source is told of Kafka: the whole cluster's options, then the source's."""

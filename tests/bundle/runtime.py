@@ -165,8 +165,7 @@ def _settings(folder: Path) -> dict[str, str]:
     """A small session with Delta, whose tables by name outlive it."""
     java, classpath = find_java(), jars("spark")
     options = (
-        # Without the optimizing compiler a JVM keeps 48 MB for code: too few for Hive and Connect.
-        f"-Duser.timezone=UTC {BRIEF} -XX:ReservedCodeCacheSize=192m "
+        f"-Duser.timezone=UTC {BRIEF} "
         f"-Dderby.stream.error.file={folder}/logs/derby.txt "
         f"-XX:SharedArchiveFile={archive_file(java, classpath)} -Xshare:auto -Xlog:disable"
     )
@@ -183,6 +182,7 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.local.dir": f"{folder}/scratch",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.catalogImplementation": "hive",

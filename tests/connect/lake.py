@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession
 
 from tests.connect.server import ConnectServer
 from tests.lake import Lake
@@ -47,7 +47,11 @@ class ConnectLake(Lake):
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
-        """A session of this process, ended again: a client outlives no server quietly."""
+        """A session of this process, ended again: a client outlives no server quietly.
+
+        Of the Connect class itself: the common builder would switch this process, and the
+        drivers of later tests, to Connect for good, by a variable of the environment.
+        """
         session = SparkSession.builder.remote(self.server.url).create()
         try:
             yield session

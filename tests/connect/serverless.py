@@ -45,8 +45,8 @@ def refuse() -> None:
     _only(RuntimeConf, "set", lambda _, key, *__: key in CONFS, "CONFIG_NOT_AVAILABLE")
     _only(RuntimeConf, "unset", lambda _, key: key in CONFS, "CONFIG_NOT_AVAILABLE")
     _only(SparkSession, "sql", _by_name, "a path, or SET of a conf")
-    _only(DataFrameWriter, "save", lambda *_, **__: False, "a table by its path")
-    _only(DataFrameReader, "load", _no_table, "a table by its path")
+    _only(DataFrameWriter, "save", _files, "a table by its path")
+    _only(DataFrameReader, "load", _files, "a table by its path")
     _only(DataStreamWriter, "start", _ends, "INFINITE_STREAMING_TRIGGER_NOT_SUPPORTED")
 
 
@@ -74,8 +74,15 @@ def _by_name(_: SparkSession, statement: str, *__: Any, **___: Any) -> bool:
     return "DELTA.`" not in statement.upper() and words[0] != "SET"
 
 
-def _no_table(_: DataFrameReader, path: object = None, **__: Any) -> bool:
-    return path is None
+def _files(
+    access: DataFrameReader | DataFrameWriter,
+    path: object = None,
+    format: str | None = None,
+    **_: Any,
+) -> bool:
+    """Plain files in a volume may be read and written; what is no path is a table's own matter."""
+    own = access._write.source if isinstance(access, DataFrameWriter) else access._format
+    return path is None or (format or own) == "parquet"
 
 
 def _ends(stream: DataStreamWriter, *_: Any, **__: Any) -> bool:

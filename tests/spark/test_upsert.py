@@ -17,8 +17,15 @@ from rivermouth.ledger import Outcome, classify
 from rivermouth.offsets import Position
 from rivermouth.tables.quarantine import QuarantineTable
 from rivermouth.tables.target import add_mark, create_target
-from rivermouth.write.commit import TXN_APP_ID, TXN_VERSION, USER_METADATA, Target
-from rivermouth.write.replace import TOMBSTONE, Replace
+from rivermouth.write.commit import (
+    TOMBSTONE,
+    TXN_APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
+    Target,
+    Writer,
+)
+from rivermouth.write.replace import Replace
 from rivermouth.write.upsert import MATERIALIZE_SOURCE, Upsert
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
@@ -30,19 +37,21 @@ Row = tuple[int | None, int, int]  # rank, partition, offset: the state of one k
 @pytest.fixture(params=["by MERGE", "by replaceUsing"])
 def upsert(request: pytest.FixtureRequest, bench: Bench) -> Upsert | Replace:
     """A writer on a new table, one after the other in both ways."""
-    target = new_target(bench, a_pipeline())
+    marked = request.param != "by MERGE"
+    target = new_target(bench, a_pipeline(), marked=marked)
     quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
-    if request.param == "by MERGE":
+    if not marked:
         return Upsert(target, quarantine, tombstones=True)
-    add_mark(bench.spark, target.address)
     return Replace(target, quarantine, bench.folder / "stage", tombstones=True)
 
 
-def new_target(bench: Bench, pipeline: Pipeline) -> Target:
+def new_target(bench: Bench, pipeline: Pipeline, *, marked: bool = False) -> Target:
     address = Address(path=str(bench.folder / "orders"))
     create_target(bench.spark, pipeline, address)
+    if marked:
+        add_mark(bench.spark, address)
     names = tuple(each.name for each in pipeline.columns)
-    return Target(address, names, pipeline.target.keys, pipeline.target.order_by)
+    return Target(address, names, pipeline.target.keys, pipeline.target.order_by, marked)
 
 
 @pytest.fixture
@@ -154,11 +163,11 @@ class _Crash(Exception):
     """The driver dies here."""
 
 
-def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_and_goes_with_the_next_batch(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("next_by", ["replaceUsing", "MERGE"])
+def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_for_the_next_batch(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, next_by: str
 ) -> None:
-    target = new_target(bench, a_pipeline())
-    add_mark(bench.spark, target.address)
+    target = new_target(bench, a_pipeline(), marked=True)
     quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", order(2, 5), 0, 1)]
     first = bench.entry(1, rows, Position())
@@ -178,11 +187,16 @@ def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_and_goes_with_the
     assert [(row["order_id"], row[TOMBSTONE]) for row in left] == [(1, True), (2, True)]
 
     again: list[RawRow] = [(b"1", order(1, 1), 0, 4)]  # ranks lower than what was deleted
-    Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
-        decode(bench.raw(again)), bench.entry(3, again, second.position)
-    )
+    writer: Writer = Upsert(target, quarantine, tombstones=True)
+    if next_by == "replaceUsing":
+        writer = Replace(target, quarantine, bench.folder / "stage", tombstones=True)
+    writer.write(decode(bench.raw(again)), bench.entry(3, again, second.position))
 
-    assert table_of(bench) == {1: (1, 0, 4)}
+    rows_left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    live = [(row["order_id"], row["rank"]) for row in rows_left if not row[TOMBSTONE]]
+    assert live == [(1, 1)]
+    marked = [row["order_id"] for row in rows_left if row[TOMBSTONE]]
+    assert marked == ([] if next_by == "replaceUsing" else [2]), "MERGE removes no row of others"
 
 
 def _die(point: str) -> None:

@@ -9,7 +9,8 @@
     │   ├── JarMismatch        RM204          a jar is not the one that was locked
     │   ├── DiskFull           RM205          no room where something must be written
     │   ├── MissingPackage     RM206          an optional Python package is needed
-    │   └── SecretUnavailable  RM207          a secret cannot be read
+    │   ├── SecretUnavailable  RM207          a secret cannot be read
+    │   └── UpsertUnsupported  RM208          the engine does not replace rows by key
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -73,6 +74,7 @@ from rivermouth.errors.failures import (
     SourceError,
     TopicMissing,
     Unexpected,
+    UpsertUnsupported,
 )
 from rivermouth.errors.halts import (
     Halt,
@@ -136,4 +138,5 @@ __all__ = [
     "TopicMissing",
     "TopicRecreated",
     "Unexpected",
+    "UpsertUnsupported",
 ]

@@ -91,6 +91,11 @@ class SecretUnavailable(SetupError):
     default_remedy = "Check names and rights with: rivermouth doctor CONFIG --databricks"
 
 
+class UpsertUnsupported(SetupError):
+    code = "RM208"
+    default_remedy = "Use a newer runtime, or run this pipeline on a cluster in dedicated mode"
+
+
 class SourceError(RivermouthError):
     code = "RM300"
 

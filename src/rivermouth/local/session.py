@@ -29,8 +29,11 @@ DELTA = {
 }
 """What makes a session one of Delta's."""
 
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of a JVM that lives briefly: it never stops to optimize, so bulk decoding is slow."""
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=192m"
+"""Options of a JVM that lives briefly: it never stops to optimize, so bulk decoding is slow.
+
+Without the optimizing compiler it would keep 48 MB for code, which Hive and Connect fill.
+"""
 
 
 def session_settings(cores: int, folder: Path) -> dict[str, str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from rivermouth.address import Address, create_table, literal, quoted
-from rivermouth.config import Pipeline
+from rivermouth.config import Mode, Pipeline
 from rivermouth.decode import KAFKA_STRUCT
 from rivermouth.errors import SchemaDiffers
-from rivermouth.write.replace import TOMBSTONE
+from rivermouth.write.commit import TOMBSTONE
+
+_MARK = "rivermouth: a deleted row, to be removed"
 
 
 def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
@@ -22,14 +24,21 @@ def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -
 
 def add_mark(session: SparkSession, address: Address) -> None:
     """Give the table the column of ``write.replace`` that marks rows as deleted, if missing."""
-    if TOMBSTONE not in address.read(session).columns:
-        session.sql(f"ALTER TABLE {address.sql} ADD COLUMN ({TOMBSTONE} BOOLEAN)")
+    if not has_mark(session, address):
+        column = f"{TOMBSTONE} BOOLEAN COMMENT {literal(_MARK)}"
+        session.sql(f"ALTER TABLE {address.sql} ADD COLUMN ({column})")
+
+
+def has_mark(session: SparkSession, address: Address) -> bool:
+    """Whether the table has the column that marks rows as deleted."""
+    return TOMBSTONE in address.read(session).columns
 
 
 def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
     """Raise SchemaDiffers where a configured column is missing or has another type.
 
-    Columns that the table has beyond the configured ones stay null in what we write.
+    Columns that the table has beyond the configured ones stay null in what we write; but for
+    an upsert a column that is called like our mark and is not it, is refused.
     """
     wanted = session.createDataFrame([], _ddl(pipeline)).schema
     found = {each.name: each for each in address.read(session).schema}
@@ -42,6 +51,15 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
                 expected=f"{each.name} {each.dataType.simpleString()}",
                 found=here.dataType.simpleString() if here else "no such column",
             )
+    mark = found.get(TOMBSTONE)
+    foreign = mark is not None and mark.metadata.get("comment") != _MARK
+    if foreign and pipeline.target.mode is Mode.UPSERT:
+        raise SchemaDiffers(
+            f"the table has a column {TOMBSTONE} of somebody else's",
+            where=f"{pipeline.name} {pipeline.target.table}",
+            expected="no such column: an upsert takes rows where it is true for deleted",
+            remedy="Rename it",
+        )
 
 
 def _ddl(pipeline: Pipeline) -> str:

@@ -34,6 +34,12 @@ class Target:
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
     order_by: tuple[str, ...] = ()
+    marked: bool = False
+    """Whether it has the column ``TOMBSTONE``: a row where that is true counts as absent."""
+
+
+TOMBSTONE = "_tombstone"
+"""The column of the mark, see ``write.replace``: BOOLEAN, true in a deleted row, else null."""
 
 
 class Writer(Protocol):

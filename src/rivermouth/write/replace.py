@@ -19,11 +19,16 @@ from pyspark.sql import functions as F
 
 from rivermouth.failpoints import reach
 from rivermouth.ledger import Entry
-from rivermouth.write.commit import Quarantine, Target, counted, counters, writer_options
+from rivermouth.write.commit import (
+    TOMBSTONE,
+    Quarantine,
+    Target,
+    counted,
+    counters,
+    writer_options,
+)
 from rivermouth.write.upsert import fold, outranks
 
-TOMBSTONE = "_tombstone"
-"""The column of the mark: BOOLEAN, true in a row that is deleted, else null."""
 _SMALL = 200_000
 """Records of a batch up to which its changes are sent to every task of the join."""
 
@@ -70,7 +75,9 @@ class Replace:
         files = f"file:{path}" if not path.is_relative_to("/Volumes") else str(path)
         try:
             folded.write.parquet(files)
-            yield session.read.schema(folded.schema).parquet(files)
+            # A file that is gone is an error, whatever the session says: it holds changes.
+            strict = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+            yield session.read.schema(folded.schema).options(**strict).parquet(files)
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -100,8 +107,7 @@ def replaced_rows(changes: DataFrame, table: DataFrame, target: Target) -> DataF
 
     The same columns in the same order. A row to delete comes with the mark.
     """
-    marks = TOMBSTONE in table.columns
-    there = table.where(F.col(TOMBSTONE).isNull()) if marks else table
+    there = table.where(F.col(TOMBSTONE).isNull()) if target.marked else table
     old = there.select(F.struct(*there.columns).alias("t"))
     on = [F.col("t").getField(k) == F.col("key_columns").getField(k) for k in target.keys]
     joined = changes.join(old, on, "left")
@@ -114,7 +120,7 @@ def replaced_rows(changes: DataFrame, table: DataFrame, target: Target) -> DataF
 
 
 def _column(name: str, deleted: Column, target: Target) -> Column:
-    if name == TOMBSTONE:
+    if name == TOMBSTONE and target.marked:
         return F.when(deleted, F.lit(True)).alias(name)
     old = F.col("t").getField(name)
     if name in target.columns:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from rivermouth.address import quoted
 from rivermouth.ledger import Entry
 from rivermouth.write.commit import (
+    TOMBSTONE,
     Quarantine,
     Target,
     counted,
@@ -103,17 +104,20 @@ def _rank(order_by: Sequence[str], row: Column) -> Column:
 
 
 def merge_statement(target: Target) -> str:
-    """The MERGE; a table is addressed by its path, names are quoted."""
+    """The MERGE. Where rows may be marked as deleted, those count as absent."""
     columns = [quoted(each) for each in target.columns]
     on = " AND ".join(f"t.{quoted(key)} = s.key_columns.{quoted(key)}" for key in target.keys)
     updates = ", ".join(f"t.{each} = s.change.row.{each}" for each in columns)
     inserts = ", ".join([*columns, "_kafka"])
     values = ", ".join([*(f"s.change.row.{each}" for each in columns), "s.change._kafka"])
-    newer = outranks("s.change.row", "s.change._kafka", "t", target)
+    wins = f"s.had_tombstone OR {outranks('s.change.row', 's.change._kafka', 't', target)}"
+    if target.marked:
+        updates += f", t.{TOMBSTONE} = NULL"
+        wins = f"t.{TOMBSTONE} OR {wins}"
     return f"""
         MERGE INTO {target.address.sql} t USING {_SOURCE} s ON {on}
         WHEN MATCHED AND s.change IS NULL THEN DELETE
-        WHEN MATCHED AND (s.had_tombstone OR {newer})
+        WHEN MATCHED AND ({wins})
             THEN UPDATE SET {updates}, t._kafka = s.change._kafka
         WHEN NOT MATCHED AND s.change IS NOT NULL THEN INSERT ({inserts}) VALUES ({values})
     """
