@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
+from rivermouth.cli.resuming import Accept, Silent, show_accepted
 from rivermouth.cli.settings import known_secrets, selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.cli.tables import NOT_OK, show
@@ -93,7 +94,22 @@ class Job:
             line = f"{SERVERLESS.name} compute runs nothing without end: leave out --continuous"
             raise ConfigError((line,))
         shown = console()
-        run = Run(
+        reports = self._run(continuous=continuous).pipelines(self.names, Lines(shown), _stopped())
+        for each in reports:
+            shown.print(each.line(), soft_wrap=True)
+        return exit_code(reports)
+
+    def resume(self, accept: Accept) -> int:
+        """Accept what undid commits of the one selected pipeline, see ``Run.resume``."""
+        if len(self.names) != 1:
+            raise ConfigError(("--select: name one pipeline, the one that halted",))
+        [name] = self.names
+        position = self._run(continuous=False).resume(name, accept.value, Silent())
+        show_accepted(console(), name, accept, position)
+        return 0
+
+    def _run(self, *, continuous: bool) -> Run:
+        return Run(
             self.config,
             self.session,
             scratch_root(),
@@ -101,10 +117,6 @@ class Job:
             platform=self.platform,
             secrets=known_secrets(),
         )
-        reports = run.pipelines(self.names, Lines(shown), _stopped())
-        for each in reports:
-            shown.print(each.line(), soft_wrap=True)
-        return exit_code(reports)
 
     def verify(self) -> int:
         """Prove from Kafka that no record is missing or twice; the exit code."""

@@ -157,7 +157,7 @@ def test_the_configuration_loads_with_what_the_jobs_give_it() -> None:
 def test_no_job_runs_twice_at_once_or_tells_nobody_what_it_is_for(job: ResourceFile) -> None:
     assert job.body["max_concurrent_runs"] == 1
     assert job.body["queue"] == {"enabled": True}
-    assert job.body["name"].startswith("rivermouth ")
+    assert job.body["name"].startswith("${bundle.name} ")
     assert job.body["description"]
     assert job.body["tags"] == "${var.tags}"
     assert job.body["email_notifications"] == "${var.emails}"
@@ -196,6 +196,20 @@ def test_at_most_one_of_the_two_ingests_runs_by_itself(target: str) -> None:
     states = [over.get(n, root["variables"][n]["default"]) for n in ("continuous", "scheduled")]
     assert set(states) <= {"PAUSED", "UNPAUSED"}
     assert states.count("UNPAUSED") == (0 if target == "dev" else 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_only_prod_wakes_a_warehouse_by_itself(target: str) -> None:
+    root = root_file()
+    over = root["targets"][target].get("variables", {})
+    alerting = over.get("alerting", root["variables"]["alerting"]["default"])
+    assert alerting == ("UNPAUSED" if target == "prod" else "PAUSED")
+
+
+def test_all_alerts_look_at_the_same_moment_so_that_the_warehouse_can_stop() -> None:
+    schedules = [each.body["schedule"] for each in resource_files() if each.kind == "alerts"]
+    assert schedules == [schedules[0]] * len(schedules)
+    assert schedules[0]["quartz_cron_schedule"] == "${var.alert_schedule}"
 
 
 @every_resource

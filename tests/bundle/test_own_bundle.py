@@ -143,6 +143,25 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     assert PROVEN in cli.must("run", "verify", *here)
 
 
+def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_that(
+    cli: Cli, workspace: Workspace, runtime: Runtime
+) -> None:
+    here = ("--var", "schema=wound_back", "-t", "prod")
+    cli.must("deploy", *here)
+    cli.must("run", "ingest_scheduled", *here)
+    bids = DeltaTable(str(runtime.warehouse / "wound_back.db" / "bids"))
+    bids.restore(bids.version() - 1)
+    assert rows(runtime, "wound_back", "bids") == 0
+    halted = cli.bundle("run", "ingest_scheduled", *here)
+    assert halted.code == 1
+    newest = workspace.rooms.runs.started()[-1]
+    assert "RM411" in newest.output(newest.tasks[0])["logs"]
+    cli.must("run", "resume", "--params", "select=bids,accept=restore", *here)
+    cli.must("run", "ingest_scheduled", *here)
+    assert rows(runtime, "wound_back", "bids") == BIDS - BAD_BIDS
+    assert PROVEN in cli.must("run", "verify", *here)
+
+
 def test_prod_runs_as_its_principal_and_staging_and_dev_as_whoever_deployed(
     cli: Cli, workspace: Workspace
 ) -> None:
@@ -176,6 +195,29 @@ def test_prod_keeps_what_holds_state_and_lists_who_may_do_what(
         if "group_name" in each
     }
     assert levels == {"rivermouth-operators": "CAN_MANAGE", "rivermouth-readers": "CAN_VIEW"}
+
+
+TOLD = """      keep: true
+      webhooks: {on_failure: [{id: pager}]}
+      emails: {on_streaming_backlog_exceeded: [team@example.com]}
+      alerted: [{destination_id: pager}]
+"""
+
+
+def test_what_a_target_says_in_its_variables_reaches_jobs_and_alerts(
+    cli: Cli, workspace: Workspace
+) -> None:
+    file = cli.project / "databricks.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("      keep: true\n", TOLD), encoding="utf-8")
+    cli.must("deploy", "-t", "prod")
+    ingest = job_named(workspace, "ingest")["settings"]
+    assert ingest["webhook_notifications"] == {"on_failure": [{"id": "pager"}]}
+    assert ingest["email_notifications"] == {"on_streaming_backlog_exceeded": ["team@example.com"]}
+    for alert in workspace.rooms.alerts.shelf.all():
+        subscriptions = alert["evaluation"]["notification"]["subscriptions"]
+        assert subscriptions == [{"destination_id": "pager"}]
+        assert alert["schedule"]["pause_status"] == "UNPAUSED"
 
 
 def test_a_roll_back_deploys_what_it_builds_not_the_newest_wheel_that_lies_there(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, resource_files, root_file
 from tests.bundle.transcript import MARKS, STEPS
@@ -31,16 +31,24 @@ def test_the_commands_name_jobs_targets_and_variables_that_there_are() -> None:
     assert {a or b for a, b in set_there} <= set(root_file()["variables"])
 
 
-def test_every_parameter_on_the_page_is_one_of_every_ingest() -> None:
-    named = set(re.findall(r"--params (\w+)=", TEXT))
-    assert named == {"select"}
-    for job in jobs():
-        assert named <= {each["name"] for each in job.body["parameters"]}
+def test_every_parameter_on_the_page_is_one_of_the_job_that_gets_it() -> None:
+    named = {each.key: {one["name"] for one in each.body["parameters"]} for each in jobs()}
+    given = re.findall(r"bundle run (\w+)[^\n]* --params (\S+)", SHELL)
+    assert given
+    for job, pairs in given:
+        assert {pair.partition("=")[0] for pair in pairs.split(",")} <= named[job]
+    assert all("select" in parameters for parameters in named.values())
 
 
-def test_what_the_page_gives_to_variables_is_json_for_variables_that_there_are() -> None:
-    (given,) = re.findall(r"^```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    assert set(json.loads(given)) <= set(root_file()["variables"])
+def test_what_the_page_gives_to_targets_are_variables_that_there_are() -> None:
+    texts = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    blocks = [YAML(typ="safe").load(each) for each in texts]
+    given = [each["targets"] for each in blocks if "targets" in each]
+    assert given
+    for targets in given:
+        assert set(targets) <= set(TARGETS)
+        for target in targets.values():
+            assert set(target["variables"]) <= set(root_file()["variables"])
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -50,7 +58,7 @@ def test_the_transcript_has_every_step_of_every_target(target: str) -> None:
 
 
 def test_the_transcript_names_nothing_of_the_machine_that_made_it() -> None:
-    assert re.findall(r"127\.0\.0\.1|/tmp/|/home/|/root/", TRANSCRIPT) == []
+    assert re.findall(r"127\.0\.0\.1|/tmp/|/home/|/root/|CodeCache|JVM", TRANSCRIPT) == []
 
 
 def test_every_file_that_the_page_links_to_exists() -> None:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_config, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, selected
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rivermouth.offsets import Position
     from rivermouth.report import CommitReport, OpenReport, PipelineReport
 
 
@@ -36,7 +39,7 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
 
     Writes a ledger entry that says so; the next run reads again from there.
     """
-    config = load_config(file)
+    config = load_local(file)
     [name] = selected(config, pipeline.replace(",", " ") or "?")  # one, by its whole name
     from rivermouth.cli.render import as_json, console
     from rivermouth.cli.running import require_spark, start_spark
@@ -49,17 +52,23 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
 
     try:
         run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
-        position = run.resume(name, accept.value, _Silent())
+        position = run.resume(name, accept.value, Silent())
     finally:
         session.stop()
-    for each, offset in position.offsets.items():
-        shown.print(f"{name}: {each} goes on at {offset:,}", soft_wrap=True)
-    shown.print(f"OK: {accept.value} accepted. Next: rivermouth run {file}", soft_wrap=True)
+    show_accepted(shown, name, accept, position)
+    shown.print(f"Next: rivermouth run {file}", soft_wrap=True)
     if json:
         as_json({"name": name, "accepted": accept.value, "position": position.as_nested()})
 
 
-class _Silent:
+def show_accepted(shown: Console, name: str, accept: Accept, position: Position) -> None:
+    """Where the pipeline goes on."""
+    for each, offset in position.offsets.items():
+        shown.print(f"{name}: {each} goes on at {offset:,}", soft_wrap=True)
+    shown.print(f"OK: {accept.value} accepted", soft_wrap=True)
+
+
+class Silent:
     """Hears nothing: what matters is printed from the result."""
 
     def opened(self, report: OpenReport) -> None: ...

@@ -15,7 +15,7 @@ from rivermouth.cli.settings import (
     ConfigFile,
     Select,
     known_secrets,
-    load_config,
+    load_local,
     selected,
 )
 from rivermouth.cli.stopping import Stop
@@ -49,7 +49,7 @@ def run(
     One pipeline that fails does not stop the others. SIGTERM or Ctrl-C finishes the batch in
     hand and ends; a second Ctrl-C aborts, which is safe too.
     """
-    config = load_config(file)
+    config = load_local(file)
     names = selected(config, select)
     require_spark()
     from rivermouth.cli.render import as_json, console

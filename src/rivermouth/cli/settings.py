@@ -31,6 +31,15 @@ def load_config(file: Path) -> Config:
     return load(file)
 
 
+def load_local(file: Path) -> Config:
+    """The same for what a Spark of this machine does. Raises ConfigError, also where the tables
+    lie in a catalog.
+    """
+    config = load_config(file)
+    _ = config.folder
+    return config
+
+
 def known_secrets() -> Secrets:
     """Who knows the secrets that a configuration names, where this command runs."""
     from rivermouth.databricks.secrets import secrets_here

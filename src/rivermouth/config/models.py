@@ -186,7 +186,7 @@ class Config(_Model):
         if isinstance(self.warehouse, Path):
             return self.warehouse
         where = f"{self.path}: the tables lie in the catalog {self.warehouse.catalog}"
-        raise ConfigError((f"{where}, and this looks into a folder — {_IN_A_CATALOG}",))
+        raise ConfigError((f"{where}, and this works in a folder — {_IN_A_CATALOG}",))
 
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
@@ -196,7 +196,7 @@ class Config(_Model):
         return _without(self, [*shared_table_faults(parts), *ours])
 
 
-_IN_A_CATALOG = "ask there in SQL, or name a folder with --local"
+_IN_A_CATALOG = "there the jobs of the bundle do it: databricks bundle run, see docs/databricks.md"
 Model = TypeVar("Model", bound=_Model)
 
 
