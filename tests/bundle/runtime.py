@@ -88,7 +88,7 @@ class Runtime:
             file = self._folder / "wheels" / Path(wheel).name
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
-            _install(file, environment, python)
+            install(file, environment, python)
         return python
 
     def _environ(self, task: Task, python: Path) -> dict[str, str]:
@@ -139,7 +139,7 @@ def _ended(process: subprocess.Popen[bytes], task: Task) -> int:
     return process.wait()
 
 
-def _install(wheel: Path, environment: Path, python: Path) -> None:
+def install(wheel: Path, environment: Path, python: Path) -> None:
     """Make the environment; raises AssertionError where the wheel would not be what is used."""
     _must(sys.executable, "-m", "venv", "--without-pip", str(environment))
     target = _must(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")

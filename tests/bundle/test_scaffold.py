@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,10 +13,52 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.bundle.scaffold import scaffold
-from rivermouth.errors import ScaffoldRefused
+from rivermouth.bundle.dashboard import over
+from rivermouth.bundle.scaffold import PASSED, scaffold
+from rivermouth.errors import ConfigError, ScaffoldRefused
+from tests.bundle.bundle_files import ROOT, TARGETS, jobs
 from tests.bundle.cli import Cli, alone
+from tests.bundle.runtime import install
+from tests.bundle.workspace.executor import Outcome
 from tests.bundle.workspace.workspace import Workspace
+
+SERVERS = ("--var", "bootstrap_servers=broker:9092")
+DASHBOARD = "resources/overview.lvdash.json"
+CONFIG = """\
+version: 1
+kafka:
+  bootstrap.servers: ${env:KAFKA_BOOTSTRAP}
+  security.protocol: SASL_SSL
+  sasl.mechanism: PLAIN
+  sasl.username: lake
+  sasl.password: ${secret:${env:SECRET_SCOPE}/kafka-password}
+warehouse:
+  catalog: ${env:CATALOG}
+  schema: ${env:SCHEMA}
+  volume: ${env:VOLUME}
+pipelines:
+  web:
+    source: &source
+      topics: [web]
+      format: json
+      kafka.security.protocol: SASL_SSL
+      start: {web: {0: 1200}}
+    schema: &columns id BIGINT, at TIMESTAMP
+    target: &clicks
+      table: ${env:SCHEMA}.clicks
+  app:
+    source: {<<: *source, topics: [app], start: earliest}
+    schema: *columns
+    target: *clicks
+  orders:
+    source: {topics: [orders], format: json, key: string}
+    schema: *columns
+    target: {table: silver.orders, mode: upsert, keys: [id], order_by: [at]}
+  raw:
+    source: {topics: [raw], format: json}
+    schema: *columns
+    target: {table: "${env:SCHEMA}_raw.clicks"}
+"""
 
 
 @pytest.fixture
@@ -23,18 +68,27 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration that cannot be loaded by itself, for a broker that asks who one is."""
+    file = tmp_path / "lake.yml"
+    file.write_text(CONFIG, encoding="utf-8")
+    return file
+
+
 @pytest.mark.unit
 def test_it_has_a_name_and_an_identity_of_its_own_and_no_wheel_to_build(
     project: Path, tmp_path: Path
 ) -> None:
     bundle = (project / "databricks.yml").read_text(encoding="utf-8")
     assert "name: my-lake" in bundle
+    assert "default: my_lake" in bundle
     assert "artifacts" not in bundle
     other = tmp_path / "other"
     scaffold(other)
     assert _uuid(bundle) != _uuid((other / "databricks.yml").read_text(encoding="utf-8"))
     texts = [each.read_text(encoding="utf-8") for each in project.rglob("*") if each.is_file()]
-    assert [text for text in texts if ".whl" in text or "@name@" in text] == []
+    assert [text for text in texts if ".whl" in text or re.search(r"@\w+@", text)] == []
 
 
 def _uuid(bundle: str) -> str:
@@ -55,42 +109,186 @@ def test_a_folder_that_cannot_name_a_project_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.unit
-def test_a_configuration_that_does_not_hear_the_jobs_is_refused(tmp_path: Path) -> None:
+def test_a_configuration_that_does_not_hear_the_jobs_is_refused(
+    tmp_path: Path, config: Path
+) -> None:
+    config.write_text(re.sub(r"\$\{env:(CATALOG|SCHEMA)\}", "fixed", CONFIG), encoding="utf-8")
     with pytest.raises(ScaffoldRefused) as refused:
-        scaffold(tmp_path / "lake", "kafka: {bootstrap.servers: ${env:KAFKA_BOOTSTRAP}}")
+        scaffold(tmp_path / "lake", config)
     assert refused.value.found == "nothing of CATALOG, SCHEMA"
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.unit
+def test_a_configuration_that_is_not_sound_is_refused(tmp_path: Path, config: Path) -> None:
+    config.write_text(CONFIG.replace("silver.orders", "orders"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"silver\.orders|schema\.table"):
+        scaffold(tmp_path / "lake", config)
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.unit
+def test_it_knows_all_that_the_jobs_pass(project: Path) -> None:
+    for job in sorted((project / "resources").glob("*.job.yml")):
+        assert set(re.findall(r"--set=(\w+)=", job.read_text(encoding="utf-8"))) == set(PASSED)
+    own_test = (project / "tests" / "test_project.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'^    "([A-Z_]+)": "', own_test, re.MULTILINE)) == set(PASSED)
+
+
+@pytest.mark.unit
+def test_the_dashboard_counts_bad_records_where_the_pipelines_put_them(
+    tmp_path: Path, config: Path
+) -> None:
+    scaffold(tmp_path / "my-lake", config)
+    text = (tmp_path / "my-lake" / DASHBOARD).read_text(encoding="utf-8")
+    (dataset,) = (each for each in json.loads(text)["datasets"] if each["name"] == "quarantine")
+    held, _, counted = "".join(dataset["queryLines"]).partition("\n)\n")
+    assert held.splitlines() == [
+        "WITH held AS (",
+        "  SELECT pipeline, commit, code, reason FROM clicks_quarantine",
+        "  UNION ALL",
+        "  SELECT pipeline, commit, code, reason FROM `silver`.`orders_quarantine`",
+        "  UNION ALL",
+        "  SELECT pipeline, commit, code, reason FROM `my_lake_raw`.`clicks_quarantine`",
+    ]
+    assert "FROM held LEFT SEMI JOIN offsets" in counted
+
+
+@pytest.mark.unit
+def test_nothing_else_of_the_dashboard_is_changed() -> None:
+    ours = (ROOT / DASHBOARD).read_text(encoding="utf-8")
+    assert over(ours, ["bids_quarantine", "orders_quarantine"]) == ours
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["dev", "staging", "prod"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_the_cli_validates_and_deploys_it(
     databricks: Path, workspace: Workspace, project: Path, tmp_path: Path, target: str
 ) -> None:
     cli = Cli(databricks, project, alone(workspace.url, tmp_path / "home"))
-    servers = ("--var", "bootstrap_servers=broker:9092")
-    cli.must("validate", "--strict", *servers, "-t", target)
-    cli.must("deploy", *servers, "-t", target)
+    cli.must("validate", "--strict", *SERVERS, "-t", target)
+    cli.must("deploy", *SERVERS, "-t", target)
     assert workspace.stored()["jobs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "title", "schema"), [("staging", "[staging] ", "staging_"), ("prod", "", "")]
+)
+def test_two_projects_live_in_one_workspace_and_share_nothing(
+    databricks: Path, workspace: Workspace, tmp_path: Path, target: str, title: str, schema: str
+) -> None:
+    mine: dict[str, dict[str, bytes]] = {}
+    for name in ("my-lake", "your-lake"):
+        scaffold(tmp_path / name)
+        before = workspace.tree.files()
+        cli = Cli(databricks, tmp_path / name, alone(workspace.url, tmp_path / "home"))
+        cli.must("deploy", *SERVERS, "-t", target)
+        new = set(workspace.tree.files()) - set(before)
+        mine[name] = {path: workspace.read_file(path) for path in new}
+    ours, yours = mine.values()
+    assert {each.rpartition("/files/")[2] for each in ours} >= {"jobs/ingest.py"}
+    assert len(ours) == len(yours)
+    assert {path: workspace.read_file(path) for path in ours} == ours, "overwritten"
+    kinds = [each.body["name"].partition(" ")[2] for each in jobs()]
+    made = [each["settings"] for each in workspace.rooms.jobs.shelf.all()]
+    for name in mine:
+        named = {each["name"] for each in made if each["tags"] == {"project": name}}
+        assert named == {f"{title}{name} {kind}" for kind in kinds}
+    stored = workspace.stored()
+    assert sorted(stored["scopes"]) == [f"my-lake-{target}", f"your-lake-{target}"]
+    assert sorted(stored["schemas"]) == [f"main.{schema}my_lake", f"main.{schema}your_lake"]
+
+
+def runs_nothing(task: object) -> Outcome:
+    """What a task does is another test's matter."""
+    del task
+    return Outcome("", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", [runs_nothing])
+def test_the_commands_of_its_readme_can_be_entered_as_they_stand(
+    databricks: Path, workspace: Workspace, project: Path, tmp_path: Path
+) -> None:
+    environ = alone(workspace.url, tmp_path / "home")
+    said = (project / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^    (export .*|databricks .*)$|`(databricks bundle .*)`", said, re.M)
+    entered = []
+    for command in (indented or within for indented, within in commands):
+        word, *arguments = shlex.split(command)
+        if word == "export":
+            name, _, text = arguments[0].partition("=")
+            environ[name] = text
+        else:
+            Cli(databricks, project, environ).must(*arguments[1:])
+            entered.append(arguments[1])
+    assert entered == ["validate", "deploy", "run", "run", "deploy"]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with rivermouth's wheel, as an index would give it, and the packages it needs."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    install(wheel, folder / "venv", folder / "venv" / "bin" / "python")
+    (folder / "venv" / "ready").touch()
+    return folder / "venv"
+
+
+def user(*command: object, folder: Path) -> str:
+    """What a command says to somebody who has no source of ours; it must succeed."""
+    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(each) for each in command],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def own_test(project: Path, environment: Path) -> str:
+    """What ``make test`` says, with an environment that is there instead of one to fetch."""
+    (project / ".venv").symlink_to(environment, target_is_directory=True)
+    (environment / "ready").touch()
+    make = shutil.which("make")
+    assert make, "make is missing"
+    said = user(make, "test", folder=project)
+    where = "import rivermouth; print(rivermouth.__file__)"
+    used = user(project / ".venv" / "bin" / "python", "-c", where, folder=project).strip()
+    assert Path(used).resolve().is_relative_to(environment.resolve())
+    return said
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_its_own_tests_pass(project: Path) -> None:
-    """With an environment that is there already; the wheels it would fetch are those of ours."""
-    python = project / ".venv" / "bin" / "python"
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=project, check=True
-    )
-    site = next((project / ".venv" / "lib").glob("python3*/site-packages"))
-    lines = [each for each in sys.path if each and Path(each).is_dir()]
-    (site / "ours.pth").write_text("\n".join(lines), encoding="utf-8")
-    (project / ".venv" / "ready").touch()
-    make = shutil.which("make")
-    assert make, "make is missing"
-    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([make, "test"], cwd=project, env=environ, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert python.exists()
-    assert "1 passed" in done.stdout
+def test_a_new_user_makes_a_project_and_its_own_test_passes(
+    environment: Path, tmp_path: Path
+) -> None:
+    said = user(environment / "bin" / "rivermouth", "bundle", "init", "my-lake", folder=tmp_path)
+    assert said.endswith("Next: cd my-lake && make test\n")
+    assert " 1 passed in " in own_test(tmp_path / "my-lake", environment)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_so_does_that_of_one_for_a_secured_broker_and_tables_in_several_schemas(
+    environment: Path, databricks: Path, workspace: Workspace, config: Path, tmp_path: Path
+) -> None:
+    command = (environment / "bin" / "rivermouth", "bundle", "init", "my-lake", "--config", config)
+    user(*command, folder=tmp_path)
+    project = tmp_path / "my-lake"
+    assert (project / "config" / "rivermouth.yml").read_text(encoding="utf-8") == CONFIG
+    cli = Cli(databricks, project, alone(workspace.url, tmp_path / "home"))
+    for target in TARGETS:
+        cli.must("validate", "--strict", *SERVERS, "-t", target)
+    assert " 1 passed in " in own_test(project, environment)

@@ -1,17 +1,20 @@
 """Writes the project. Its bundle is the one that rivermouth itself is deployed with.
 
 That one builds rivermouth's wheel from this source; a user's project names the released
-package instead, and has a name and an identity of its own.
+package instead, and has a name, a schema and an identity of its own.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from rivermouth import __version__
+from rivermouth.bundle.dashboard import SCHEMA, over, quarantines
+from rivermouth.config import load
 from rivermouth.errors import ScaffoldRefused
 
 PACKAGE = f"rivermouth=={__version__}"
@@ -21,7 +24,16 @@ _HERE = Path(__file__).parent
 _BUNDLE = next(
     each for each in (_HERE / "project", _HERE.parents[2]) if (each / "databricks.yml").exists()
 )
-_PASSED = ("KAFKA_BOOTSTRAP", "CATALOG", "SCHEMA")
+_DASHBOARD = "resources/overview.lvdash.json"
+PASSED = {
+    "KAFKA_BOOTSTRAP": "broker:9092",
+    "CATALOG": "main",
+    "SCHEMA": SCHEMA,
+    "VOLUME": "state",
+    "SECRET_SCOPE": "scope",
+}
+"""What the jobs pass with --set, and what stands in for it while a project is written."""
+_HEARD = ("KAFKA_BOOTSTRAP", "CATALOG", "SCHEMA")  # what a configuration has to read of it
 _TEMPLATES = {
     "README.md": "README.md",
     "Makefile": "Makefile",
@@ -32,11 +44,12 @@ _TEMPLATES = {
 }
 
 
-def scaffold(folder: Path, config: str | None = None) -> list[Path]:
+def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
     """Write a project into ``folder``, which is new or empty; return its files, relative, sorted.
 
-    It is named after the folder. ``config`` is the text of its configuration (None: an
-    example). Raises ScaffoldRefused.
+    It is named after the folder. ``config`` is the file of its configuration (None: an
+    example), which may ask for what the jobs pass. Raises ScaffoldRefused, and ConfigError for
+    what no job could load.
     """
     name = folder.resolve().name.lower().replace(" ", "-")
     if not _NAME.fullmatch(name):
@@ -46,7 +59,9 @@ def scaffold(folder: Path, config: str | None = None) -> list[Path]:
         raise ScaffoldRefused("the folder is not empty", where=str(folder))
     texts = dict(_texts(name))
     if config is not None:
-        texts["config/rivermouth.yml"] = _deployable(config)
+        tables = quarantines(load(config, {**os.environ, **PASSED}), schema_of(name))
+        texts["config/rivermouth.yml"] = _deployable(config.read_text(encoding="utf-8"))
+        texts[_DASHBOARD] = over(texts[_DASHBOARD], tables)
     for file, text in texts.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
@@ -55,11 +70,11 @@ def scaffold(folder: Path, config: str | None = None) -> list[Path]:
 
 def _deployable(config: str) -> str:
     """The text as it is. Raises ScaffoldRefused where it would not hear what the jobs say."""
-    unheard = [name for name in _PASSED if f"${{env:{name}" not in config]
+    unheard = [name for name in _HEARD if f"${{env:{name}" not in config]
     if unheard:
         raise ScaffoldRefused(
             "the configuration does not read what the jobs pass",
-            expected=", ".join(f"${{env:{name}}}" for name in _PASSED),
+            expected=", ".join(f"${{env:{name}}}" for name in _HEARD),
             found=f"nothing of {', '.join(unheard)}",
             remedy="Write them in bootstrap.servers and in warehouse: {catalog, schema, volume}",
         )
@@ -77,16 +92,29 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
     for template, target in _TEMPLATES.items():
         text = (_HERE / "templates" / template).read_text(encoding="utf-8")
         local = PACKAGE.replace("rivermouth", "rivermouth[local]")
-        yield target, text.replace("@name@", name).replace("@local@", local)
+        for mark, value in {"name": name, "schema": schema_of(name), "local": local}.items():
+            text = text.replace(f"@{mark}@", value)
+        yield target, text
 
 
 def own_bundle(text: str, name: str) -> str:
-    """``databricks.yml`` for another project: its name, a new identity, no wheel to build."""
+    """``databricks.yml`` for another project: its name, a new identity, no wheel to build.
+
+    Paths, jobs and the scope are called after the bundle in the file itself; the schema is not,
+    since in a configuration the name of a table's schema has no ``-``.
+    """
     text = re.sub(r"\nartifacts:\n(  .*\n)+", "\n", text)
     text = re.sub(r"\nexperimental:\n(  .*\n)+", "\n", text)
     text = re.sub(r"(\n  uuid: ).*", rf"\g<1>{uuid.uuid4()}", text)
     text = re.sub(r"(\nbundle:\n  name: ).*", rf"\g<1>{name}", text)
+    schema = r"(\n  schema:\n    description: .*\n    default: ).*"
+    text = re.sub(schema, rf"\g<1>{schema_of(name)}", text)
     return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def schema_of(name: str) -> str:
+    """What the schema of a project with that name is called."""
+    return name.replace("-", "_")
 
 
 def released(text: str) -> str:

@@ -26,13 +26,8 @@ def about() -> None:
 def init(folder: Folder, config: ConfigOption = None) -> None:
     """Write a project around a configuration: bundle, jobs, a test, what CI runs."""
     from rivermouth.bundle.scaffold import scaffold
-    from rivermouth.config import load
 
-    text = None
-    if config is not None:
-        load(config)  # what it refuses, a project cannot use
-        text = config.read_text(encoding="utf-8")
-    files = scaffold(folder, text)
+    files = scaffold(folder, config)
     for each in files:
         typer.echo(f"  {folder / each}")
     typer.echo(f"OK: {len(files)} files. Next: cd {folder} && make test")
