@@ -1,5 +1,7 @@
 """In-memory stand-ins for the edges of ``Ingest``: a log, Kafka, an offsets table, writers.
 
+The tables lie in a folder, or in a catalog (``World.catalog``), which tells no ``txn``.
+
 They keep what the real ones promise (a stale ``txn`` is skipped silently, a commit is all or
 nothing, the offsets table compares sequences) and can be told to crash at a named step.
 """
@@ -10,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -84,6 +86,8 @@ class Crash:
 class World:
     """What outlives every process: topic, table, quarantine, offsets table."""
 
+    catalog: ClassVar[bool] = False
+    """Whether no ``txn`` can be asked for, neither the table's nor the offsets table's."""
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     low: dict[TopicPartition, int] = field(default_factory=dict)
     cluster: str = CLUSTER
@@ -183,6 +187,28 @@ class MemoryLog(DeltaLog):
         return []
 
 
+class WithoutTxn:
+    """The same log as a catalog tells it."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+
+    def commits(self) -> Iterator[CommitRecord]:
+        return self._log.commits()
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        return self._log.commits_after(version)
+
+    def table_id(self) -> str:
+        return self._log.table_id()
+
+    def txn_version(self, app: str) -> None:
+        """Nobody can tell."""
+
+    def retention_s(self) -> float:
+        return self._log.retention_s()
+
+
 class MemoryKafka(Kafka):
     def __init__(self, world: World) -> None:
         self._world = world
@@ -216,6 +242,9 @@ class MemoryOffsets(OffsetsTable):
         self._crash = crash
 
     def sequence(self, pipeline: str) -> int:
+        if self._world.catalog:  # then only rows tell
+            newest = self.newest(pipeline)
+            return newest.sequence if newest else 0
         return self._world.projected_txn.get(pipeline, 0)
 
     def halted_at(self, pipeline: str) -> int:
@@ -226,6 +255,7 @@ class MemoryOffsets(OffsetsTable):
 
     def newest(self, pipeline: str) -> Kept | None:
         ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
+        ours = [each for each in ours if each.entry.ranges]  # one without has no row
         if not ours:
             return None
         last, version = ours[-1].entry, ours[-1].version
@@ -234,7 +264,10 @@ class MemoryOffsets(OffsetsTable):
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         self._crash.at("before projection")
         missing = [
-            each for each in recorded if each.entry.sequence > self.sequence(each.entry.pipeline)
+            each
+            for each in recorded
+            if each.entry.sequence > self.sequence(each.entry.pipeline)
+            and (each.entry.ranges or not self._world.catalog)
         ]
         for each in missing:
             assert each.entry.rows is not None, "an entry is projected with its counts"
@@ -342,7 +375,7 @@ class Driver:
             Rooms(
                 kafka=MemoryKafka(world),
                 books=Books(
-                    log=self.log,
+                    log=WithoutTxn(self.log) if world.catalog else self.log,
                     offsets=MemoryOffsets(world, self.crash),
                     with_rows=partial(with_rows, self.log),
                     record=writer.record,

@@ -9,14 +9,14 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from rivermouth.chain import Recorded
+from rivermouth.chain import Chain, Recorded
 from rivermouth.errors import LedgerTrimmed, RivermouthError
 from rivermouth.ledger import CommitRecord, Entry
 from rivermouth.tables.kept import Kept
 
 
 class Log(Protocol):
-    """The log of one table. What cannot be read raises LedgerBroken."""
+    """The log of one table. What cannot be read raises a RivermouthError, mostly LedgerBroken."""
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""
@@ -66,16 +66,21 @@ class Books:
     translate: Callable[[Exception], RivermouthError]
     pause: Callable[[float], None] = time.sleep
 
-    def txn(self, app: str, newest: int, pipeline: str) -> int:
-        """The snapshot's ``txn`` of ``app``; ``newest`` is the newest readable entry's sequence.
+    def txn(self, app: str, chain: Chain) -> int:
+        """The snapshot's ``txn`` of ``app``; ``chain`` has walked the log.
 
-        Where the log does not tell, the offsets table does while no entry can be read: Delta
-        compares again at the next commit, which has to come before any row.
+        Where the log does not tell, the newest readable entry does; and once clean-up has taken
+        all of them, the offsets table: Delta compares again at the next commit, which has to
+        come before any row. A log that still begins with version 0, or in which the version of
+        the kept entry can be read, is another table's: clean-up took nothing of ours there.
         """
         told = self.log.txn_version(app)
         if told is not None:
             return told
-        return newest or self.offsets.sequence(pipeline)
+        if chain.newest is not None or chain.first == 0:
+            return chain.sequence
+        kept = self.offsets.newest(chain.pipeline)
+        return kept.sequence if kept is not None and kept.version < chain.first else 0
 
     def kept(self, pipeline: str, where: str, txn: int) -> Kept:
         """The newest entry as the offsets table knows it, once clean-up has taken it.
@@ -84,10 +89,15 @@ class Books:
         """
         kept = self.offsets.newest(pipeline)
         if kept is None or kept.sequence != txn:
-            raise LedgerTrimmed(
-                "log clean-up took every entry of this pipeline",
-                where=where,
-                expected=f"entry {txn} in the log, or in the offsets table",
-                found=f"entry {kept.sequence} there" if kept else "none",
-            )
+            raise trimmed(where, f"entry {txn}", kept.sequence if kept else 0)
         return kept
+
+
+def trimmed(where: str, wanted: str, kept: int) -> LedgerTrimmed:
+    """That clean-up took every entry, and the offsets table's newest, ``kept``, is not the last."""
+    return LedgerTrimmed(
+        "log clean-up took every entry of this pipeline",
+        where=where,
+        expected=f"{wanted} in the log, or in the offsets table",
+        found=f"entry {kept} there" if kept else "none",
+    )

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
-from rivermouth.books import Books
+from rivermouth.books import Books, trimmed
 from rivermouth.chain import Chain, Recorded
 from rivermouth.errors import (
     CommitConflict,
@@ -72,7 +72,7 @@ class Keeper:
         """
         self._recorded = self.chain.extend(self._books.log.commits())
         self.table = self._books.log.table_id()
-        self._txn = self._books.txn(app_id(self.name), self.chain.sequence, self.name)
+        self._txn = self._books.txn(app_id(self.name), self.chain)
         settled = next((each.entry.base for each in self._recorded), -1)
         if self._txn and self.chain.newest is None and not self.chain.faults:
             kept = self._books.kept(self.name, self.where, self._txn)
@@ -214,9 +214,12 @@ class Keeper:
         try:
             since: list[CommitRecord] = list(self._books.log.commits_after(self.chain.version))
         except RivermouthError as unreadable:
-            raise CommitUnknown(
-                "the log cannot be read back", where=self.where, found=str(unreadable)
-            ) from unreadable
+            found = str(unreadable)
+            if fault is not None:  # it came first, and may well be why
+                first = self._books.translate(fault)
+                found = f"{first.found or first.what}, and then {found}"
+            what = "the log cannot be read back"
+            raise CommitUnknown(what, where=self.where, found=found) from (fault or unreadable)
         outcome = classify(entry, since)
         recorded = self.chain.extend(since)
         said = {"commit": entry.commit, "outcome": outcome.value, "version": self.chain.version}
@@ -228,6 +231,9 @@ class Keeper:
             raise self.chain.faults[0]
         if absent and fault is not None:
             raise self._books.translate(fault) from fault
+        if absent and self.chain.first and self.chain.newest is self.chain.adopted:
+            # The first commit after clean-up: Delta passed over it, so the txn is not below it.
+            raise trimmed(self.where, f"entry {entry.sequence} or later", self.chain.sequence)
         if absent:
             raise CommitFailed("Delta returned without a commit", where=self.where)
         return recorded

@@ -33,7 +33,7 @@ from rivermouth.offsets import Position
 from tests.builders import PIPELINE, TABLE, TOPICS, place, position, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
 
 def a_world(*ends: int) -> World:

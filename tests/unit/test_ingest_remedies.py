@@ -23,7 +23,7 @@ from rivermouth.offsets import Position
 from tests.builders import PIPELINE, TOPICS, place, position, span
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
 DAY = 86400.0
 RECORDING = a_pipeline(on_data_loss=OnDataLoss.RECORD)
@@ -333,7 +333,7 @@ def test_an_old_entry_is_stamped_anew_before_clean_up_can_take_it() -> None:
     world.now = 11 * DAY
     Driver(world).open()
     assert newest(world).sequence == before.sequence + 1
-    assert (newest(world).ranges, newest(world).position) == ((), before.position)
+    assert (newest(world).ranges, newest(world).position) == ((span(6, 6),), before.position)
 
 
 # Loss

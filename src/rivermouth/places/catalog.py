@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,11 +15,12 @@ from rivermouth.address import Address
 from rivermouth.books import Books
 from rivermouth.chain import Recorded
 from rivermouth.config import OFFSETS_TABLE, Catalog, Pipeline, TableName
+from rivermouth.errors import CommitFailed
 from rivermouth.ledger import RowCounts
 from rivermouth.offsets import OffsetRange
-from rivermouth.places.history import HistoryLog
+from rivermouth.places.history import FAULTS, HistoryLog
 from rivermouth.places.projection import CatalogOffsets
-from rivermouth.spark_errors import translate
+from rivermouth.spark_errors import said, translate
 from rivermouth.write.commit import record
 
 
@@ -52,7 +52,7 @@ class CatalogPlace:
         return Books(
             log=HistoryLog(self._session, address),
             offsets=self._offsets,
-            with_rows=partial(_with_rows, self._session, address, pipeline.name),
+            with_rows=partial(_with_rows, self._session, address),
             record=partial(record, address=address),
             translate=partial(translate, where=pipeline.name),
         )
@@ -63,11 +63,11 @@ class CatalogPlace:
 
 
 def _with_rows(
-    session: SparkSession, address: Address, pipeline: str, recorded: Sequence[Recorded]
+    session: SparkSession, address: Address, recorded: Sequence[Recorded]
 ) -> list[Recorded]:
     """The same entries, each with its ``rows``: counted in the table where none are known.
 
-    One query, which reads the files that statistics do not rule out. Raises BatchFailed.
+    One query, which reads the files that statistics do not rule out. Raises CommitFailed.
     """
     unknown = [each for each in recorded if each.entry.rows is None]
     ranges = [one for each in unknown for one in each.entry.ranges]
@@ -80,8 +80,13 @@ def _with_rows(
     )
     try:
         row = address.read(session).where(bounds).select(*counts).collect()[0]
-    except PySparkException as fault:
-        raise translate(fault, pipeline) from fault
+    except FAULTS as fault:
+        raise CommitFailed(
+            "the commits stand, but their rows cannot be counted",
+            where=str(address),
+            found=said(fault).partition("\n")[0] or repr(fault),
+            remedy="Run again: the start counts them and brings the offsets table up to date",
+        ) from fault
     numbers = iter(row)
     return [
         each

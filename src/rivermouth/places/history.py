@@ -2,7 +2,8 @@
 
 A history shows everything of a commit but its ``txn`` actions, so an entry is taken at its
 word: its sequence stands for the ``txn``, where the operation is one by which entries are
-written. What Delta compared at the commit is not weakened by that.
+written. What Delta compared at the commit is not weakened by that. An answer that does not come
+is never taken for an empty history: after a write that would mean that nothing was written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,6 +21,7 @@ from rivermouth.address import Address
 from rivermouth.delta import duration_s
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord, app_id
+from rivermouth.spark_errors import said, translate
 
 _COLUMNS = (
     "version",
@@ -32,6 +35,8 @@ _AT_ONCE = 20
 _OPERATIONS = {"WRITE", "MERGE"}
 """By which entries are written; with the text of one, another operation carries none."""
 _ABSENT = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
+FAULTS = (PySparkException, Py4JError, ConnectionError)
+"""What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
 
 
 class HistoryLog:
@@ -42,14 +47,24 @@ class HistoryLog:
         self._address = address
 
     def commits(self) -> Iterator[CommitRecord]:
-        """Every readable commit, in order. Versions may start above 0 after clean-up."""
-        yield from self._history("")
+        """Every readable commit, in order; none where there is no table.
+
+        Versions may start above 0 after clean-up.
+        """
+        yield from self._history("", missing_ok=True)
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
-        """The commits that came after ``version``."""
+        """The commits that came after ``version``, which is there."""
         limit = _AT_ONCE
         while True:
             found = self._history(f"LIMIT {limit}")
+            if found[-1].version < version:
+                raise LedgerBroken(
+                    "the history has lost its end: the table is another one, or rolled back",
+                    where=str(self._address),
+                    expected=f"version {version}",
+                    found=f"version {found[-1].version}",
+                )
             if len(found) < limit or found[0].version <= version + 1:
                 yield from (each for each in found if each.version > version)
                 return
@@ -67,25 +82,25 @@ class HistoryLog:
         properties: Mapping[str, str] = self._detail()["properties"]
         return duration_s(properties.get("delta.logRetentionDuration"))
 
-    def _history(self, limit: str) -> list[CommitRecord]:
+    def _history(self, limit: str, *, missing_ok: bool = False) -> list[CommitRecord]:
         statement = f"DESCRIBE HISTORY {self._address.sql} {limit}"
-        rows = self._ask(statement, _COLUMNS)
+        rows = self._ask(statement, _COLUMNS, missing_ok=missing_ok)
         return sorted((_record(each) for each in rows), key=lambda each: each.version)
 
     def _detail(self) -> Mapping[str, Any]:
-        rows = self._ask(f"DESCRIBE DETAIL {self._address.sql}", ("id", "properties"))
-        if not rows:
-            raise LedgerBroken("the table is gone", where=str(self._address))
-        return rows[0]
+        return self._ask(f"DESCRIBE DETAIL {self._address.sql}", ("id", "properties"))[0]
 
-    def _ask(self, statement: str, columns: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    def _ask(
+        self, statement: str, columns: tuple[str, ...], *, missing_ok: bool = False
+    ) -> list[Mapping[str, Any]]:
         try:
             rows = self._session.sql(statement).selectExpr(*columns).collect()
-        except PySparkException as fault:
-            if _ABSENT.search(str(fault)):
+        except FAULTS as fault:
+            if missing_ok and _ABSENT.search(str(fault)):
                 return []
-            found = str(fault).partition("\n")[0]
-            where = str(self._address)
+            where, found = str(self._address), said(fault).partition("\n")[0]
+            if not isinstance(fault, PySparkException):  # of the log that says nothing
+                raise translate(fault, where) from fault
             raise LedgerBroken("the history cannot be read", where=where, found=found) from fault
         return [each.asDict() for each in rows]
 

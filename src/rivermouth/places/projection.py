@@ -17,13 +17,17 @@ from pyspark.sql import functions as F
 
 from rivermouth.address import Address, create_table, literal
 from rivermouth.chain import Recorded
-from rivermouth.errors import CommitFailed
-from rivermouth.spark_errors import said
+from rivermouth.errors import CommitConflict, CommitFailed
+from rivermouth.places.history import FAULTS
+from rivermouth.spark_errors import said, translate
 from rivermouth.tables.kept import COLUMNS, Kept, newest_of
-from rivermouth.tables.offsets import AGAIN, REBUILD, SCHEMA, app_of, rows_of
+from rivermouth.tables.offsets import AGAIN, SCHEMA, app_of, rows_of
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."
+_ANEW = "If it is damaged, DROP it: a run writes it anew, from what the tables' logs still hold"
+_TRIES = 3
+"""How often a write is tried while commits of others are in its way."""
 
 
 class CatalogOffsets:
@@ -55,8 +59,8 @@ class CatalogOffsets:
         try:
             self._create()
             shown = self._session.sql(f"SHOW TBLPROPERTIES {self._address.sql} ({name})").collect()
-        except PySparkException as fault:
-            raise self._failed("cannot be read", fault, REBUILD) from fault
+        except FAULTS as fault:
+            raise self._unreadable(fault) from fault
         values = [str(each["value"]) for each in shown]
         return int(values[0]) if values and values[0].isdigit() else 0
 
@@ -65,56 +69,60 @@ class CatalogOffsets:
         if self.halted_at(pipeline) >= version:
             return
         pair = f"{literal(_HALTED + pipeline)} = {literal(str(version))}"
-        try:
-            self._session.sql(f"ALTER TABLE {self._address.sql} SET TBLPROPERTIES ({pair})")
-        except PySparkException as fault:
-            raise self._failed("could not be written", fault, AGAIN) from fault
+        statement = f"ALTER TABLE {self._address.sql} SET TBLPROPERTIES ({pair})"
+        self._committed(lambda: self._session.sql(statement))
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
 
         Every entry must carry its ``rows``. Raises CommitFailed.
         """
-        stands = self.sequence(recorded[0].entry.pipeline) if recorded else 0
-        missing = [each for each in recorded if each.entry.sequence > stands]
-        if any(each.entry.ranges for each in missing):
-            self._write(missing, table_name, {}, missing[-1].entry.sequence)
+        if any(each.entry.ranges for each in recorded):
+            self._committed(lambda: self._project(recorded, table_name))
 
-    def rebuild(self, recorded: Sequence[Recorded], table_name: str) -> None:
-        """Replace the rows of these consecutive entries; see ``project``."""
-        if not recorded:
+    def _project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Of two drivers that project at once, each must leave the same rows.
+
+        Delta passes over a ``txn`` that is not new, and refuses one that another driver's has
+        overtaken. What it does not see is that of several entries the first were written since
+        we looked: so several replace what is there of them, in the same commit.
+        """
+        pipeline = recorded[0].entry.pipeline
+        stands = self.sequence(pipeline)
+        missing = [each for each in recorded if each.entry.sequence > stands and each.entry.ranges]
+        if not missing:
             return
-        first, last = recorded[0].entry, recorded[-1].entry
-        between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
-        only = {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
-        self._write(recorded, table_name, only, None)
+        options = _replacing(missing) if len(missing) > 1 else {}
+        sequence = str(missing[-1].entry.sequence)
+        options |= {"txnAppId": app_of(pipeline), "txnVersion": sequence}
+        self._write(missing, table_name, options)
 
     def _write(
-        self,
-        recorded: Sequence[Recorded],
-        table_name: str,
-        options: dict[str, str],
-        sequence: int | None,
+        self, recorded: Sequence[Recorded], table_name: str, options: dict[str, str]
     ) -> None:
-        rows = rows_of(recorded, table_name)
-        if sequence is not None:
-            app = app_of(recorded[-1].entry.pipeline)
-            options = {**options, "txnAppId": app, "txnVersion": str(sequence)}
+        rows = self._session.createDataFrame(rows_of(recorded, table_name))
         mode = "overwrite" if "replaceWhere" in options else "append"
-        try:
-            self._create()
-            writer = self._session.createDataFrame(rows).coalesce(1).write.mode(mode)
-            self._address.write(writer.options(**options))
-        except PySparkException as fault:
-            raise self._failed("could not be written", fault, AGAIN) from fault
+        self._address.write(rows.coalesce(1).write.mode(mode).options(**options))
+
+    def _committed(self, write: Callable[[], object]) -> None:
+        """Carry out a write, again where commits of others were in its way."""
+        for left in reversed(range(_TRIES)):
+            try:
+                self._create()
+                write()
+                return
+            except FAULTS as fault:
+                conflict = isinstance(translate(fault, ""), CommitConflict)
+                if not (conflict and left):
+                    raise self._failed("could not be written", fault, AGAIN) from fault
 
     def _collect(self, question: Callable[[DataFrame], DataFrame]) -> list[dict[str, Any]]:
         try:
             self._create()
             found = question(self._address.read(self._session))
             return [each.asDict() for each in found.collect()]
-        except PySparkException as fault:
-            raise self._failed("cannot be read", fault, REBUILD) from fault
+        except FAULTS as fault:
+            raise self._unreadable(fault) from fault
 
     def _create(self) -> None:
         with self._creating:
@@ -123,10 +131,21 @@ class CatalogOffsets:
                 create_table(self._session, self._address, columns)
             self._there = True
 
+    def _unreadable(self, fault: Exception) -> CommitFailed:
+        gone = not isinstance(fault, PySparkException)  # the JVM, which says nothing of the table
+        return self._failed("cannot be read", fault, AGAIN if gone else _ANEW)
+
     def _failed(self, how: str, fault: Exception, remedy: str) -> CommitFailed:
         what = f"the offsets table {how}; the target table is as it should be"
-        found = said(fault).partition("\n")[0]
+        found = said(fault).partition("\n")[0] or repr(fault)
         return CommitFailed(what, where=str(self._address), found=found, remedy=remedy)
+
+
+def _replacing(recorded: Sequence[Recorded]) -> dict[str, str]:
+    """What makes a write replace the rows of these consecutive entries."""
+    first, last = recorded[0].entry, recorded[-1].entry
+    between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
+    return {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
 
 
 def _of(table: DataFrame, pipeline: str) -> DataFrame:

@@ -41,7 +41,11 @@ def verify_pipeline(
 ) -> PipelineProof:
     """Verify one pipeline. Raises SourceError where Kafka cannot be read."""
     findings = Findings(pipeline.name)
-    log = tables.commits(pipeline.target.table)
+    try:
+        log = tables.commits(pipeline.target.table)
+    except Unreadable as fault:
+        findings.add(Kind.FAULT, f"the table's log cannot be read: {fault}")
+        return findings.proof()
     ledger = read_ledger(log, pipeline.name, findings)
     subject = None
     if ledger is None:
