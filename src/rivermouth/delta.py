@@ -21,16 +21,37 @@ from deltalake.exceptions import DeltaError
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
+_SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
+_PART = rf"(\d+)\s*({'|'.join(_SECONDS)})s?\b"
+_INTERVAL = re.compile(rf"\s*(?:interval\b)?\s*(?:{_PART}\s*)+")
+_DAY_S = 86400.0
 _CHECKPOINT_FILE = re.compile(r"^(\d{20})\.checkpoint.*\.(parquet|json)$")
 _COMMIT_FILE = re.compile(r"^(\d{20})\.json$")
 
 
+def interval_s(text: str) -> float | None:
+    """A duration of Delta's, like ``interval 30 days``, in seconds; None: not understood."""
+    if not _INTERVAL.fullmatch(text.lower()):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(_PART, text.lower()))
+
+
 def duration_s(text: str | None) -> float:
-    """A retention of Delta's, like ``interval 30 days``, in seconds; 30 days where none is said."""
-    parts = _DURATION.findall((text or "").lower())
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts) or 30 * 86400.0
+    """How long log clean-up leaves commits, by that setting of a table, in seconds.
+
+    Delta's 30 days where there is none; one day where it is not understood: better an entry is
+    written again too soon.
+    """
+    if text is None:
+        return 30 * _DAY_S
+    understood = interval_s(text)
+    return _DAY_S if understood is None else understood
+
+
+def is_old(age_s: float, retention_s: float) -> bool:
+    """Whether an entry of that age is to be written again: log clean-up must not take it."""
+    return age_s > retention_s / 3
 
 
 class DeltaLog:

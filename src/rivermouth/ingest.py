@@ -16,11 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth import trace
 from rivermouth.books import Books
 from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.delta import is_old
 from rivermouth.errors import ResumeRefused
 from rivermouth.failpoints import reach
 from rivermouth.guards import (
     check_alone,
     check_identity,
+    check_partition,
     check_source,
     check_uncut,
     neighbours,
@@ -68,9 +70,15 @@ class Ingest:
         """The sequence of the newest entry."""
         return self._keeper.chain.sequence
 
-    def watermarks(self) -> Mapping[TopicPartition, Watermarks]:
-        """What Kafka holds now of every partition of the topics."""
-        return self._rooms.kafka.facts(self.pipeline.source.topics).watermarks
+    def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
+        """What Kafka holds now of the topics. Raises the Halt that applies where it no longer
+        holds what ``position`` says: no batch looks while there is nothing to read.
+        """
+        facts = self._rooms.kafka.facts(self.pipeline.source.topics)
+        self._check_source(facts.cluster, facts.topics)
+        for each, offset in position.offsets.items():
+            check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
+        return facts.watermarks
 
     def open(self, session: SparkSession) -> Position:
         """Pass every guard and return the next offset to read of each partition.
@@ -85,29 +93,31 @@ class Ingest:
         keeper.read()
         self._facts = self._rooms.kafka.facts(self.pipeline.source.topics)
         keeper.check()
-        if keeper.chain.newest is not None:
-            check_identity(keeper.where, keeper.chain.newest, keeper.table, self.pipeline.identity)
+        newest = keeper.chain.newest
+        if newest is not None:
+            check_identity(keeper.where, newest, keeper.table, self.pipeline.identity)
         else:
             others = neighbours(self._rooms.books.log.commits(), self.pipeline.name)
             check_alone(keeper.where, others, self._facts.cluster, self._facts.topics)
         starts = self._starts()
         self._check_uncut()
         self._trace_open()
-        old = keeper.age_s(self._rooms.now()) > self._rooms.books.log.retention_s() / 3
-        old = old or keeper.was_undone()
+        old = is_old(keeper.age_s(self._rooms.now()), self._rooms.books.log.retention_s())
+        # No ranges: the offsets table gave it back, or lacks it, as older versions wrote it again.
+        old = old or keeper.was_undone() or (newest is not None and not newest.ranges)
         resumed, projected = self.sequence, keeper.catch_up()
         reach("P10")
-        born = (*births(starts.position, keeper.chain.newest), *starts.lost)
-        if born or old or keeper.recovered:
+        born = (*births(starts.position, newest), *starts.lost)
+        if born or old:
             kind = "loss" if starts.lost else "births" if born else "restamp"
-            self._record(session, kind, replace(keeper.entry(self._facts, born), lost=starts.lost))
-        left = behind(starts.position, self._facts.watermarks)
+            entry = keeper.entry(self._facts, born or _here(keeper.chain.position))
+            self._record(session, kind, replace(entry, lost=starts.lost))
         self._rooms.listener.opened(
             OpenReport(
                 pipeline=self.pipeline.name,
                 sequence=resumed,
                 position=starts.position,
-                behind=left,
+                behind=behind(starts.position, self._facts.watermarks),
                 projected=projected,
                 lost=starts.lost,
                 held_back=sum(self._facts.held_back.values()),
@@ -118,10 +128,8 @@ class Ingest:
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
         """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``."""
-        cluster, topics = self._rooms.kafka.identities(self.pipeline.source.topics)
+        self._check_source(*self._rooms.kafka.identities(self.pipeline.source.topics))
         newest = self._keeper.chain.newest
-        if newest is not None:
-            check_source(self.pipeline.name, newest, cluster, topics)
         places = {*self._keeper.chain.position, *(each.topic_partition for each in ranges)}
         self._facts = replace(self._facts, epochs=self._rooms.kafka.epochs(places))
         self._check_uncut()
@@ -145,20 +153,17 @@ class Ingest:
         keeper.read()
         self._facts = self._rooms.kafka.facts(self.pipeline.source.topics)
         accepted = self._accepted(accept)
-        newest = keeper.chain.newest
-        if newest is not None:
-            check_source(self.pipeline.name, newest, self._facts.cluster, self._facts.topics)
+        self._check_source(self._facts.cluster, self._facts.topics)
         if accept == "restore":
             self._check_uncut()
         position = self._accepted_position(accepted)
         sequence = max(self.sequence, keeper.projected()) + 1
         keeper.catch_up()
-        here = tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())
         entry = replace(
             keeper.entry(self._facts, ()),
             sequence=sequence,
             position=position,
-            ranges=here,
+            ranges=_here(position),
             accepts=accepted,
         )
         self._record(session, "resume", entry)
@@ -208,6 +213,11 @@ class Ingest:
             record_loss=source.on_data_loss is OnDataLoss.RECORD,
         )
 
+    def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
+        newest = self._keeper.chain.newest
+        if newest is not None:
+            check_source(self.pipeline.name, newest, cluster, topics)
+
     def _check_uncut(self) -> None:
         newest = self._keeper.chain.newest
         anchors = unsure(newest, self._facts.epochs) if newest is not None else {}
@@ -215,7 +225,7 @@ class Ingest:
 
     def _record(self, session: SparkSession, kind: str, entry: Entry) -> None:
         self._trace_plan(kind, entry)
-        nothing = tuple(RowCounts(0, 0) for _ in entry.ranges)
+        nothing = (RowCounts(0, 0),) * len(entry.ranges)
         self._keeper.record(session, replace(entry, rows=nothing))
 
     def _trace_open(self) -> None:
@@ -233,3 +243,8 @@ class Ingest:
     def _trace_plan(self, kind: str, entry: Entry) -> None:
         ranges = trace.listed(entry.ranges)
         trace.step(self.pipeline.name, "plan", kind=kind, sequence=entry.sequence, ranges=ranges)
+
+
+def _here(position: Position) -> tuple[OffsetRange, ...]:
+    """Empty ranges where ``position`` stands: by them the offsets table, too, has the entry."""
+    return tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())

@@ -1,9 +1,8 @@
 """Maintenance of a configuration's tables, on a day of its own or beside a run.
 
 Small files become large ones, files that no recent version names are removed, and so are the
-quarantine rows and the scratch that dead drivers left. No row that counts is touched, and no
-log. A pipeline that a guard would halt is left alone: what it needs for going back is still to
-be decided on.
+quarantine rows and the scratch that dead drivers left. No row that counts is touched. A table
+whose log may not bear more commits is left alone, see ``maintainable``.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.address import Address
-from rivermouth.chain import Chain
 from rivermouth.config import Config, Pipeline
-from rivermouth.errors import ConfigError, RivermouthError
+from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
+from rivermouth.maintainable import Standing, look
 from rivermouth.places import place_of
-from rivermouth.scratch import remove_dead, shared_folder
+from rivermouth.scratch import remove_dead, remove_old
 from rivermouth.spark_errors import translate
 from rivermouth.tables.orphans import QuarantineOrphans
 from rivermouth.tables.upkeep import (
@@ -39,17 +37,23 @@ from rivermouth.tables.upkeep import (
 )
 
 FLOOR_HOURS = 24
+SCRATCH = "(scratch)"
+"""What stands for a pipeline in the report of scratch that could not be removed."""
 _ORPHAN_AGE_S = 86400
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What was done to a table, or would be; ``orphans`` are rows, the others data files."""
+    """What was done to a table, or would be; ``orphans`` are rows, the others data files.
+
+    ``quiet`` says why it was left alone, which is no failure; empty where it was not.
+    """
 
     table: str
-    compacted: int
-    removed: int
-    orphans: int
+    compacted: int = 0
+    removed: int = 0
+    orphans: int = 0
+    quiet: str = ""
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -107,16 +111,23 @@ class Maintenance:
         self._scratch = scratch
         self._retain_hours = retain_hours
         self._dry_run = dry_run
-        self._until = datetime.fromtimestamp(clock() - _ORPHAN_AGE_S, timezone.utc)
+        self._now = clock()
+        self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
         self._place = place_of(config, session)
         self._offsets = self._place.offsets()
         self._maintained: set[Address] = set()
 
     def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
-        """Maintain the named pipelines one after another; an error ends only its own."""
+        """Maintain the named pipelines one after another; an error ends only its own.
+
+        Scratch that cannot be removed is the report after them.
+        """
         reports = [self._pipeline(self._config.pipelines[name]) for name in names]
-        if not self._dry_run:
-            self._clear_scratch()
+        try:
+            if not self._dry_run:
+                self._clear_scratch()
+        except OSError as fault:
+            reports.append(MaintenanceReport(SCRATCH, (), _failed(SCRATCH, fault)))
         return reports
 
     def _pipeline(self, pipeline: Pipeline) -> MaintenanceReport:
@@ -127,8 +138,8 @@ class Maintenance:
                 self._tables(pipeline, done)
         except RivermouthError as fault:
             error = fault
-        except (PySparkException, Py4JError, ConnectionError, DeltaError, OSError) as fault:
-            error = translate(fault, pipeline.name)
+        except Exception as fault:  # a JVM that is gone, a full disk, whatever: its own alone
+            error = _failed(pipeline.name, fault)
         return MaintenanceReport(pipeline.name, tuple(done), error)
 
     def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
@@ -136,16 +147,20 @@ class Maintenance:
         target = self._place.address(pipeline.target.table)
         if not self._upkeep(target).exists():
             return
-        entries = self._entries(pipeline)
+        standing = self._standing(pipeline)
         quarantine = self._place.address(pipeline.target.table.quarantine)
         fault: Exception | None = None
         for address in (target, quarantine, self._offsets):
             upkeep = self._upkeep(address)
             if not upkeep.exists():
                 continue
+            if address == target and standing.quiet:
+                done.append(TableReport(_short(address), quiet=standing.quiet))
+                continue
             self._check_retention(upkeep, _short(address))
             try:
-                done.append(self._table(pipeline, address, upkeep, entries))
+                known = standing.commits.get(pipeline.name, {})
+                done.append(self._table(pipeline, address, upkeep, known))
             except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
                 fault = fault or lost
         if fault is not None:
@@ -170,14 +185,13 @@ class Maintenance:
             found = f"{table}: {RETENTION} is {retention!r}, --retain-hours {self._retain_hours}"
             raise ConfigError((f"{found} — set the property, or ask for less, 24 at least",))
 
-    def _entries(self, pipeline: Pipeline) -> dict[int, str]:
-        """The commits in the target's log by sequence. Raises the Halt that a start would."""
-        where = f"{pipeline.name} {pipeline.target.table}"
-        chain = Chain(pipeline.name, where)
-        recorded = chain.extend(self._place.books(pipeline).log.commits())
-        if chain.faults:
-            raise chain.faults[0]
-        return {each.entry.sequence: each.entry.commit for each in recorded}
+    def _standing(self, pipeline: Pipeline) -> Standing:
+        """What stands in the pipeline's table, by all that write it. Raises a Halt of any."""
+        if not self._upkeep(self._offsets).exists():
+            return Standing({}, "there is no offsets table, which the next run makes anew first")
+        table = pipeline.target.table
+        writers = [each for each in self._config.pipelines.values() if each.target.table == table]
+        return look([(each, self._place.books(each)) for each in writers], self._now)
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
@@ -202,10 +216,23 @@ class Maintenance:
         if checkpoints.is_dir():
             remove_dead(checkpoints)
         if shared is not None and shared.is_dir():
-            with shared_folder(shared, "maintain"):
-                pass  # making one removes the old ones
+            remove_old(shared)
 
 
 def _short(address: Address) -> str:
     """``schema.table``, as configurations and queries say it."""
     return ".".join((address.name or Path(address.path).parts)[-2:])
+
+
+def _failed(where: str, fault: Exception) -> RivermouthError:
+    """What kept us from maintaining it, as an error of ours."""
+    told = translate(fault, where)
+    if isinstance(told, CommitConflict):
+        again = "The next maintenance tries again"
+        return CommitConflict(told.what, where=where, found=told.found, remedy=again)
+    return BatchFailed(
+        "it could not be maintained",
+        where=where,
+        found=told.found,
+        remedy="No row that counts was touched; mend the cause and maintain again",
+    )

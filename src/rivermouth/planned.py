@@ -46,8 +46,8 @@ class Planned:
     def _drain(
         self, session: SparkSession, options: Mapping[str, str], stop: threading.Event
     ) -> None:
-        """Read up to where the topics end now."""
-        marks = self._ingest.watermarks()
+        """Read up to where the topics end now. Raises the Halt that applies to the position."""
+        marks = self._ingest.watermarks(self._position)
         limit = self._ingest.pipeline.source.max_offsets_per_trigger
         # A partition that appeared since starts where its log does, as Spark has it.
         born = {each: mark.low for each, mark in marks.items() if each not in self._position}

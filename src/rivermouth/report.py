@@ -35,7 +35,7 @@ class CommitReport:
         """``orders: entry 7, version 9: 1,200 records, 3 quarantined, 0.8 s``."""
         text = f"{self.pipeline}: entry {self.sequence}, version {self.table_version}: "
         if not any(each.span for each in self.ranges):
-            return f"{text}{len(self.ranges)} new partition(s) recorded"
+            return f"{text}{len(self.ranges)} position(s) recorded"
         text += f"{self.applied:,} records"
         if self.quarantined:
             text += f", {self.quarantined:,} quarantined"

@@ -14,7 +14,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -88,13 +88,36 @@ def shared_folder(root: Path, name: str) -> Iterator[Path]:
     """
     folder = root / f"{name}-{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
-    for other in root.iterdir():
-        if _OURS.fullmatch(other.name) and time.time() - other.stat().st_mtime > _WEEK_S:
-            shutil.rmtree(other, ignore_errors=True)
     try:
+        remove_old(root)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_old(root: Path) -> None:
+    """Remove from a shared ``root`` what dead runs left, once nobody has written to it for a week.
+
+    A live run's own folder may look that old: it may have had no batch for so long, and on some
+    volumes a folder's time stays when something is put into it. So each batch in it is judged
+    by the newest that it holds, and the folder itself goes only empty: Spark makes it anew.
+    """
+    ago = time.time() - _WEEK_S
+    for folder in root.iterdir():
+        if not _OURS.fullmatch(folder.name):
+            continue
+        with suppress(OSError):  # its run removes it right now, or puts something into it
+            made = folder.stat().st_mtime
+            for batch in folder.iterdir():
+                if _written(batch) < ago:
+                    shutil.rmtree(batch, ignore_errors=True)
+            if made < ago:
+                folder.rmdir()
+
+
+def _written(path: Path) -> float:
+    """When it, or anything in it, was last written to."""
+    return max(each.lstat().st_mtime for each in (path, *path.rglob("*")))
 
 
 def _lock_file(folder: Path) -> Path:

@@ -146,8 +146,9 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
 def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_that(
     cli: Cli, workspace: Workspace, runtime: Runtime
 ) -> None:
-    here = ("--var", "schema=wound_back", "-t", "prod")
-    cli.must("deploy", *here)
+    target = ("--var", "schema=wound_back", "-t", "prod")
+    here = (*target, "--params", "select=bids")
+    cli.must("deploy", *target)
     cli.must("run", "ingest_scheduled", *here)
     bids = DeltaTable(str(runtime.warehouse / "wound_back.db" / "bids"))
     bids.restore(bids.version() - 1)
@@ -156,7 +157,7 @@ def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_t
     assert halted.code == 1
     newest = workspace.rooms.runs.started()[-1]
     assert "RM411" in newest.output(newest.tasks[0])["logs"]
-    cli.must("run", "resume", "--params", "select=bids,accept=restore", *here)
+    cli.must("run", "resume", *target, "--params", "select=bids,accept=restore")
     cli.must("run", "ingest_scheduled", *here)
     assert rows(runtime, "wound_back", "bids") == BIDS - BAD_BIDS
     assert PROVEN in cli.must("run", "verify", *here)

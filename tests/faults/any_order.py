@@ -124,6 +124,13 @@ class AnyOrder(RuleBasedStateMachine):
         assert not self._chain().faults, "it went on over what others undid"
         self.living[number] = driver
 
+    @rule(number=DRIVERS, crash=CRASHES)
+    def a_driver_starts_after_a_long_silence(self, number: int, crash: str) -> None:
+        """It writes the newest entry again, before log clean-up takes it."""
+        self.world.now = 11 * 86400.0
+        self.a_driver_starts(number, crash)
+        self.world.now = 0.0
+
     @rule(number=DRIVERS, limit=st.integers(0, 6), crash=CRASHES)
     def a_driver_works(self, number: int, limit: int, crash: str) -> None:
         driver = self.living.get(number)

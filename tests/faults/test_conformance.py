@@ -107,12 +107,15 @@ def test_what_comes_before_the_trace_is_taken_as_given() -> None:
     assert story.opened("b").committed((0, 9, 12), by="b").check() == []
 
 
-def test_a_position_that_comes_from_the_offsets_table_is_stamped_anew() -> None:
+@pytest.mark.parametrize("here", [(), ((0, 5, 5), (1, 3, 3))], ids=["as it was", "with ranges"])
+def test_a_position_that_comes_from_the_offsets_table_is_stamped_anew(
+    here: tuple[tuple[int, int, int], ...],
+) -> None:
     story = a_run().did("OPTIMIZE")
     story.lines.clear()
     del story.log[:3]
     story.opened("b", version=3)
-    story.planned(kind="restamp", by="b").announced(by="b")
+    story.planned(*here, kind="restamp", by="b").announced(*here, by="b")
     story.landed()
     story.log[-1]["version"] = 4
     story.said("returned", "b", commit="c3", fault=None)
@@ -348,6 +351,16 @@ def test_the_real_code_walks_a_path_through_retention_and_an_emptied_table(
     name, operator = recorder.driver()
     recorder.did(name, lambda: operator.ingest.resume(NO_SESSION, "reset"))
     work(recorder)
+    assert recorder.check() == []
+
+
+def test_the_real_code_walks_a_path_through_an_entry_that_is_written_again(
+    recorder: Recorder,
+) -> None:
+    work(recorder)
+    recorder.world.now = 11 * 86400.0
+    work(recorder)
+    assert sum('"restamp"' in each for each in recorder.lines) == 1
     assert recorder.check() == []
 
 

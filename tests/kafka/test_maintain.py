@@ -271,6 +271,64 @@ def test_a_pipeline_whose_commits_others_undid_is_left_as_it_is(
     assert DeltaTable(str(two.path("bronze.a"))).version() == restored
 
 
+def test_a_table_is_left_as_it_is_for_any_pipeline_that_others_undid_there(
+    tmp_path: Path, made: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake = Lake(tmp_path, made.servers)
+    lake.topic("kept-b")
+    lake.produce("kept-b", [(None, bid(n), 0) for n in range(5)])
+    a, b = append_pipeline("kept-a"), append_pipeline("kept-b")
+    a["target"]["table"] = b["target"]["table"] = "bronze.both"
+    lake.configure(a=a, b=b)
+    ran(lake, rivermouth_spark, "a")
+    path = lake.path("bronze.both")
+    before = DeltaTable(str(path)).version()
+    ran(lake, rivermouth_spark, "b")
+    rivermouth_spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before}")
+    stray = stray_file(path, hours=200)
+
+    [report] = maintained(lake, rivermouth_spark, "a")
+
+    assert report.error is not None
+    assert (report.error.code, report.error.where) == ("RM411", "b bronze.both")
+    assert stray.exists()
+    assert DeltaTable(str(path)).version() == before + 3
+
+
+def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_again(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Its log clean-up comes with commits, and would take the newest entry at last."""
+    path = two.path("bronze.a")
+    stray = stray_file(path, hours=200)
+    version = DeltaTable(str(path)).version()
+
+    def later() -> float:
+        return time.time() + 11 * 86400
+
+    [report] = maintained(two, rivermouth_spark, "a", clock=later)
+
+    assert counts(report)["bronze.a"] == (0, 0, 0)
+    assert report.tables[0].quiet.startswith("no entry for 11 days")
+    assert [each.table for each in report.tables if each.quiet] == ["bronze.a"]
+    assert exit_code([report]) == 0
+    assert stray.exists()
+    assert DeltaTable(str(path)).version() == version
+
+
+def test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made(
+    two: Lake, rivermouth_spark: SparkSession
+) -> None:
+    shutil.rmtree(two.path("rivermouth.offsets"))
+    [report] = maintained(two, rivermouth_spark, "a")
+    assert report.error is None
+    assert "no offsets table" in report.tables[0].quiet
+    assert not two.path("rivermouth.offsets").exists()
+    ran(two, rivermouth_spark, "a")
+    [again] = maintained(two, rivermouth_spark, "a")
+    assert counts(again)["bronze.a"][0] > 1
+
+
 def test_a_run_goes_on_while_its_table_is_maintained(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.chain import Chain
-from rivermouth.delta import DeltaLog, record_of
+from rivermouth.delta import DeltaLog, duration_s, is_old, record_of
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.ledger import Entry, app_id
 from tests.builders import PIPELINE, entry_after, position, span
@@ -294,3 +294,27 @@ def test_a_hole_in_the_log_is_named_before_anything_else_reads_it(tmp_path: Path
     table.commit_file(1).unlink()
     with pytest.raises(LedgerBroken, match="expected version 1; found version 2"):
         table.log.check_without_hole()
+
+
+@pytest.mark.parametrize(
+    ("setting", "days"),
+    [
+        (None, 30),
+        ("interval 30 days", 30),
+        ("INTERVAL 2 WEEKS 1 DAY", 15),
+        ("interval 36 hours", 1.5),
+        ("interval 0 days", 0),
+        ("interval 3 months", 1),
+        ("interval '30' days", 1),
+        ("for ever", 1),
+    ],
+)
+def test_the_log_is_kept_for_so_long_and_a_day_where_nobody_understands_the_setting(
+    setting: str | None, days: float
+) -> None:
+    assert duration_s(setting) == days * 86400
+
+
+@pytest.mark.parametrize(("age", "old"), [(0, False), (10, False), (10.1, True)])
+def test_an_entry_is_old_at_a_third_of_the_retention(age: float, old: bool) -> None:
+    assert is_old(age, 30) is old

@@ -43,7 +43,7 @@ def test_a_commit_is_one_line(rows: list[RowCounts], line: str) -> None:
 def test_a_commit_of_empty_ranges_alone_says_what_it_is_for() -> None:
     born = (span(7, 7), span(0, 0, 1))
     report = CommitReport("orders", 1, 1, born, (RowCounts(0, 0),) * 2, position(7, 0), 0.8)
-    assert report.line() == "orders: entry 1, version 1: 2 new partition(s) recorded"
+    assert report.line() == "orders: entry 1, version 1: 2 position(s) recorded"
 
 
 @pytest.mark.parametrize(

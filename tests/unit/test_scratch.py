@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.errors import BatchFailed, LogTruncated
 from rivermouth.offsets import OffsetRange
-from rivermouth.scratch import ScratchFolder, remove_dead, scratch_root
+from rivermouth.scratch import ScratchFolder, remove_dead, remove_old, scratch_root, shared_folder
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -211,3 +213,74 @@ def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert scratch_root() == tmp_path
     monkeypatch.delenv("RIVERMOUTH_SCRATCH")
     assert scratch_root().name == f"rivermouth-{os.getuid()}"
+
+
+# Where no lock is to be had
+
+DAY = 86400
+
+
+def stage(root: Path, name: str, *, folder: int, batch: int, file: int) -> Path:
+    """A run's folder with the stage of one batch, each last written to so many days ago."""
+    made = root / f"orders-{name * 32}"
+    (made / "batch" / "_temporary").mkdir(parents=True)
+    part = made / "batch" / "_temporary" / "part-0"
+    part.write_bytes(b"PAR1")
+    for path, days in ((part, file), (part.parent, batch), (made / "batch", batch), (made, folder)):
+        aged(path, days)
+    return made
+
+
+def aged(path: Path, days: int) -> None:
+    ago = time.time() - days * DAY
+    os.utime(path, (ago, ago))
+
+
+def test_a_shared_folder_is_there_for_one_run_and_gone_after_it(tmp_path: Path) -> None:
+    with shared_folder(tmp_path / "volume", "orders") as held:
+        assert held.is_dir()
+    assert list((tmp_path / "volume").iterdir()) == []
+
+
+def test_what_is_a_week_old_goes_and_other_things_in_the_volume_stay(tmp_path: Path) -> None:
+    old = stage(tmp_path, "0", folder=8, batch=8, file=8)
+    young = stage(tmp_path, "1", folder=6, batch=6, file=6)
+    (tmp_path / "photos").mkdir()
+    aged(tmp_path / "photos", 99)
+    with shared_folder(tmp_path, "bids") as held:
+        assert {*tmp_path.iterdir()} == {young, held, tmp_path / "photos"}
+    assert not old.exists()
+
+
+@pytest.mark.parametrize(("folder", "batch"), [(30, 30), (30, 0), (0, 30)])
+def test_a_batch_that_is_being_written_stays_however_old_its_folders_look(
+    tmp_path: Path, folder: int, batch: int
+) -> None:
+    """On some volumes a folder's time stays when something is put into it."""
+    live = stage(tmp_path, "0", folder=folder, batch=batch, file=0)
+    remove_old(tmp_path)
+    assert (live / "batch" / "_temporary" / "part-0").exists()
+
+
+def test_old_batches_of_a_run_go_one_by_one(tmp_path: Path) -> None:
+    live = stage(tmp_path, "0", folder=30, batch=30, file=30)
+    (live / "another").mkdir()
+    remove_old(tmp_path)
+    assert [each.name for each in live.iterdir()] == ["another"]
+
+
+def test_a_folder_that_its_run_removes_meanwhile_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone, old = tmp_path / f"bids-{'a' * 32}", stage(tmp_path, "b", folder=8, batch=8, file=8)
+    monkeypatch.setattr(Path, "iterdir", _with(Path.iterdir, tmp_path, gone))
+    with shared_folder(tmp_path, "orders") as held:
+        assert held.is_dir()
+    assert not old.exists()
+
+
+def _with(
+    iterdir: Callable[[Path], Iterator[Path]], root: Path, gone: Path
+) -> Callable[[Path], Iterator[Path]]:
+    """As ``iterdir``, but in ``root`` there was one more a moment ago."""
+    return lambda path: iter([*([gone] if path == root else []), *iterdir(path)])

@@ -19,8 +19,14 @@ pytestmark = pytest.mark.unit
         ("interval 1 day 12 hours", 36),
         ("interval 90 minutes", 1.5),
         ("interval 0 hours", 0),
-        ("interval 900000 milliseconds", 0),
+        ("interval 900000 milliseconds", 0.25),
+        ("30 days", 720),
         ("soon", 0),
+        ("", 0),
+        ("interval", 0),
+        ("interval 2 months", 0),
+        ("interval 2 months 7 days", 0),
+        ("interval -7 days", 0),
     ],
 )
 def test_a_retention_in_hours_and_0_for_what_nobody_understands(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_config, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_local, selected
 
 if TYPE_CHECKING:
     from rivermouth.maintain import MaintenanceReport
@@ -31,7 +31,7 @@ def maintain(
     Old files, quarantine rows of commits that never came, scratch of dead runs. No row that
     counts is touched. Here no run may write the same tables meanwhile; on Databricks it may.
     """
-    config = load_config(file)
+    config = load_local(file)
     names = selected(config, select)
     from rivermouth.cli.running import require_spark, start_spark
 
@@ -58,9 +58,10 @@ def maintain(
 
 
 def render(reports: Sequence[MaintenanceReport], *, dry_run: bool) -> str:
-    """A line for each table, then the failures, then the verdict."""
-    from rivermouth.cli.render import failure
+    """A line for each table, then those left alone, then the failures, then the verdict."""
+    from rivermouth.cli.render import failure, wrapped
     from rivermouth.layout import text_table
+    from rivermouth.maintain import SCRATCH
 
     headers = ("pipeline", "table", "compacted", "removed", "orphan rows")
     rows = [
@@ -69,10 +70,14 @@ def render(reports: Sequence[MaintenanceReport], *, dry_run: bool) -> str:
         for table in each.tables
     ]
     lines = [text_table(headers, rows, numbers=range(2, 5))]
+    quiet = {each.table: each.quiet for report in reports for each in report.tables if each.quiet}
+    lines += [wrapped(f"{table}: left alone: {why}", "  ", "") for table, why in quiet.items()]
     failed = [each for each in reports if each.error is not None]
     lines += [failure(each.pipeline, each.error) for each in failed if each.error is not None]
+    ours = [each for each in reports if each.pipeline != SCRATCH]
+    lost = sum(each.error is not None for each in ours)
     if failed:
-        lines.append(f"FAILED: {len(failed)} of {len(reports)} pipelines")
+        lines.append(f"FAILED: {lost} of {len(ours)} pipelines" if lost else "FAILED: scratch")
     else:
         lines.append("OK: a dry run, nothing was done" if dry_run else "OK")
     return "\n".join(lines)

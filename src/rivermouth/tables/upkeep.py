@@ -7,7 +7,6 @@ table: what a statement says of it, Delta 4.4 passes over.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,12 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.address import Address
+from rivermouth.delta import interval_s
 
 RETENTION = "delta.deletedFileRetentionDuration"
 """The property. Seven days where it is not set."""
 WEEK_HOURS = 168
-_PARTS = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?\b")
-_HOURS = {"second": 1 / 3600, "minute": 1 / 60, "hour": 1, "day": 24, "week": WEEK_HOURS}
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def hours(retention: str | None) -> float:
     """``interval 7 days`` in hours; 0 for what is not understood, so that no one relies on it."""
     if retention is None:
         return WEEK_HOURS
-    return sum(int(number) * _HOURS[unit] for number, unit in _PARTS.findall(retention.lower()))
+    return (interval_s(retention) or 0) / 3600
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rivermouth.cli.maintaining import render
-from rivermouth.errors import TableLocked
-from rivermouth.maintain import MaintenanceReport, TableReport
+from rivermouth.errors import BatchFailed, TableLocked
+from rivermouth.maintain import SCRATCH, MaintenanceReport, TableReport
 from rivermouth.report import exit_code
 from tests.unit.cli.conftest import Rivermouth
 
@@ -16,6 +16,10 @@ pytestmark = pytest.mark.unit
 
 WELL = MaintenanceReport("bids", (TableReport("bronze.bids", 12, 1_300, 0),))
 LOCKED = MaintenanceReport("orders", (), TableLocked("another process writes this table"))
+QUIET = MaintenanceReport(
+    "idle", (TableReport("bronze.idle", quiet="no entry for 31 days, which the next run …"),)
+)
+LEFT = MaintenanceReport(SCRATCH, (), BatchFailed("it could not be maintained", found="EACCES"))
 
 
 def test_it_explains_itself_in_80_columns(rivermouth: Rivermouth) -> None:
@@ -52,13 +56,36 @@ def test_every_table_has_a_line_and_every_failure_its_remedy() -> None:
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
+def test_a_table_that_was_left_alone_says_why_and_is_no_failure() -> None:
+    text = render([WELL, QUIET], dry_run=False)
+    assert "bronze.idle: left alone: no entry for 31 days" in text
+    assert text.endswith("OK")
+    assert exit_code([WELL, QUIET]) == 0
+    assert QUIET.as_dict()["tables"][0]["quiet"].startswith("no entry for 31 days")
+
+
+def test_scratch_that_stayed_is_a_failure_after_the_tables_and_counts_as_no_pipeline() -> None:
+    text = render([WELL, LEFT], dry_run=False)
+    assert "1,300" in text
+    assert "EACCES" in text
+    assert text.endswith("FAILED: scratch")
+    assert render([WELL, LOCKED, LEFT], dry_run=False).endswith("FAILED: 1 of 2 pipelines")
+
+
 def test_a_dry_run_says_that_nothing_was_done() -> None:
     assert render([WELL], dry_run=True).endswith("OK: a dry run, nothing was done")
 
 
 @pytest.mark.parametrize(
     ("reports", "code"),
-    [([WELL], 0), ([LOCKED], 3), ([WELL, LOCKED], 5), ([LOCKED, LOCKED], 3), ([], 0)],
+    [
+        ([WELL], 0),
+        ([LOCKED], 3),
+        ([WELL, LOCKED], 5),
+        ([LOCKED, LOCKED], 3),
+        ([WELL, LEFT], 5),
+        ([], 0),
+    ],
 )
 def test_the_exit_code_tells_what_failed(reports: list[MaintenanceReport], code: int) -> None:
     assert exit_code(reports) == code

@@ -1,0 +1,164 @@
+"""An old entry that is written again: log clean-up may then take it, the offsets table has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rivermouth.books import Books, Log, Offsets
+from rivermouth.chain import Chain
+from rivermouth.ingest import Ingest, Rooms
+from rivermouth.ledger import CommitRecord, Entry
+from rivermouth.tables.counting import with_rows
+from rivermouth.tables.kept import Kept, newest_of
+from rivermouth.tables.offsets import OffsetsTable, rows_of
+from tests.builders import PIPELINE, place, span
+from tests.doubles import (
+    NO_SESSION,
+    Crash,
+    Heard,
+    MemoryKafka,
+    MemoryLog,
+    MemoryOffsets,
+    MemoryWriter,
+    World,
+    a_pipeline,
+    translated,
+    until_done,
+)
+
+pytestmark = pytest.mark.unit
+
+DAY = 86400.0
+HERE = (span(6, 6), span(4, 4, 1))
+
+
+class CatalogLog:
+    """The log of a world as a catalog tells it: without ``txn``."""
+
+    def __init__(self, world: World) -> None:
+        self._log = MemoryLog(world, Crash())
+
+    def commits(self) -> Iterator[CommitRecord]:
+        return self._log.commits()
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        return self._log.commits_after(version)
+
+    def table_id(self) -> str:
+        return self._log.table_id()
+
+    def txn_version(self, app: str) -> None:
+        """Nobody can tell."""
+
+    def retention_s(self) -> float:
+        return self._log.retention_s()
+
+
+class RowsAlone(MemoryOffsets):
+    """An offsets table that knows what its rows say, and no more, as one in a catalog."""
+
+    def sequence(self, pipeline: str) -> int:
+        kept = self.newest(pipeline)
+        return kept.sequence if kept else 0
+
+    def newest(self, pipeline: str) -> Kept | None:
+        ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
+        return newest_of(rows_of(ours, "silver.orders").to_pylist())
+
+
+class Start:
+    """Starts of a pipeline over a world, with the offsets table of a folder or of a catalog."""
+
+    def __init__(self, world: World, kind: str, folder: Path) -> None:
+        crash = Crash()
+        log: Log = CatalogLog(world) if kind == "catalog" else MemoryLog(world, crash)
+        self._offsets: Offsets = OffsetsTable(folder)
+        if kind == "catalog":
+            self._offsets = RowsAlone(world, crash)
+        writer = MemoryWriter(world, crash)
+        self._rooms = Rooms(
+            kafka=MemoryKafka(world),
+            books=Books(
+                log=log,
+                offsets=self._offsets,
+                with_rows=partial(with_rows, MemoryLog(world, crash)),
+                record=writer.record,
+                translate=translated,
+            ),
+            writer=writer,
+            decode=lambda raw: raw,
+            listener=Heard(crash),
+            now=lambda: world.now,
+        )
+
+    def __call__(self) -> int:
+        """Open the pipeline; return the sequence that it then stands at."""
+        ingest = Ingest(a_pipeline(), self._rooms)
+        ingest.open(NO_SESSION)
+        return ingest.sequence
+
+    def known(self) -> Kept | None:
+        return self._offsets.newest(PIPELINE)
+
+
+@pytest.fixture
+def world() -> World:
+    """Entries 1 (births) and 2; all read."""
+    world = World(ends={place(0): 6, place(1): 4})
+    until_done(world)
+    world.projected.clear()
+    world.projected_txn.clear()
+    return world
+
+
+@pytest.fixture(params=["folder", "catalog"])
+def start(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Start:
+    return Start(world, request.param, tmp_path / "offsets")
+
+
+def newest(world: World) -> Entry:
+    chain = Chain(PIPELINE, "")
+    chain.extend(world.commits)
+    assert chain.newest is not None
+    return chain.newest
+
+
+def clean_up(world: World) -> None:
+    world.did("OPTIMIZE")
+    world.first_version = len(world.commits) - 1
+
+
+def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
+    world: World, start: Start
+) -> None:
+    assert start() == 2
+    world.now = 11 * DAY
+    assert start() == 3
+    assert newest(world).ranges == HERE
+    assert newest(world).rows is not None
+    known = start.known()
+    assert known is not None
+    assert (known.sequence, known.position) == (3, newest(world).position)
+    clean_up(world)
+    assert start() == 4, "recovered, and written again at once"
+    assert newest(world).ranges == HERE
+    clean_up(world)
+    assert start() == 5
+
+
+def test_an_entry_that_an_older_version_wrote_again_without_ranges_is_followed_at_once(
+    world: World, start: Start
+) -> None:
+    start()
+    old = replace(newest(world), sequence=3, commit="old", ranges=(), rows=())
+    world.commit(old, [])
+    assert start() == 4
+    assert (newest(world).ranges, newest(world).position) == (HERE, old.position)
+    assert start() == 4, "once is enough"
+    clean_up(world)
+    assert start() == 5
