@@ -23,6 +23,7 @@ from ruamel.yaml import YAML
 from rivermouth.config import OFFSETS_TABLE, Config, load
 from rivermouth.local.session import start_session
 from rivermouth.scratch import scratch_root
+from tests.bundle.bundle_files import root_file
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 
@@ -92,8 +93,12 @@ class Alert:
 
 
 def alert(name: str, schema: str, **variables: object) -> Alert:
-    """The alert of ``resources/<name>.alert.yml`` on tables in ``schema`` of Spark's catalog."""
+    """The alert of ``resources/<name>.alert.yml`` on tables in ``schema`` of Spark's catalog.
+
+    What ``variables`` do not say, the bundle's own defaults do.
+    """
     values = {
+        **{f"var.{key}": each.get("default") for key, each in root_file()["variables"].items()},
         "var.catalog": "spark_catalog",
         "resources.schemas.rivermouth.name": schema,
         **{f"var.{key}": value for key, value in variables.items()},
