@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,10 @@ import pytest
 from rivermouth.books import Books, Log, Offsets
 from rivermouth.chain import Chain
 from rivermouth.ingest import Ingest, Rooms
-from rivermouth.ledger import CommitRecord, Entry
+from rivermouth.ledger import Entry
 from rivermouth.tables.counting import with_rows
-from rivermouth.tables.kept import Kept, newest_of
-from rivermouth.tables.offsets import OffsetsTable, rows_of
+from rivermouth.tables.kept import Kept
+from rivermouth.tables.offsets import OffsetsTable
 from tests.builders import PIPELINE, place, span
 from tests.doubles import (
     NO_SESSION,
@@ -25,6 +24,7 @@ from tests.doubles import (
     MemoryLog,
     MemoryOffsets,
     MemoryWriter,
+    WithoutTxn,
     World,
     a_pipeline,
     translated,
@@ -37,56 +37,23 @@ DAY = 86400.0
 HERE = (span(6, 6), span(4, 4, 1))
 
 
-class CatalogLog:
-    """The log of a world as a catalog tells it: without ``txn``."""
-
-    def __init__(self, world: World) -> None:
-        self._log = MemoryLog(world, Crash())
-
-    def commits(self) -> Iterator[CommitRecord]:
-        return self._log.commits()
-
-    def commits_after(self, version: int) -> Iterator[CommitRecord]:
-        return self._log.commits_after(version)
-
-    def table_id(self) -> str:
-        return self._log.table_id()
-
-    def txn_version(self, app: str) -> None:
-        """Nobody can tell."""
-
-    def retention_s(self) -> float:
-        return self._log.retention_s()
-
-
-class RowsAlone(MemoryOffsets):
-    """An offsets table that knows what its rows say, and no more, as one in a catalog."""
-
-    def sequence(self, pipeline: str) -> int:
-        kept = self.newest(pipeline)
-        return kept.sequence if kept else 0
-
-    def newest(self, pipeline: str) -> Kept | None:
-        ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
-        return newest_of(rows_of(ours, "silver.orders").to_pylist())
-
-
 class Start:
     """Starts of a pipeline over a world, with the offsets table of a folder or of a catalog."""
 
-    def __init__(self, world: World, kind: str, folder: Path) -> None:
+    def __init__(self, world: World, folder: Path) -> None:
         crash = Crash()
-        log: Log = CatalogLog(world) if kind == "catalog" else MemoryLog(world, crash)
+        memory = MemoryLog(world, crash)
+        log: Log = memory
         self._offsets: Offsets = OffsetsTable(folder)
-        if kind == "catalog":
-            self._offsets = RowsAlone(world, crash)
+        if world.catalog:
+            log, self._offsets = WithoutTxn(memory), MemoryOffsets(world, crash)
         writer = MemoryWriter(world, crash)
         self._rooms = Rooms(
             kafka=MemoryKafka(world),
             books=Books(
                 log=log,
                 offsets=self._offsets,
-                with_rows=partial(with_rows, MemoryLog(world, crash)),
+                with_rows=partial(with_rows, memory),
                 record=writer.record,
                 translate=translated,
             ),
@@ -116,9 +83,9 @@ def world() -> World:
     return world
 
 
-@pytest.fixture(params=["folder", "catalog"])
-def start(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Start:
-    return Start(world, request.param, tmp_path / "offsets")
+@pytest.fixture
+def start(either_place: None, world: World, tmp_path: Path) -> Start:
+    return Start(world, tmp_path / "offsets")
 
 
 def newest(world: World) -> Entry:
