@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -159,9 +160,8 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
         thread.join()
 
     thread = threading.Thread(target=rival)
-    monkeypatch.setattr("rivermouth.keeper.time.sleep", pause)
-    books = Books
-    monkeypatch.setattr("rivermouth.run.Books", lambda **rooms: books(pause=pause, **rooms))
+    books = partial(Books, pause=pause)
+    monkeypatch.setattr("rivermouth.places.folder.Books", books)
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))
