@@ -30,7 +30,7 @@ def target(bench: Bench) -> Iterator[Address]:
 
 def tables(bench: Bench, target: Address) -> list[str]:
     found = bench.spark.sql(f"SHOW TABLES IN `{target.name[1]}`").collect()
-    return [each["tableName"] for each in found]
+    return [each["tableName"] for each in found if not each["isTemporary"]]  # views of other tests
 
 
 def commits(bench: Bench, target: Address) -> int:
