@@ -178,7 +178,7 @@ def test_a_pipeline_that_was_silent_for_a_month_is_retired(shown: Shown) -> None
 def test_nobody_waits_for_a_pipeline_that_a_variable_names(shown: Shown) -> None:
     late = "committed_at - IF(pipeline = 'orders', INTERVAL 61 MINUTES, INTERVAL 0 MINUTES)"
     old = f"SELECT * EXCEPT (committed_at), {late} AS committed_at FROM real.offsets"
-    named = alert("freshness", shown.copy("named", old), stale_minutes=60, retired="x,orders")
+    named = alert("freshness", shown.copy("one_retired", old), stale_minutes=60, retired="x,orders")
     rows = ask(shown.spark, named.statement)
     assert [row["pipeline"] for row in rows] == ["bids"]
     assert named.state(rows) == "OK"
