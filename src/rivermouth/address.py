@@ -58,6 +58,18 @@ def create_table(session: SparkSession, address: Address, columns: str, more: st
 _SOMEBODY_WAS_FASTER = re.compile("DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|ALREADY_EXISTS")
 
 
+def table_property(session: SparkSession, address: Address, name: str) -> str:
+    """What the table's property of that name says; empty where there is none."""
+    shown = session.sql(f"SHOW TBLPROPERTIES {address.sql}").collect()
+    return next((str(each["value"]) for each in shown if each["key"] == name), "")
+
+
+def set_table_property(session: SparkSession, address: Address, name: str, value: str) -> None:
+    """Set it, in a commit of its own."""
+    pair = f"{literal(name)} = {literal(value)}"
+    session.sql(f"ALTER TABLE {address.sql} SET TBLPROPERTIES ({pair})")
+
+
 def quoted(name: str) -> str:
     """A SQL identifier, quoted."""
     return "`" + name.replace("`", "``") + "`"

@@ -19,14 +19,14 @@ from pyspark.sql import SparkSession
 
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
-from rivermouth.cli.resuming import Accept, Silent, show_accepted
+from rivermouth.cli.resuming import Accept, show_accepted
 from rivermouth.cli.settings import known_secrets, selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.cli.tables import NOT_OK, show
 from rivermouth.config import Catalog, Config, load
 from rivermouth.errors import ConfigError, RivermouthError
 from rivermouth.platform import SERVERLESS, Platform, platform_of
-from rivermouth.report import exit_code
+from rivermouth.report import Silent, exit_code
 from rivermouth.run import Run
 from rivermouth.scratch import scratch_root
 from rivermouth.verify import verify

@@ -189,8 +189,7 @@ class Maintenance:
         """What stands in the pipeline's table, by all that write it. Raises a Halt of any."""
         if not self._upkeep(self._offsets).exists():
             return Standing({}, "there is no offsets table, which the next run makes anew first")
-        table = pipeline.target.table
-        writers = [each for each in self._config.pipelines.values() if each.target.table == table]
+        writers = self._config.writers(pipeline.target.table)
         return look([(each, self._place.books(each)) for each in writers], self._now)
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:

@@ -16,7 +16,7 @@ from rivermouth.delta import is_old
 from rivermouth.errors import Halt
 from rivermouth.guards import check_identity
 from rivermouth.keeper import Keeper
-from rivermouth.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.report import Silent
 
 _LOOKS = 5
 """How often a log is read while runs commit."""
@@ -67,7 +67,7 @@ def _checked(pipeline: Pipeline, books: Books) -> Keeper:
     while True:
         left -= 1
         table = str(pipeline.target.table)
-        keeper = Keeper(pipeline.name, table, pipeline.identity, books, _Nobody())
+        keeper = Keeper(pipeline.name, table, pipeline.identity, books, Silent())
         try:
             _check(pipeline, keeper)
             return keeper
@@ -83,13 +83,3 @@ def _check(pipeline: Pipeline, keeper: Keeper) -> None:
     keeper.check()
     if keeper.chain.newest is not None:
         check_identity(keeper.where, keeper.chain.newest, keeper.table, pipeline.identity)
-
-
-class _Nobody:
-    """Listens to a keeper that says nothing."""
-
-    def opened(self, report: OpenReport) -> None: ...
-
-    def committed(self, report: CommitReport) -> None: ...
-
-    def finished(self, report: PipelineReport) -> None: ...

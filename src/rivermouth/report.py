@@ -142,3 +142,13 @@ class Listener(Protocol):
 
     def finished(self, report: PipelineReport) -> None:
         """A pipeline has ended, well or not."""
+
+
+class Silent:
+    """A listener that says nothing: where only the result matters."""
+
+    def opened(self, report: OpenReport) -> None: ...
+
+    def committed(self, report: CommitReport) -> None: ...
+
+    def finished(self, report: PipelineReport) -> None: ...

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth import trace
@@ -31,7 +29,7 @@ from rivermouth.planned import Planned
 from rivermouth.platform import LOCAL, Platform
 from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
 from rivermouth.scratch import ScratchFolder, shared_folder
-from rivermouth.spark_errors import translate
+from rivermouth.spark_errors import FAULTS, translate
 from rivermouth.stream import Stream, Trigger, reader_options, streaming_options
 from rivermouth.tables.quarantine import QuarantineTable
 from rivermouth.tables.target import add_mark, check_target, create_target, has_mark
@@ -126,7 +124,7 @@ class Run:
             trace.step(name, "close")
         except RivermouthError as fault:
             error = fault
-        except (PySparkException, Py4JError, ConnectionError) as fault:
+        except FAULTS as fault:
             error = translate(fault, name)
         except Exception as fault:  # a defect of ours: one pipeline's, not the run's
             error = Unexpected("an error nobody foresaw", where=name, found=repr(fault))
@@ -181,12 +179,13 @@ class Run:
 
     def _writer(self, pipeline: Pipeline, held: ExitStack) -> Writer:
         table = pipeline.target.table
+        address = self._place.address(table)
         target = Target(
-            address=self._place.address(table),
+            address=address,
             columns=tuple(each.name for each in pipeline.columns),
             keys=pipeline.target.keys,
             order_by=pipeline.target.order_by,
-            marked=has_mark(self._session, self._place.address(table)),
+            marked=pipeline.target.mode is Mode.UPSERT and has_mark(self._session, address),
         )
         quarantine = QuarantineTable(self._place.address(table.quarantine))
         tombstones = pipeline.source.key is not None
@@ -202,8 +201,8 @@ class Run:
     def _prepare_replace(self, pipeline: Pipeline, address: Address) -> None:
         """What an upsert without a MERGE needs of engine, configuration and table."""
         table = pipeline.target.table
-        others = (e for e in self._config.pipelines.values() if e.name != pipeline.name)
-        if neighbour := next((e.name for e in others if e.target.table == table), ""):
+        names = [each.name for each in self._config.writers(table)]
+        if neighbour := next((each for each in names if each != pipeline.name), ""):
             raise UpsertUnsupported(
                 "through Spark Connect only one pipeline can upsert into a table",
                 where=f"{pipeline.name} {table}",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from rivermouth.errors import BatchFailed, CommitConflict, RetentionLost, RivermouthError
 
+FAULTS = (PySparkException, Py4JError, ConnectionError)
+"""What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
 _DISK = ("No space left on device", "Read-only file system", "Too many open files")
 """What matters most, wherever in a long chain of causes it is said."""
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")

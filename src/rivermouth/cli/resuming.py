@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rivermouth.offsets import Position
-    from rivermouth.report import CommitReport, OpenReport, PipelineReport
 
 
 class Accept(Enum):
@@ -48,6 +47,7 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
     require_spark()
     shown = console(stderr=json)
     session = start_spark(shown)
+    from rivermouth.report import Silent
     from rivermouth.run import Run
 
     try:
@@ -66,13 +66,3 @@ def show_accepted(shown: Console, name: str, accept: Accept, position: Position)
     for each, offset in position.offsets.items():
         shown.print(f"{name}: {each} goes on at {offset:,}", soft_wrap=True)
     shown.print(f"OK: {accept.value} accepted", soft_wrap=True)
-
-
-class Silent:
-    """Hears nothing: what matters is printed from the result."""
-
-    def opened(self, report: OpenReport) -> None: ...
-
-    def committed(self, report: CommitReport) -> None: ...
-
-    def finished(self, report: PipelineReport) -> None: ...

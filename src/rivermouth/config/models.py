@@ -188,6 +188,10 @@ class Config(_Model):
         where = f"{self.path}: the tables lie in the catalog {self.warehouse.catalog}"
         raise ConfigError((f"{where}, and this works in a folder — {_IN_A_CATALOG}",))
 
+    def writers(self, table: TableName) -> list[Pipeline]:
+        """The pipelines whose target it is, in the order of the file."""
+        return [each for each in self.pipelines.values() if each.target.table == table]
+
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
         parts = {name: parts_of(pipeline) for name, pipeline in self.pipelines.items()}

@@ -18,9 +18,9 @@ from rivermouth.config import OFFSETS_TABLE, Catalog, Pipeline, TableName
 from rivermouth.errors import CommitFailed
 from rivermouth.ledger import RowCounts
 from rivermouth.offsets import OffsetRange
-from rivermouth.places.history import FAULTS, HistoryLog
+from rivermouth.places.history import HistoryLog
 from rivermouth.places.projection import CatalogOffsets
-from rivermouth.spark_errors import said, translate
+from rivermouth.spark_errors import FAULTS, said, translate
 from rivermouth.write.commit import record
 
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,7 +20,7 @@ from rivermouth.address import Address
 from rivermouth.delta import duration_s
 from rivermouth.errors import LedgerBroken
 from rivermouth.ledger import CommitRecord, app_id
-from rivermouth.spark_errors import said, translate
+from rivermouth.spark_errors import FAULTS, said, translate
 
 _COLUMNS = (
     "version",
@@ -35,8 +34,6 @@ _AT_ONCE = 20
 _OPERATIONS = {"WRITE", "MERGE"}
 """By which entries are written; with the text of one, another operation carries none."""
 _ABSENT = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
-FAULTS = (PySparkException, Py4JError, ConnectionError)
-"""What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
 
 
 class HistoryLog:

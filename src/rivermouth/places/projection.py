@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.address import Address, create_table, literal
+from rivermouth.address import Address, create_table, literal, set_table_property, table_property
 from rivermouth.chain import Recorded
 from rivermouth.errors import CommitConflict, CommitFailed
-from rivermouth.places.history import FAULTS
-from rivermouth.spark_errors import said, translate
+from rivermouth.spark_errors import FAULTS, said, translate
 from rivermouth.tables.kept import COLUMNS, Kept, newest_of
 from rivermouth.tables.offsets import AGAIN, SCHEMA, app_of, rows_of
 
@@ -55,22 +55,19 @@ class CatalogOffsets:
 
     def halted_at(self, pipeline: str) -> int:
         """The version of the target from which on a start found commits undone; 0: never."""
-        name = literal(_HALTED + pipeline)
         try:
             self._create()
-            shown = self._session.sql(f"SHOW TBLPROPERTIES {self._address.sql} ({name})").collect()
+            noted = table_property(self._session, self._address, _HALTED + pipeline)
         except FAULTS as fault:
             raise self._unreadable(fault) from fault
-        values = [str(each["value"]) for each in shown]
-        return int(values[0]) if values and values[0].isdigit() else 0
+        return int(noted) if noted.isdigit() else 0
 
     def note_halt(self, pipeline: str, version: int) -> None:
         """Note that, for longer than the log tells of it. Raises CommitFailed."""
         if self.halted_at(pipeline) >= version:
             return
-        pair = f"{literal(_HALTED + pipeline)} = {literal(str(version))}"
-        statement = f"ALTER TABLE {self._address.sql} SET TBLPROPERTIES ({pair})"
-        self._committed(lambda: self._session.sql(statement))
+        note = partial(set_table_property, self._session, self._address, _HALTED + pipeline)
+        self._committed(lambda: note(str(version)))
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.

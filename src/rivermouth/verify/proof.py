@@ -93,8 +93,8 @@ def _subject(
             findings.unchecked.append(f"entries before {first}: log clean-up removed them")
     neighbours = {
         topic
-        for each in config.pipelines.values()
-        if each.name != pipeline.name and each.target.table == pipeline.target.table
+        for each in config.writers(pipeline.target.table)
+        if each.name != pipeline.name
         for topic in each.source.topics
     }
     return Subject(

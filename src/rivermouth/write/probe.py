@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from rivermouth.address import Address, literal
+from rivermouth.address import Address, literal, set_table_property, table_property
 from rivermouth.errors import UpsertUnsupported
 
 PROVEN = "rivermouth.replaces"
@@ -27,8 +27,7 @@ def check_replace(session: SparkSession, target: Address) -> None:
     ``target`` is a table in a catalog; the table that is tried lies beside it, for a moment.
     """
     engine = str(session.sql("SELECT version()").collect()[0][0])
-    properties = session.sql(f"SHOW TBLPROPERTIES {target.sql}").collect()
-    if (PROVEN, engine) in {(each["key"], each["value"]) for each in properties}:
+    if table_property(session, target, PROVEN) == engine:
         return
     *schema, name = target.name
     beside = replace(target, name=(*schema, f"{name}_probe_{uuid.uuid4().hex[:8]}"))
@@ -40,9 +39,7 @@ def check_replace(session: SparkSession, target: Address) -> None:
             expected=_EXPECTED,
             found=f"{found}, by Spark {engine}",
         )
-    session.sql(
-        f"ALTER TABLE {target.sql} SET TBLPROPERTIES ({literal(PROVEN)} = {literal(engine)})"
-    )
+    set_table_property(session, target, PROVEN, engine)
 
 
 def _tried(session: SparkSession, probe: Address) -> str:
