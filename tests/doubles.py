@@ -34,7 +34,7 @@ from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, Rivermo
 from rivermouth.ingest import Ingest, Rooms
 from rivermouth.kafka import Kafka
 from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
-from rivermouth.offsets import Anchor, OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.offsets import Anchor, LogEnd, OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts, batch_ranges
 from rivermouth.report import CommitReport, OpenReport, PipelineReport
 from rivermouth.tables.counting import with_rows
@@ -219,13 +219,14 @@ class MemoryKafka(Kafka):
             for each, end in sorted(self._world.ends.items())
             if each.topic in set(topics)
         }
-        return KafkaFacts(*self.identities(topics), marks, epochs=self.epochs(marks))
+        return KafkaFacts(*self.identities(topics), marks, ends=self.ends(marks))
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         return self._world.cluster, {each: self._world.topics[each] for each in topics}
 
-    def epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {each: self._world.epochs.get(each, 0) for each in partitions}
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        ends, epochs = self._world.ends, self._world.epochs
+        return {each: LogEnd(ends[each], epochs.get(each, 0)) for each in partitions}
 
     def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {

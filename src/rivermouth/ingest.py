@@ -131,7 +131,7 @@ class Ingest:
         self._check_source(*self._rooms.kafka.identities(self.pipeline.source.topics))
         newest = self._keeper.chain.newest
         places = {*self._keeper.chain.position, *(each.topic_partition for each in ranges)}
-        self._facts = replace(self._facts, epochs=self._rooms.kafka.epochs(places))
+        self._facts = replace(self._facts, ends=self._rooms.kafka.ends(places))
         self._check_uncut()
         decision = decide(self.pipeline.name, ranges, newest)
         reach("P2")

@@ -22,7 +22,7 @@ from confluent_kafka.admin._config import ConfigResource
 from rivermouth.clients import client_of
 from rivermouth.epochs import READER, cut_logs
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.offsets import Anchor, TopicPartition, Watermarks
+from rivermouth.offsets import Anchor, LogEnd, TopicPartition, Watermarks
 from rivermouth.plan import KafkaFacts
 
 T = TypeVar("T")
@@ -64,20 +64,22 @@ class Kafka:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
         cluster, ids, partitions = self._describe(tuple(topics))
         # The end of all records first: what comes in meanwhile is not held back.
-        ends = self._ends(partitions)
-        marks = self.watermarks(partitions)
-        held_back = {each: ends[each].offset - marks[each].high for each in marks}
+        native = _native(partitions)
+        written = self._offsets(native, _ADMIN.OffsetSpec.latest(), committed=False)
+        low, ends = self._low(partitions), self.ends(partitions)
+        held_back = {each: written[each].offset - end.offset for each, end in ends.items()}
         waiting = {each: offsets for each, offsets in held_back.items() if offsets > 0}
-        return KafkaFacts(cluster, ids, marks, waiting, _epochs(ends))
+        return KafkaFacts(cluster, ids, _marks(low, ends), waiting, ends)
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         """Cluster id and topic ids, in one round trip each."""
         cluster, ids, _ = self._describe(tuple(topics))
         return cluster, ids
 
-    def epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The present leader epoch of each partition, where the broker tells."""
-        return _epochs(self._ends(partitions))
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Last stable offset and leader epoch of each partition, in one round trip."""
+        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
+        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in told.items()}
 
     def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         """Where the logs end that were cut below their anchors, see ``epochs.cut_logs``."""
@@ -92,10 +94,8 @@ class Kafka:
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
-        native = _native(partitions)
-        low = self._offsets(native, _ADMIN.OffsetSpec.earliest())
-        high = self._offsets(native, _ADMIN.OffsetSpec.latest())
-        return {each: Watermarks(low[each].offset, high[each].offset) for each in low}
+        low = self._low(partitions)
+        return _marks(low, self.ends(partitions))
 
     def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
         """How long each topic keeps its records; None where it deletes none for their age."""
@@ -114,8 +114,9 @@ class Kafka:
             kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
         return kept
 
-    def _ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
-        return self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest(), committed=False)
+    def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
+        return {each: start.offset for each, start in told.items()}
 
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
@@ -188,9 +189,10 @@ class Kafka:
         return KafkaUnreachable("no broker answers", where=self._where, found=found)
 
 
-def _epochs(ends: Mapping[TopicPartition, Any]) -> dict[TopicPartition, int]:
-    told = {each: end.leader_epoch for each, end in ends.items()}
-    return {each: int(epoch) for each, epoch in told.items() if epoch is not None}
+def _marks(
+    low: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, LogEnd]
+) -> dict[TopicPartition, Watermarks]:
+    return {each: Watermarks(low[each], end.offset) for each, end in ends.items()}
 
 
 def _native(partitions: Iterable[TopicPartition]) -> list[NativeTopicPartition]:

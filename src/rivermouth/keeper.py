@@ -29,7 +29,7 @@ from rivermouth.errors import (
 from rivermouth.failpoints import reach
 from rivermouth.guards import check_ledger
 from rivermouth.ledger import CommitRecord, Entry, Outcome, app_id, classify
-from rivermouth.offsets import OffsetRange
+from rivermouth.offsets import OffsetRange, Position
 from rivermouth.plan import KafkaFacts
 from rivermouth.report import CommitReport, Listener
 
@@ -144,6 +144,7 @@ class Keeper:
             config=self._identity,
             epochs={each: epochs[each] for each in position if each in epochs},
             base=self.chain.version,
+            ends=Position({each: end.offset for each, end in facts.ends.items()}),
         )
 
     def record(self, session: SparkSession, entry: Entry) -> None:

@@ -59,7 +59,8 @@ class Entry:
     are those of the ``ranges`` that Kafka had deleted before they were read. ``accepts``
     marks the one kind of entry whose position may go back. ``epochs`` are leader epochs in
     which each partition's log reached to the position. ``base`` is the version of the table
-    that it was planned on (-1: not told). The first sequence is 1.
+    that it was planned on (-1: not told), ``ends`` where the partitions' logs ended then:
+    what lies behind the position is the lag. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -77,6 +78,7 @@ class Entry:
     accepts: Accepted | None = None
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     base: int = -1
+    ends: Position = field(default_factory=Position)
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -115,6 +117,8 @@ class Entry:
             facts["base"] = self.base
         if self.epochs:
             facts["epochs"] = nested(self.epochs)
+        if self.ends.offsets:
+            facts["ends"] = self.ends.as_nested()
         return json.dumps(facts, separators=(",", ":"))
 
     @staticmethod
@@ -159,6 +163,7 @@ def _entry(facts: Mapping[str, Any]) -> Entry:
         accepts=None if accepts is None else Accepted(**accepts),
         epochs=unnested(facts.get("epochs", {})),
         base=int(facts.get("base", -1)),
+        ends=Position.from_nested(facts.get("ends", {})),
     )
 
 

@@ -67,6 +67,17 @@ class Watermarks:
 
 
 @dataclass(frozen=True)
+class LogEnd:
+    """Where a partition's log ends: at the last stable offset, as told in this leader epoch.
+
+    ``epoch`` is None where the broker does not tell.
+    """
+
+    offset: int
+    epoch: int | None = None
+
+
+@dataclass(frozen=True)
 class Position:
     """The next offset to read, per partition; never negative. Immutable; iterates in order."""
 

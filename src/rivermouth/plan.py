@@ -13,7 +13,7 @@ from enum import Enum
 from rivermouth.errors import Halt, LogTruncated, OffsetGap, OffsetOverlap, RetentionLost
 from rivermouth.guards import check_partition, check_source
 from rivermouth.ledger import Entry
-from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.offsets import LogEnd, OffsetRange, Position, TopicPartition, Watermarks
 
 
 class Relation(Enum):
@@ -120,15 +120,20 @@ class KafkaFacts:
     """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
 
     ``held_back`` are offsets behind the last stable one: records of open transactions, and
-    all that came after them, which nobody may read before these end. ``epochs`` are the
-    leader epochs in which the watermarks were told.
+    all that came after them, which nobody may read before these end. ``ends`` are the logs'
+    ends, with the leader epochs in which they were told.
     """
 
     cluster: str
     topics: Mapping[str, str]
     watermarks: Mapping[TopicPartition, Watermarks]
     held_back: Mapping[TopicPartition, int] = field(default_factory=dict)
-    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
+
+    @property
+    def epochs(self) -> dict[TopicPartition, int]:
+        """The leader epochs, where the broker tells them."""
+        return {each: end.epoch for each, end in self.ends.items() if end.epoch is not None}
 
 
 StartOf = Callable[[TopicPartition], int | str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def shown(
     register(session, load(lake.file), "real")
     session.sql("USE real")
     yield Shown(session)
-    for schema in ("real", "stale", "empty", "behind", "caught_up", "silent"):
+    for schema in ("real", "stale", "empty", "behind", "silent", "one_retired"):
         rivermouth_spark.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
@@ -105,6 +106,7 @@ def test_a_widget_draws_the_very_columns_that_its_query_answers(
 def test_the_counters_count_what_was_produced(shown: Shown) -> None:
     assert of(shown, "records_today") == [{"records": BIDS + ORDERS}]
     assert of(shown, "quarantined_today") == [{"quarantined": len(BAD_BIDS + BAD_ORDERS)}]
+    assert of(shown, "behind") == [{"sum(lag)": 0}]
     [stalest] = of(shown, "stalest")
     assert 0 <= stalest["max(minutes_old)"] < 30
 
@@ -123,15 +125,17 @@ def test_throughput_adds_up_to_the_records(shown: Shown) -> None:
     assert found == {"bids": BIDS, "orders": ORDERS}
 
 
-def test_the_batches_show_a_plateau_at_the_limit_and_an_end_below_it(shown: Shown) -> None:
-    sizes = [row["offsets"] for row in of(shown, "batches") if row["pipeline"] == "bids"]
-    assert sum(sizes) == BIDS
-    assert all(FULL - 3 < size <= FULL for size in sizes[:-1])
-    assert len(sizes) == -(-BIDS // FULL), "entries that cover no offsets are no batches"
+def test_the_lag_falls_batch_by_batch_from_all_there_was_to_nothing(shown: Shown) -> None:
+    lags = [row["lag"] for row in of(shown, "lag") if row["pipeline"] == "bids"]
+    read = [before - after for before, after in pairwise(lags)]
+    assert (lags[0], lags[-1]) == (BIDS, 0), "the first entry is written before anything is read"
+    assert all(FULL - 3 < size <= FULL for size in read[:-1])
+    assert len(read) == -(-BIDS // FULL)
 
 
 def test_each_partition_stands_where_its_topic_ends(shown: Shown) -> None:
     rows = of(shown, "partitions")
+    assert {row["lag"] for row in rows} == {0}
     found = {(row["topic"], row["partition"]): row["next_offset"] for row in rows}
     ends = {("shown_bids", 0): BIDS // 2, ("shown_bids", 1): BIDS // 2, ("shown_bids", 2): 0}
     assert found == {**ends, ("shown_orders", 0): ORDERS}
@@ -184,22 +188,19 @@ def test_nobody_waits_for_a_pipeline_that_a_variable_names(shown: Shown) -> None
     assert named.state(rows) == "OK"
 
 
-def spread(condition: str) -> str:
-    """The entries ten minutes apart, the newest of each pipeline just now."""
-    newest = "max(sequence) OVER (PARTITION BY pipeline)"
-    ago = f"make_interval(0, 0, 0, 0, 0, 10 * ({newest} - sequence))"
-    moved = f"SELECT * EXCEPT (committed_at), current_timestamp() - {ago} AS committed_at"
-    return f"{moved} FROM real.offsets WHERE {condition}"
-
-
-def test_backlog_fires_only_while_every_batch_is_full(shown: Shown) -> None:
-    caught_up = shown.copy("caught_up", spread("true"))
-    done = alert("backlog", caught_up, full_batch=FULL, backlog_minutes=5)
-    assert done.state(ask(shown.spark, done.statement)) == "OK", "the last batch was not full"
-    behind = shown.copy("behind", spread("pipeline = 'orders' OR sequence < 4"))
-    full = alert("backlog", behind, full_batch=FULL, backlog_minutes=5)
-    rows = ask(shown.spark, full.statement)
-    assert [(row["pipeline"], row["minutes_full"]) for row in rows] == [("bids", 10.0)]
-    assert full.state(rows) == "TRIGGERED"
-    patient = alert("backlog", behind, full_batch=FULL, backlog_minutes=10)
-    assert patient.state(ask(shown.spark, patient.statement)) == "OK"
+def test_backlog_fires_over_the_lag_that_the_newest_commits_left(shown: Shown) -> None:
+    caught_up = alert("backlog", "real", backlog_records=0)
+    assert caught_up.state(ask(shown.spark, caught_up.statement)) == "OK"
+    stopped = "SELECT * FROM real.offsets WHERE pipeline = 'orders' OR sequence < 4"
+    schema = shown.copy("behind", stopped)
+    [read] = ask(shown.spark, f"SELECT sum(records) AS n FROM ({stopped}) WHERE pipeline = 'bids'")
+    left = BIDS - read["n"]
+    fires = alert("backlog", schema, backlog_records=left - 1)
+    rows = ask(shown.spark, fires.statement)
+    found = [(row["pipeline"], row["offsets_behind"]) for row in rows]
+    assert found == [("bids", left), ("orders", 0)], "the farthest behind comes first"
+    assert fires.state(rows) == "TRIGGERED"
+    patient = alert("backlog", schema, backlog_records=left)
+    assert patient.state(rows) == "OK"
+    retired = alert("backlog", schema, backlog_records=0, retired="bids")
+    assert retired.state(ask(shown.spark, retired.statement)) == "OK"

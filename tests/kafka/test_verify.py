@@ -287,6 +287,7 @@ AFTER_APPEND: dict[str, tuple[Damage, Expected]] = {
     "a row twice in the offsets table": (one_more, {Kind.OFFSETS_TABLE: 1}),
     "a wrong count": (edited("quarantined", 0), {Kind.OFFSETS_TABLE: 1}),
     "a wrong end": (edited("until_offset", 9), {Kind.OFFSETS_TABLE: 1}),
+    "a wrong end of the log": (edited("end_offset", 9), {Kind.OFFSETS_TABLE: 1}),
     "a wrong version": (edited("table_version", 1), {Kind.OFFSETS_TABLE: 1}),
     "a wrong commit": (edited("commit", "x"), {Kind.OFFSETS_TABLE: 1}),
     "a row of no entry": (edited("sequence", 9), {Kind.OFFSETS_TABLE: 2}),

@@ -155,6 +155,7 @@ class World:
             "topics": {self.topic: batch.topic_id},
             "ranges": [[self.topic, *each] for each in batch.ranges],
             "position": {self.topic: dict(self.position)},
+            "ends": {self.topic: dict(self.position)},
             "config": {},
         }
         self.commit_rows(batch.rows, entry, append=append)
@@ -224,6 +225,7 @@ class World:
                     "partition": partition,
                     "from_offset": start,
                     "until_offset": until,
+                    "end_offset": until,
                     "records": good + bad,
                     "applied": good,
                     "quarantined": bad,

@@ -101,6 +101,15 @@ def test_an_entry_holds_everything_that_a_start_will_ask_for() -> None:
     assert entry.rows == (RowCounts(9, 1),)
 
 
+def test_an_entry_tells_where_the_logs_ended_when_it_was_planned() -> None:
+    world = a_world(10, 4)
+    driver = Driver(world).open()
+    assert newest(world).ends == position(10, 4)
+    world.ends[place()] = 12
+    driver.batch(3)
+    assert (newest(world).position, newest(world).ends) == (position(3, 3), position(12, 4))
+
+
 def test_nothing_new_writes_nothing() -> None:
     world = a_world(10)
     driver = until_done(world)

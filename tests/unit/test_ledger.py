@@ -52,6 +52,7 @@ def entries(draw: st.DrawFn) -> Entry:
         position=Position(stands),
         config=draw(settings_),
         rows=rows,
+        ends=Position(draw(st.dictionaries(PLACES, OFFSETS, max_size=3))),
     )
 
 
@@ -112,6 +113,7 @@ def test_a_text_that_claims_to_be_an_entry_is_one_or_is_broken_and_nothing_else(
         ("a range of a partition without position", {"ranges": [["t", 1, 0, 5]]}, "does not end"),
         ("a negative position", {"position": {"t": {"0": -5}}, "ranges": []}, "not a position"),
         ("a position in words", {"position": {"t": {"0": "5"}}, "ranges": []}, "cannot be read"),
+        ("an end in words", {"ends": {"t": {"0": "9"}}}, "cannot be read"),
         ("a sequence beyond all numbers", {"sequence": float("inf")}, "cannot be read"),
         ("a commit id that is not a text", {"commit": ["c"]}, "not a text"),
         ("a sequence of none", {"sequence": 0}, "sequence 0"),

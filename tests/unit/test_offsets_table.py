@@ -16,7 +16,7 @@ from rivermouth.chain import Recorded
 from rivermouth.errors import CommitFailed, RivermouthError
 from rivermouth.ledger import RowCounts
 from rivermouth.tables.offsets import SCHEMA, OffsetsTable
-from tests.builders import PIPELINE, entry_after, span
+from tests.builders import PIPELINE, entry_after, position, span
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +65,8 @@ def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path:
 
 def test_a_row_says_what_the_entry_says(path: Path) -> None:
     (recorded,) = entries(1)
-    counted = replace(recorded.entry, rows=(RowCounts(3, 1), RowCounts(1, 0)))
+    counts, ends = (RowCounts(3, 1), RowCounts(1, 0)), position(9)
+    counted = replace(recorded.entry, rows=counts, ends=ends)
     OffsetsTable(path).project([replace(recorded, entry=counted)], NAME)
     assert DeltaTable(str(path)).to_pyarrow_table().schema.names == SCHEMA.names
     assert rows(path)[0] == {
@@ -75,6 +76,7 @@ def test_a_row_says_what_the_entry_says(path: Path) -> None:
         "partition": 0,
         "from_offset": 0,
         "until_offset": 5,
+        "end_offset": 9,
         "records": 4,
         "applied": 3,
         "quarantined": 1,

@@ -4,9 +4,10 @@ A projection of the entries in the target tables' logs, written right after each
 under a ``txn`` of its own, so that nothing writes a row twice. Never read as the truth.
 
 Columns: pipeline STRING, sequence BIGINT, topic STRING, partition INT, from_offset BIGINT,
-until_offset BIGINT (exclusive), records BIGINT (= applied + quarantined), applied BIGINT,
-quarantined BIGINT, table_name STRING, table_version BIGINT, commit STRING,
-committed_at TIMESTAMP, topic_id STRING, cluster_id STRING.
+until_offset BIGINT (exclusive), end_offset BIGINT (the log's, when the entry was planned; null
+if not told), records BIGINT (= applied + quarantined), applied BIGINT, quarantined BIGINT,
+table_name STRING, table_version BIGINT, commit STRING, committed_at TIMESTAMP,
+topic_id STRING, cluster_id STRING.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("from_offset", pa.int64()),
         ("until_offset", pa.int64()),
+        ("end_offset", pa.int64()),
         ("records", pa.int64()),
         ("applied", pa.int64()),
         ("quarantined", pa.int64()),
@@ -199,6 +201,7 @@ def rows_of(recorded: Sequence[Recorded], table_name: str) -> pa.Table:
             "partition": offset_range.partition,
             "from_offset": offset_range.from_offset,
             "until_offset": offset_range.until_offset,
+            "end_offset": each.entry.ends.get(offset_range.topic_partition),
             "records": counts.applied + counts.quarantined,
             "applied": counts.applied,
             "quarantined": counts.quarantined,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Place = tuple[str, int]
@@ -42,6 +42,8 @@ class LedgerEntry:
     """Ranges that Kafka had deleted before they were read, recorded as such."""
     accepts: str | None = None
     """``restore`` or ``reset``: an operator accepted what undid the entries before it."""
+    ends: Mapping[Place, int] = field(default_factory=dict)
+    """Where the partitions' logs ended when the entry was planned."""
 
 
 def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
@@ -53,14 +55,19 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
         cluster=str(facts["cluster"]),
         topics=dict(facts["topics"]),
         ranges=_ranges(facts["ranges"]),
-        position={
-            (topic, int(partition)): int(offset)
-            for topic, partitions in facts["position"].items()
-            for partition, offset in partitions.items()
-        },
+        position=_offsets(facts["position"]),
         lost=_ranges(facts.get("lost", ())),
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
+        ends=_offsets(facts.get("ends", {})),
     )
+
+
+def _offsets(nested: Mapping[str, Mapping[str, Any]]) -> dict[Place, int]:
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, partitions in nested.items()
+        for partition, offset in partitions.items()
+    }
 
 
 def _ranges(listed: Iterable[Any]) -> tuple[LedgerRange, ...]:

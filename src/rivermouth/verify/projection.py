@@ -14,7 +14,7 @@ from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables import Tables
 
-_RANGE = ("from_offset", "until_offset", "commit", "table_version", "table_name")
+_RANGE = ("from_offset", "until_offset", "end_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")
 _COUNTS = ("records", "applied", "quarantined")
 _KEYS = ("sequence", "topic", "partition")
@@ -88,6 +88,7 @@ def _facts(entry: LedgerEntry, each: LedgerRange, table_name: str) -> dict[str, 
     return {
         "from_offset": each.start,
         "until_offset": each.until,
+        "end_offset": entry.ends.get(each.place),
         "commit": entry.commit,
         "table_version": entry.version,
         "table_name": table_name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.faults.checker.evidence import Place, shown
@@ -31,7 +31,7 @@ class Entry:
 
     ``rows`` (applied, quarantined) run beside ``spans`` where the entry states them.
     ``accepts``: ``restore`` or ``reset`` where an operator accepted an undoing. ``lost`` are
-    offsets that Kafka deleted before they were read.
+    offsets that Kafka deleted before they were read. ``ends``: where logs ended meanwhile.
     """
 
     pipeline: str
@@ -46,6 +46,7 @@ class Entry:
     accepts: str | None = None
     lost: tuple[Span, ...] = ()
     restamp: bool = False
+    ends: Mapping[Place, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"entry {self.sequence} (version {self.version})"
@@ -75,16 +76,21 @@ def _entry(version: int, facts: Mapping[str, Any]) -> Entry:
         cluster=str(facts["cluster"]),
         topics=dict(facts["topics"]),
         spans=spans,
-        position={
-            (topic, int(partition)): int(offset)
-            for topic, partitions in facts["position"].items()
-            for partition, offset in partitions.items()
-        },
+        position=_offsets(facts["position"]),
         rows=None if rows is None else tuple((int(a), int(q)) for a, q in rows),
         accepts=None if facts.get("accepts") is None else str(facts["accepts"]["kind"]),
         lost=_spans(facts.get("lost") or ()),
         restamp=bool(facts.get("restamp")),
+        ends=_offsets(facts.get("ends") or {}),
     )
+
+
+def _offsets(told: Mapping[str, Mapping[str, Any]]) -> dict[Place, int]:
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, partitions in told.items()
+        for partition, offset in partitions.items()
+    }
 
 
 def _spans(listed: Iterable[Any]) -> tuple[Span, ...]:

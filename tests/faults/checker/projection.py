@@ -66,6 +66,7 @@ class Projection:
                     spans=spans,
                     position=dict(position),
                     rows=tuple((each["applied"], each["quarantined"]) for each in rows),
+                    ends={_span(each).place: each["end_offset"] for each in rows},
                     accepts="restore" if resumed else None,
                 )
             )
@@ -127,6 +128,7 @@ def _due(entry: Entry, counts: Counts | None) -> Iterator[Row]:
             "partition": partition,
             "from_offset": span.start,
             "until_offset": span.until,
+            "end_offset": entry.ends.get(span.place),
             "table_version": entry.version,
             "commit": entry.commit,
             "topic_id": entry.topics.get(topic),

@@ -146,6 +146,7 @@ PROJECTED = pa.Table.from_pylist(
             "partition": 0,
             "from_offset": 0,
             "until_offset": 5,
+            "end_offset": None,
             "commit": f"c{n}",
             "table_version": n,
             "table_name": str(TABLE),
