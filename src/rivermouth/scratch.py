@@ -1,7 +1,7 @@
 """Scratch folders on the driver's disk: for checkpoints and for Spark's own files.
 
 Each is held by a lock while its process lives; what dead processes left is removed by the
-next one. ``RIVERMOUTH_SCRATCH`` moves them.
+next one. ``RIVERMOUTH_SCRATCH`` moves them, ``RIVERMOUTH_VOLUMES`` those in a volume.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ def scratch_root() -> Path:
     """Where the scratch folders of this user lie."""
     named = os.environ.get("RIVERMOUTH_SCRATCH")
     return Path(named) if named else Path(tempfile.gettempdir()) / f"rivermouth-{os.getuid()}"
+
+
+def volumes_root() -> Path:
+    """Where Unity Catalog's volumes are mounted; elsewhere than on Databricks, a folder."""
+    return Path(os.environ.get("RIVERMOUTH_VOLUMES") or "/Volumes")
 
 
 class ScratchFolder:

@@ -102,6 +102,7 @@ class Runtime:
             "SPARK_CONF_DIR": str(self._folder / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "RIVERMOUTH_SCRATCH": str(self._folder / "scratch"),
+            "RIVERMOUTH_VOLUMES": str(self._folder / "Volumes"),
             "DATABRICKS_HOST": task.host,
             "DATABRICKS_TOKEN": "any",
             "DATABRICKS_RUNTIME_VERSION": _version(task),

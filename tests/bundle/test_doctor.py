@@ -43,6 +43,7 @@ NAMES = [
     *("config", "workspace", "catalog main", "schema main.rivermouth", "schema main.bronze"),
     *("volume main.rivermouth.state", "secrets kafka", "secrets tls"),
 ]
+ANY = ("SQL warehouse", "runtime")  # what there is of them, where none is named
 NEEDED = {"USE_SCHEMA", "SELECT", "MODIFY", "CREATE_TABLE"}
 SMALL = str(WAREHOUSES[0]["id"])
 
@@ -104,7 +105,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_what_is_all_there_is_ok_line_by_line(world: World) -> None:
     checks = world.checks()
-    assert [check.name for check in checks] == NAMES
+    assert [check.name for check in checks] == [*NAMES, *ANY]
     assert [check for check in checks if not check.ok] == []
     assert [check.found for check in checks[1:]] == [
         f"{world.workspace.url} as {USER}",
@@ -113,6 +114,8 @@ def test_what_is_all_there_is_ok_line_by_line(world: World) -> None:
         "READ VOLUME, WRITE VOLUME",
         "password, user: there, not read",
         "key: there, not read",
+        "Serverless Starter Warehouse, small",
+        "2 to choose from",
     ]
 
 
@@ -244,7 +247,7 @@ def test_a_folder_is_no_warehouse_there(world: World) -> None:
     [failed] = [check for check in checks if not check.ok]
     assert failed.name == "warehouse"
     assert failed.found.endswith("/lake is a folder, no catalog")
-    assert [check.name for check in checks][-2:] == ["secrets kafka", "secrets tls"]
+    assert [check.name for check in checks][-4:] == ["secrets kafka", "secrets tls", *ANY]
 
 
 def test_a_configuration_that_is_refused_is_the_only_line(world: World) -> None:
@@ -297,7 +300,7 @@ def test_a_sql_warehouse_is_looked_at_where_it_is_named(
     world: World, path: str, key: str, ok: bool, found: str, fix: str
 ) -> None:
     world.refuse(path)
-    check = world.checks(warehouse=key)[-1]
+    check = world.checks(warehouse=key)[-2]
     assert (check.name, check.ok, check.found) == ("SQL warehouse", ok, found)
     assert fix in check.fix
 
@@ -331,6 +334,20 @@ def test_on_a_cluster_its_own_runtime_is_looked_at(world: World, version: str, o
     check = world.checks(runtime=version)[-1]
     assert (check.name, check.ok, check.found) == ("runtime", ok, version)
     assert "or later" in check.fix
+
+
+def test_where_neither_is_named_there_must_be_one_that_will_do(world: World) -> None:
+    rooms = world.workspace.rooms
+    rooms.clusters.offered = ["16.4.x-scala2.12"]
+    for each in WAREHOUSES:
+        rooms.warehouses.shelf.remove(each["id"])
+    failed = [check for check in world.checks() if not check.ok]
+    assert [(check.name, check.found) for check in failed] == [
+        ("SQL warehouse", "none to be seen"),
+        ("runtime", "none is offered that will do"),
+    ]
+    assert "CAN USE" in failed[0].fix
+    assert "Databricks Runtime 17.3 or later" in failed[1].fix
 
 
 Doctor = Callable[..., "subprocess.CompletedProcess[str]"]

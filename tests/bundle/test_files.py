@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatch
+from html import escape
 from typing import Any
 
 import pytest
@@ -236,3 +238,12 @@ def test_the_targets_are_those_that_the_tests_deploy() -> None:
     assert set(root_file()["targets"]) == set(TARGETS)
     assert root_file()["targets"]["prod"]["variables"]["keep"] is True
     assert root_file()["targets"]["prod"]["run_as"] == {"service_principal_name": "${var.runner}"}
+
+
+def test_the_picture_in_the_docs_is_of_this_dashboard() -> None:
+    drawn = (ROOT / "docs" / "pictures" / "dashboard.svg").read_text(encoding="utf-8")
+    whole = json.loads((ROOT / "resources" / "overview.lvdash.json").read_text(encoding="utf-8"))
+    widgets = [each["widget"] for page in whole["pages"] for each in page["layout"]]
+    frames = [each["spec"]["frame"] for each in widgets if "spec" in each]
+    said = [frame[key] for frame in frames for key in ("title", "description") if key in frame]
+    assert [each for each in said if escape(each) not in drawn] == []

@@ -21,6 +21,7 @@ from tests.bundle.clone import copied
 from tests.bundle.expected import counted, job_named
 from tests.bundle.runtime import CATALOG, Runtime
 from tests.bundle.workspace.executor import Executor
+from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.identity import RUNNER
 from tests.bundle.workspace.workspace import Workspace
 
@@ -100,6 +101,8 @@ def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     cli.must("run", "ingest_scheduled", "--no-wait", *here)
     cli.must("run", "ingest_scheduled", "--restart", *here)
     assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "nothing came, nothing was doubled"
+    ended = [each.state["result_state"] for each in workspace.rooms.runs.started()]
+    assert ended == ["SUCCESS", "SUCCESS", "CANCELED", "SUCCESS"]
 
     cli.must("destroy", "--auto-approve", "--var", "keep=false", *here)
     assert workspace.stored() == {}
@@ -120,6 +123,32 @@ def assert_no_drift(cli: Cli, workspace: Workspace, target: str) -> None:
     cli.must("deploy", "-t", target)
     always = re.compile("PUT /api/2.0/permissions/directories/.*")
     assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
+
+
+def broken(path: str, status: int, code: str) -> Fault:
+    return Fault("POST", path, status, code, times=1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
+    cli: Cli, workspace: Workspace, target: str
+) -> None:
+    locks = [broken("/api/2.0/workspace-files/import-file/.*/deploy.lock", 409, "ALREADY_EXISTS")]
+    faults = [
+        *(locks if target != "dev" else []),  # in development mode the CLI takes no lock
+        broken("/api/2.1/unity-catalog/schemas", 403, "PERMISSION_DENIED"),
+        broken("/api/2.2/jobs/create", 500, "INTERNAL_ERROR"),
+        broken("/api/2.0/workspace-files/import-file/.*[.]whl", 500, "INTERNAL_ERROR"),
+    ]
+    for fault in faults:
+        before = len(workspace.log)
+        workspace.server.faults.set([fault])
+        assert cli.bundle("deploy", "-t", target).code == 1
+        assert fault.status in [each.status for each in workspace.log[before:]]
+    workspace.server.faults.set([])
+    cli.must("deploy", "-t", target)
+    assert counted(workspace) == KINDS
+    assert_no_drift(cli, workspace, target)
 
 
 def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
@@ -161,6 +190,7 @@ def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_t
     assert "RM411" in newest.output(newest.tasks[0])["logs"]
     cli.must("run", "resume", *target, "--params", "select=bids,accept=restore")
     cli.must("run", "ingest_scheduled", *here)
+    cli.must("run", "maintain", *here)
     assert rows(runtime, "wound_back", "bids") == before
     assert PROVEN in cli.must("run", "verify", *here)
 

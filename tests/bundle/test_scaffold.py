@@ -12,16 +12,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from rivermouth.bundle.dashboard import over
 from rivermouth.bundle.scaffold import PASSED, scaffold
 from rivermouth.errors import ConfigError, ScaffoldRefused
-from tests.bundle.bundle_files import ROOT, TARGETS, jobs
+from tests.bundle.bundle_files import ROOT, TARGETS, jobs, read
 from tests.bundle.cli import Cli, alone
 from tests.bundle.runtime import install
 from tests.bundle.workspace.executor import Outcome
 from tests.bundle.workspace.workspace import Workspace
 
+OURS = ("PYTHONPATH", "VIRTUAL_ENV")
 SERVERS = ("--var", "bootstrap_servers=broker:9092")
 DASHBOARD = "resources/overview.lvdash.json"
 CONFIG = """\
@@ -94,6 +96,23 @@ def test_it_has_a_name_and_an_identity_of_its_own_and_no_wheel_to_build(
 def _uuid(bundle: str) -> str:
     (line,) = (each for each in bundle.splitlines() if each.startswith("  uuid:"))
     return line
+
+
+@pytest.mark.unit
+def test_what_its_ci_runs_is_there(project: Path) -> None:
+    ci = YAML(typ="safe").load((project / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    steps = [step for job in ci["jobs"].values() for step in job["steps"]]
+    commands = [step["run"] for step in steps if "run" in step]
+    makefile = (project / "Makefile").read_text(encoding="utf-8")
+    assert [f"\n{word[1]}:" in makefile for word in map(str.split, commands[:1])] == [True]
+    variables = read(project / "databricks.yml")["variables"]
+    for command in commands[1:]:
+        assert re.fullmatch(r"databricks bundle (validate --strict|deploy) -t (\w+)", command)
+        assert command.split()[-1] in TARGETS
+    given = [name for job in ci["jobs"].values() for name in job.get("env", {})]
+    set_there = [name.removeprefix("BUNDLE_VAR_") for name in given if name.startswith("BUNDLE")]
+    assert set_there == ["bootstrap_servers"]
+    assert set(set_there) <= set(variables)
 
 
 @pytest.mark.unit
@@ -238,9 +257,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv"
 
 
-def user(*command: object, folder: Path) -> str:
+def user(*command: object, folder: Path, **more: str) -> str:
     """What a command says to somebody who has no source of ours; it must succeed."""
-    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    environ = {name: text for name, text in os.environ.items() if name not in OURS} | more
     done = subprocess.run(
         [str(each) for each in command],
         cwd=folder,
@@ -258,9 +277,14 @@ def own_test(project: Path, environment: Path) -> str:
     """What ``make test`` says, with an environment that is there instead of one to fetch."""
     (project / ".venv").symlink_to(environment, target_is_directory=True)
     (environment / "ready").touch()
+    return make_test(project, environment)
+
+
+def make_test(project: Path, environment: Path, **more: str) -> str:
+    """What ``make test`` says; the rivermouth that it uses lies in ``environment``."""
     make = shutil.which("make")
     assert make, "make is missing"
-    said = user(make, "test", folder=project)
+    said = user(make, "test", folder=project, **more)
     where = "import rivermouth; print(rivermouth.__file__)"
     used = user(project / ".venv" / "bin" / "python", "-c", where, folder=project).strip()
     assert Path(used).resolve().is_relative_to(environment.resolve())
@@ -273,9 +297,13 @@ def own_test(project: Path, environment: Path) -> str:
 def test_a_new_user_makes_a_project_and_its_own_test_passes(
     environment: Path, tmp_path: Path
 ) -> None:
+    """Nothing is there but the wheel, in a folder instead of on an index."""
     said = user(environment / "bin" / "rivermouth", "bundle", "init", "my-lake", folder=tmp_path)
     assert said.endswith("Next: cd my-lake && make test\n")
-    assert " 1 passed in " in own_test(tmp_path / "my-lake", environment)
+    project, wheels = tmp_path / "my-lake", str(environment.parent)
+    said = make_test(project, project / ".venv", PIP_FIND_LINKS=wheels)
+    assert " 1 passed in " in said
+    assert not (project / ".venv").is_symlink()
 
 
 @pytest.mark.slow

@@ -34,6 +34,10 @@ class ConnectLake(Lake):
         """The configuration that drivers get; ``file`` is the one with the folder."""
         return self.folder / "catalog.yml"
 
+    @property
+    def volumes(self) -> Path:
+        return self.folder / "volumes"
+
     def describe(self, **pipelines: Mapping[str, Any]) -> None:
         """Write both configurations and create the schemas, anew."""
         config = self.configure(**pipelines)
@@ -64,6 +68,7 @@ class ConnectLake(Lake):
             **os.environ,
             "RIVERMOUTH_FAILPOINTS": failpoints,
             "RIVERMOUTH_SCRATCH": str(self.scratch),
+            "RIVERMOUTH_VOLUMES": str(self.volumes),
         }
         module = ["-m", "tests.connect.driver", self.server.url, self.platform]
         return subprocess.Popen(

@@ -7,10 +7,12 @@ with. On top of that it allows six session confs, no caching, streams only with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pyspark.errors import PySparkNotImplementedError
+from pyspark.sql.connect.catalog import Catalog
 from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
@@ -25,8 +27,12 @@ CONFS = {
     "spark.sql.legacy.timeParserPolicy",
     "spark.databricks.execution.timeout",
 }
-NOT_THERE = ("cache", "persist", "unpersist", "checkpoint", "localCheckpoint")
-NOT_IN_SESSIONS = ("copyFromLocalToFs", "addArtifacts", "addArtifact")
+NOT_THERE = [
+    *((DataFrame, name) for name in ("cache", "persist", "unpersist")),
+    *((DataFrame, name) for name in ("checkpoint", "localCheckpoint")),
+    *((Catalog, name) for name in ("cacheTable", "uncacheTable", "clearCache")),
+    *((SparkSession, name) for name in ("copyFromLocalToFs", "addArtifacts", "addArtifact")),
+]
 
 
 class Refused(PySparkNotImplementedError):
@@ -38,16 +44,10 @@ class Refused(PySparkNotImplementedError):
 
 def refuse() -> None:
     """Let this process's sessions refuse, until it ends."""
-    for name in NOT_THERE:
-        setattr(DataFrame, name, _refusing(f"DataFrame.{name}"))
-    for name in NOT_IN_SESSIONS:
-        setattr(SparkSession, name, _refusing(f"SparkSession.{name}"))
-    _only(RuntimeConf, "set", lambda _, key, *__: key in CONFS, "CONFIG_NOT_AVAILABLE")
-    _only(RuntimeConf, "unset", lambda _, key: key in CONFS, "CONFIG_NOT_AVAILABLE")
-    _only(SparkSession, "sql", _by_name, "a path, or SET of a conf")
-    _only(DataFrameWriter, "save", _files, "a table by its path")
-    _only(DataFrameReader, "load", _files, "a table by its path")
-    _only(DataStreamWriter, "start", _ends, "INFINITE_STREAMING_TRIGGER_NOT_SUPPORTED")
+    for owner, name in NOT_THERE:
+        setattr(owner, name, _refusing(f"{owner.__name__}.{name}"))
+    for owner, name, allowed, what in RESTRICTED:
+        _only(owner, name, allowed, what)
 
 
 def _refusing(what: str) -> Callable[..., NoReturn]:
@@ -70,8 +70,9 @@ def _only(owner: type, name: str, allowed: Callable[..., bool], what: str) -> No
 
 
 def _by_name(_: SparkSession, statement: str, *__: Any, **___: Any) -> bool:
-    words = statement.upper().split()
-    return "DELTA.`" not in statement.upper() and words[0] != "SET"
+    said = statement.upper()
+    by_path = "DELTA.`" in said or re.search(r"\bLOCATION\s+'", said)
+    return not by_path and said.split()[0] not in ("SET", "RESET", "CACHE", "UNCACHE", "CLEAR")
 
 
 def _files(
@@ -87,3 +88,15 @@ def _files(
 
 def _ends(stream: DataStreamWriter, *_: Any, **__: Any) -> bool:
     return bool(stream._write_proto.HasField("available_now"))
+
+
+RESTRICTED: list[tuple[type, str, Callable[..., bool], str]] = [
+    (RuntimeConf, "set", lambda _, key, *__: key in CONFS, "CONFIG_NOT_AVAILABLE"),
+    (RuntimeConf, "unset", lambda _, key: key in CONFS, "CONFIG_NOT_AVAILABLE"),
+    (RuntimeConf, "_set_all", lambda _, configs, **__: {*configs} <= CONFS, "CONFIG_NOT_AVAILABLE"),
+    (SparkSession, "sql", _by_name, "a path, a conf or a cache"),
+    (DataFrameWriter, "save", _files, "a table by its path"),
+    (DataFrameReader, "load", _files, "a table by its path"),
+    (DataStreamWriter, "_start_internal", _ends, "INFINITE_STREAMING_TRIGGER_NOT_SUPPORTED"),
+]
+"""Class, method, when it may be called, and what is said where it may not."""

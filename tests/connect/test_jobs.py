@@ -1,6 +1,5 @@
-"""The jobs on serverless compute: ingest, proof and maintenance, by nothing that is refused there.
-
-What stands in for it does refuse, call by call.
+"""The jobs where Spark is reached through Connect: on clusters in standard mode, and on serverless
+compute by nothing that is refused there. What stands in for it does refuse, call by call.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkAttributeError, PySparkNotImplementedError
 from pyspark.sql.connect.conf import RuntimeConf
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import LocalRelation
@@ -22,13 +22,15 @@ from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 
+from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from tests.connect.lake import ConnectLake
+from tests.connect.modes import MODES, PARTITIONS
 from tests.connect.server import ConnectServer
-from tests.connect.serverless import NOT_IN_SESSIONS, NOT_THERE, Refused, refuse
-from tests.lake import append_pipeline, bid, order, upsert_pipeline
+from tests.connect.serverless import NOT_THERE, RESTRICTED, Refused, refuse
 
 RECORDS = 60
+PLATFORMS = ("standard", "serverless")
 
 
 def run_jobs(lake: ConnectLake, *scripts: str) -> subprocess.CompletedProcess[str]:
@@ -36,8 +38,9 @@ def run_jobs(lake: ConnectLake, *scripts: str) -> subprocess.CompletedProcess[st
     environ = {
         **os.environ,
         "SPARK_REMOTE": lake.server.url,
-        "RIVERMOUTH_PLATFORM": "serverless",
+        "RIVERMOUTH_PLATFORM": lake.platform,
         "RIVERMOUTH_SCRATCH": str(lake.scratch),
+        "RIVERMOUTH_VOLUMES": str(lake.volumes),
     }
     return subprocess.run(
         [sys.executable, "-m", "tests.connect.jobs", str(lake.catalog_file), *scripts],
@@ -65,20 +68,17 @@ def counts(said: str) -> dict[str, tuple[int, int, int]]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-def test_ingest_verify_and_maintain_need_nothing_that_serverless_refuses(
-    rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
+    rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path, platform: str
 ) -> None:
-    lake = ConnectLake(tmp_path, rivermouth_broker.bootstrap_servers, connect_server, "serverless")
-    lake.topic("jobs-a", 2)
-    lake.topic("jobs-u")
-    lake.describe(
-        a=append_pipeline("jobs-a", max_offsets_per_trigger=20),
-        u=upsert_pipeline("jobs-u", max_offsets_per_trigger=20),
-    )
-    bad = {7: b"{oops", 33: b""}
-    lake.produce("jobs-a", [(None, bad.get(n, bid(n)), n % 2) for n in range(RECORDS)])
-    orders = [(b"%d" % (n % 9), bad.get(n, order(n % 9, "open", n)), 0) for n in range(RECORDS - 1)]
-    lake.produce("jobs-u", [*orders, (b"3", None, 0)])
+    lake = ConnectLake(tmp_path, rivermouth_broker.bootstrap_servers, connect_server, platform)
+    limit = {"max_offsets_per_trigger": RECORDS // 3}
+    topics = {name: f"{platform[:2]}-{name}" for name in MODES}
+    lake.describe(**{name: MODES[name].pipeline(topic, **limit) for name, topic in topics.items()})
+    for name, topic in topics.items():
+        lake.topic(topic, PARTITIONS)
+        lake.produce(topic, MODES[name].records(RECORDS, seed=0))
 
     ended = run_jobs(lake, "ingest", "verify", "maintain", "verify")
 
@@ -86,13 +86,12 @@ def test_ingest_verify_and_maintain_need_nothing_that_serverless_refuses(
     proofs = [line for line in ended.stdout.splitlines() if line.startswith("verify ended with 0")]
     assert len(proofs) == 2, ended.stdout
     found = counts(ended.stdout)
-    assert set(found) == {
-        *("bronze.jobs_a", "bronze.jobs_a_quarantine"),
-        *("silver.jobs_u", "silver.jobs_u_quarantine"),
-        "rivermouth.offsets",
-    }, ended.stdout
-    assert found["bronze.jobs_a"][0] > 1, ended.stdout
+    tables = [each.target.table for each in load(lake.file).pipelines.values()]
+    kept = {name for each in tables for name in (str(each), str(each.quarantine))}
+    assert set(found) == {*kept, "rivermouth.offsets"}, ended.stdout
     assert found["rivermouth.offsets"][0] > 1, ended.stdout
+    assert any(found[str(each)][0] > 1 for each in tables), ended.stdout
+    assert (lake.volumes / "spark_catalog" / "rivermouth" / "state").is_dir()
     assert "left alone" not in ended.stdout
 
 
@@ -102,15 +101,8 @@ def test_ingest_verify_and_maintain_need_nothing_that_serverless_refuses(
 @pytest.fixture
 def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes of this process refuse, for one test."""
-    for name in NOT_THERE:
-        monkeypatch.setattr(DataFrame, name, getattr(DataFrame, name))
-    for name in (*NOT_IN_SESSIONS, "sql"):
-        monkeypatch.setattr(SparkSession, name, getattr(SparkSession, name))
-    for name in ("set", "unset"):
-        monkeypatch.setattr(RuntimeConf, name, getattr(RuntimeConf, name))
-    for owner, name in ((DataFrameWriter, "save"), (DataFrameReader, "load")):
+    for owner, name in [*NOT_THERE, *((each[0], each[1]) for each in RESTRICTED)]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
-    monkeypatch.setattr(DataStreamWriter, "start", DataStreamWriter.start)
     refuse()
 
 
@@ -132,15 +124,19 @@ def calling(kind: type[Any], name: str) -> Callable[[], object]:
 
 
 REFUSED: dict[str, Callable[[], object]] = {
-    **{name: calling(DataFrame, name) for name in NOT_THERE},
-    **{name: calling(SparkSession, name) for name in NOT_IN_SESSIONS},
+    **{f"{owner.__name__}.{name}": calling(owner, name) for owner, name in NOT_THERE},
     "setting a conf": lambda: unmade(RuntimeConf).set("spark.databricks.delta.x", "1"),
     "unsetting one": lambda: unmade(RuntimeConf).unset("spark.databricks.delta.x"),
+    "one from the builder": lambda: unmade(RuntimeConf)._set_all(configs={"spark.x": "1"}),
     "a table by its path in SQL": lambda: unmade(SparkSession).sql("OPTIMIZE delta.`/tables/a`"),
     "SET in SQL": lambda: unmade(SparkSession).sql("SET spark.sql.ansi.enabled = true"),
+    "RESET in SQL": lambda: unmade(SparkSession).sql("RESET spark.sql.ansi.enabled"),
+    "CACHE in SQL": lambda: unmade(SparkSession).sql("CACHE TABLE a"),
+    "a place for a table": lambda: unmade(SparkSession).sql("CREATE TABLE a LOCATION '/a'"),
     "writing a table by its path": lambda: writer(DataFrameWriter).format("delta").save("/a"),
     "reading one": lambda: unmade_reader().format("delta").load("/tables/a"),
     "a stream without end": lambda: writer(DataStreamWriter).start(),
+    "one into a table": lambda: writer(DataStreamWriter).toTable("a"),
 }
 
 
@@ -153,6 +149,9 @@ def test_what_serverless_refuses_is_refused(call: Callable[[], object]) -> None:
 
 
 ALLOWED: dict[str, Callable[[], object]] = {
+    "one of them from the builder": lambda: unmade(RuntimeConf)._set_all(
+        configs={"spark.sql.session.timeZone": "UTC"}, silent=True
+    ),
     "one of the six confs": lambda: unmade(RuntimeConf).set("spark.sql.session.timeZone", "UTC"),
     "a table by its name": lambda: unmade(SparkSession).sql("OPTIMIZE `main`.`bronze`.`a`"),
     "files in a volume": lambda: unmade_reader().format("parquet").load("/Volumes/a"),
@@ -166,6 +165,19 @@ ALLOWED: dict[str, Callable[[], object]] = {
 def test_what_it_allows_is_not_refused(call: Callable[[], object]) -> None:
     with suppress(AttributeError):  # of an object that was never made
         call()
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("name", ["sparkContext", "_jvm", "_jsparkSession"])
+def test_a_session_of_connect_has_no_jvm(name: str) -> None:
+    with pytest.raises(PySparkAttributeError, match="JVM"):
+        getattr(unmade(SparkSession), name)
+
+
+@pytest.mark.unit
+def test_a_data_frame_of_connect_is_no_rdd() -> None:
+    with pytest.raises(PySparkNotImplementedError, match="rdd"):
+        _ = unmade(DataFrame).rdd
 
 
 @pytest.mark.unit

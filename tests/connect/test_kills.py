@@ -1,13 +1,12 @@
 """SIGKILL of a driver over Spark Connect at every named point, on clusters in standard mode and
 on serverless compute, in every mode of writing; then: nothing lost or doubled.
 
-A mode joins by one line in ``MODES``. The server outlives the driver, as a cluster does: what
-it was asked to commit may still come through after the driver is dead.
+The modes are those of ``tests.connect.modes``. The server outlives the driver, as a cluster does:
+what it was asked to commit may still come through after the driver is dead.
 """
 
 from __future__ import annotations
 
-import random
 import signal
 from itertools import product
 
@@ -15,19 +14,15 @@ import pytest
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.testing import Record
 from rivermouth.verify import Kind, verify
 from tests.connect.lake import ConnectLake
+from tests.connect.modes import MODES, PARTITIONS
 from tests.connect.server import ConnectServer
-from tests.lake import append_pipeline, bid, order, upsert_pipeline
 
-MODES = {"append": append_pipeline, "upsert": upsert_pipeline}
 PLATFORMS = ("connect", "serverless")
 # The last points first: each run then works off what the earlier rounds have left.
 POINTS = ("P11", "P9", "P8", "P7", "P6", "P13", "P12", "P3", "P2", "P1", "P10", "P0")
-NEVER_REACHED = {"append": {"P13"}}
 PER_ROUND = 60
-PARTITIONS = 2
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
@@ -44,23 +39,8 @@ def lake(
     kept = ConnectLake(folder, rivermouth_broker.bootstrap_servers, connect_server, platform)
     topic = f"{platform}-{mode}"
     kept.topic(topic, PARTITIONS)
-    kept.describe(**{mode: MODES[mode](topic, max_offsets_per_trigger=PER_ROUND)})
+    kept.describe(**{mode: MODES[mode].pipeline(topic, max_offsets_per_trigger=PER_ROUND)})
     return kept
-
-
-def records(mode: str, seed: int) -> list[Record]:
-    """One round's records: good ones, bad ones, and for upserts tombstones."""
-    dice = random.Random(f"{mode} {seed}")
-    made: list[Record] = []
-    for number in range(PER_ROUND):
-        key = dice.randrange(30)
-        value: bytes | None = bid(key) if mode == "append" else order(key, f"s{seed}", number)
-        if number % 20 == 7:
-            value = b'{"auction": "no number'
-        elif number % 10 == 3 and mode == "upsert":
-            value = None
-        made.append((str(key).encode(), value, key % PARTITIONS))
-    return made
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -69,9 +49,9 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(
 ) -> None:
     config = load(lake.file)
     [mode] = config.pipelines
-    if point in NEVER_REACHED.get(mode, ()):
+    if point in MODES[mode].never:
         return
-    lake.produce(f"{lake.platform}-{mode}", records(mode, POINTS.index(point)))
+    lake.produce(f"{lake.platform}-{mode}", MODES[mode].records(PER_ROUND, POINTS.index(point)))
     driver = lake.connected(mode, failpoints=f"{point}=kill")
     said, _ = driver.communicate(timeout=240)
     assert driver.returncode == -signal.SIGKILL, said
@@ -89,6 +69,4 @@ def test_a_last_run_brings_everything_in(lake: ConnectLake) -> None:
     assert driver.returncode == 0, said
     [proof] = verify(config).pipelines
     assert proof.ok, proof
-    assert proof.records == PER_ROUND * len(POINTS) - sum(
-        PER_ROUND for point in NEVER_REACHED.get(mode, ())
-    )
+    assert proof.records == PER_ROUND * (len(POINTS) - len(MODES[mode].never))

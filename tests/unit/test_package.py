@@ -30,8 +30,10 @@ def test_a_wheel_holds_the_jar_lock_the_type_marker_and_the_command(tmp_path: Pa
 
 
 def test_the_locks_name_a_hash_for_every_package_and_no_place() -> None:
-    for lock in ("build.lock", "dev.lock", "java.lock"):
-        text = (ROOT / "requirements" / lock).read_text(encoding="utf-8")
+    locks = [*(ROOT / "requirements").glob("*.lock"), ROOT / "tools" / "databricks_cli" / "go.lock"]
+    assert len(locks) == 4
+    for lock in locks:
+        text = lock.read_text(encoding="utf-8")
         packages = [part for part in text.replace("\\\n", " ").splitlines() if part.strip()]
         assert [part for part in packages if "==" not in part or "--hash=sha256:" not in part] == []
         assert [

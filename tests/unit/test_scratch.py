@@ -17,7 +17,14 @@ import pytest
 from rivermouth.checkpoint import Checkpoint
 from rivermouth.errors import BatchFailed, LogTruncated
 from rivermouth.offsets import OffsetRange
-from rivermouth.scratch import ScratchFolder, remove_dead, remove_old, scratch_root, shared_folder
+from rivermouth.scratch import (
+    ScratchFolder,
+    remove_dead,
+    remove_old,
+    scratch_root,
+    shared_folder,
+    volumes_root,
+)
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -213,6 +220,15 @@ def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert scratch_root() == tmp_path
     monkeypatch.delenv("RIVERMOUTH_SCRATCH")
     assert scratch_root().name == f"rivermouth-{os.getuid()}"
+
+
+def test_volumes_are_where_databricks_mounts_them_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("RIVERMOUTH_VOLUMES", raising=False)
+    assert volumes_root() == Path("/Volumes")
+    monkeypatch.setenv("RIVERMOUTH_VOLUMES", str(tmp_path))
+    assert volumes_root() == tmp_path
 
 
 # Where no lock is to be had

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from rivermouth.config.names import OFFSETS_TABLE, TableName
 from rivermouth.config.problems import Fault, Kind, Refused, closest
@@ -24,11 +23,6 @@ class Catalog:
     catalog: str
     schema: str
     volume: str
-
-    @property
-    def volume_path(self) -> Path:
-        """Where the volume is mounted."""
-        return Path("/Volumes", self.catalog, self.schema, self.volume)
 
 
 def read_catalog(value: Mapping[str, object]) -> Catalog:

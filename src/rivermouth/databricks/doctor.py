@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
 
 OLDEST_RUNTIME, OLDEST_SERVERLESS = (17, 3), (4, 0)
+_WANTED = "Databricks Runtime 17.3"
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "catalog": ("USE_CATALOG",),
     "schema": ("USE_SCHEMA", "SELECT", "MODIFY", "CREATE_TABLE"),
@@ -41,7 +42,7 @@ def check_workspace(
     cluster: str = "",
 ) -> Iterator[Check]:
     """The workspace, and in it all that ``file`` names; ``warehouse`` and ``cluster`` by their
-    ids, where they are given. On a cluster its own runtime is looked at, too.
+    ids. Where none is given, what the workspace has of the kind; on a cluster its own runtime.
     """
     check, config = check_file(file)
     yield check
@@ -58,13 +59,14 @@ def check_workspace(
         yield Check("warehouse", False, f"{config.warehouse} is a folder, no catalog", fix)
     for scope, names in groupby(config.kafka.secret_names, lambda name: name.scope):
         yield workspace.scope(scope, names)
-    if warehouse:
-        yield workspace.warehouse(warehouse)
-    if cluster:
-        yield workspace.cluster(cluster)
+    yield workspace.warehouse(warehouse) if warehouse else workspace.warehouses()
     running = environ.get("DATABRICKS_RUNTIME_VERSION")
     if running:
         yield _runtime("runtime", running)
+    if cluster:
+        yield workspace.cluster(cluster)
+    elif not running:
+        yield workspace.runtimes()
 
 
 def _workspace(client: Callable[[], WorkspaceClient]) -> tuple[Check, _Workspace | None]:
@@ -153,6 +155,27 @@ class _Workspace:
         allow = f"databricks secrets put-acl {scope} {self.user} READ"
         return self._looked(name, look, ("there is no such scope", create), allow)
 
+    def warehouses(self) -> Check:
+        """Whether there is one that we may see."""
+
+        def look() -> Check:
+            names = sorted(each.name or "" for each in self.client.warehouses.list())
+            none = "Have CAN USE on one granted to you"
+            return Check("SQL warehouse", bool(names), ", ".join(names) or "none to be seen", none)
+
+        return self._looked("SQL warehouse", look, ("none to be seen", "Create one"))
+
+    def runtimes(self) -> Check:
+        """Whether a new cluster could have a runtime that will do."""
+
+        def look() -> Check:
+            offered = self.client.clusters.spark_versions().versions or ()
+            fit = [each.key for each in offered if each.key and _runtime("", each.key).ok]
+            found = f"{len(fit)} to choose from" if fit else "none is offered that will do"
+            return Check("runtime", bool(fit), found, f"It takes {_WANTED} or later")
+
+        return self._looked("runtime", look, ("none is offered", f"It takes {_WANTED} or later"))
+
     def warehouse(self, key: str) -> Check:
         def look() -> Check:
             found = self.client.warehouses.get(key)
@@ -191,7 +214,7 @@ def _runtime(name: str, version: str) -> Check:
     oldest = OLDEST_SERVERLESS if serverless else OLDEST_RUNTIME
     numbers = re.match(r"(?:client\.)?(\d+)\.(\d+|x)", version)
     found = (int(numbers[1]), int(numbers[2].replace("x", "0"))) if numbers else (0, 0)
-    wanted = "serverless environment 4" if serverless else "Databricks Runtime 17.3"
+    wanted = "serverless environment 4" if serverless else _WANTED
     return Check(name, found >= oldest, version or "version unknown", f"Use {wanted} or later")
 
 

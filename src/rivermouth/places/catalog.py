@@ -20,6 +20,7 @@ from rivermouth.ledger import RowCounts
 from rivermouth.offsets import OffsetRange
 from rivermouth.places.history import HistoryLog
 from rivermouth.places.projection import CatalogOffsets
+from rivermouth.scratch import volumes_root
 from rivermouth.spark_errors import FAULTS, said, translate
 from rivermouth.write.commit import record
 
@@ -59,7 +60,8 @@ class CatalogPlace:
 
     def scratch(self) -> Path:
         """See ``Place.scratch``: the volume."""
-        return self._names.volume_path
+        names = self._names
+        return volumes_root() / names.catalog / names.schema / names.volume
 
 
 def _with_rows(

@@ -44,6 +44,7 @@ def routes(rooms: Rooms) -> tuple[Route, ...]:
         *_of_secrets(rooms.secrets),
         *_of_queries(rooms.dashboards, rooms.alerts, rooms.warehouses),
         Route("GET", "/api/2.1/clusters/get", rooms.clusters.get),
+        Route("GET", "/api/2.1/clusters/spark-versions", rooms.clusters.versions),
     )
 
 

@@ -1,0 +1,86 @@
+"""The scripts of ``jobs/`` as they are, on this machine: what the bundle runs, without one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.local.broker import Broker
+from rivermouth.local.demo.filling import fill
+from tests.bundle.bundle_files import ROOT
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+BIDS, BAD_BIDS = 2_000, 2
+
+
+@dataclass(frozen=True)
+class Laptop:
+    """The configuration of the bundle, its tables in a folder."""
+
+    folder: Path
+    servers: str
+
+    def start(self, script: str, *words: str) -> subprocess.Popen[str]:
+        passed = [f"--set=KAFKA_BOOTSTRAP={self.servers}", f"--local={self.folder / 'lake'}"]
+        config = f"--config={ROOT / 'config' / 'rivermouth.yml'}"
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "jobs" / script), config, *passed, *words],
+            env={**os.environ, "RIVERMOUTH_SCRATCH": str(self.folder / "scratch")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def must(self, script: str, *words: str, code: int = 0) -> str:
+        """What the script says; it ends with ``code``."""
+        process = self.start(script, *words)
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == code, said
+        return said
+
+    @property
+    def bids(self) -> Path:
+        return self.folder / "lake" / "streams" / "bids"
+
+    def rows(self) -> int:
+        """Those of the bids; 0 while there is no table."""
+        return DeltaTable(self.bids).count() if DeltaTable.is_deltatable(str(self.bids)) else 0
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Iterator[Laptop]:
+    """With a broker of its own: the topics of the bundle have fixed names."""
+    with Broker() as running:
+        fill(running.bootstrap_servers, bids=BIDS, changes=1_000, aborted=10)
+        yield Laptop(tmp_path, running.bootstrap_servers)
+
+
+def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
+    endless = laptop.start("ingest.py", "--continuous", "--select=bids")
+    deadline = time.monotonic() + 120
+    while laptop.rows() < BIDS - BAD_BIDS and time.monotonic() < deadline:
+        assert endless.poll() is None, endless.communicate()[0]
+        time.sleep(0.5)
+    endless.send_signal(signal.SIGTERM)
+    said, _ = endless.communicate(timeout=120)
+    assert endless.returncode == 0, said
+    assert "orders: OK" in laptop.must("ingest.py")
+    assert "streams.orders" in laptop.must("maintain.py")
+
+    table = DeltaTable(laptop.bids)
+    table.restore(1)
+    assert "RM411" in laptop.must("ingest.py", "--select=bids", code=3)
+    laptop.must("resume.py", "--select=bids", "--accept=restore")
+    laptop.must("ingest.py")
+    assert laptop.rows() == BIDS - BAD_BIDS
+    assert "0 missing, 0 duplicated" in laptop.must("verify.py")

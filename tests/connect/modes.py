@@ -1,0 +1,55 @@
+"""The modes of writing, for the suites that run each of them. Another one joins by one line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rivermouth.testing import Record
+from tests.lake import append_pipeline, bid, order, upsert_pipeline
+
+KEYS, PARTITIONS = 30, 2
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A kind of pipeline, and a good record of it: by its key, a seed and a number that rises.
+
+    ``never``: the points of the protocol that are not on its way.
+    """
+
+    pipeline: Callable[..., dict[str, Any]]
+    good: Callable[[int, int, int], bytes]
+    tombstones: bool = False
+    never: frozenset[str] = frozenset()
+
+    def records(self, count: int, seed: int) -> list[Record]:
+        """Good ones, bad ones, and tombstones where there are any; of a key in one partition."""
+        dice = random.Random(seed)
+        made: list[Record] = []
+        for number in range(count):
+            key = dice.randrange(KEYS)
+            value: bytes | None = self.good(key, seed, number)
+            if number % 20 == 7:
+                value = b'{"auction": "no number'
+            elif number % 10 == 3 and self.tombstones:
+                value = None
+            made.append((str(key).encode(), value, key % PARTITIONS))
+        return made
+
+
+def _bid(key: int, seed: int, number: int) -> bytes:
+    del seed, number
+    return bid(key)
+
+
+def _order(key: int, seed: int, number: int) -> bytes:
+    return order(key, f"s{seed}", number)
+
+
+MODES: Mapping[str, Mode] = {
+    "append": Mode(append_pipeline, _bid, never=frozenset({"P13"})),
+    "upsert": Mode(upsert_pipeline, _order, tombstones=True),
+}
