@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from databricks.bundles.volumes import Volume
 
 from rivermouth import __version__
 from rivermouth.config import Catalog, load
+from tests.bundle.asking import dashboard
 from tests.bundle.bundle_files import (
     ROOT,
     SINGULAR,
@@ -242,8 +242,7 @@ def test_the_targets_are_those_that_the_tests_deploy() -> None:
 
 def test_the_picture_in_the_docs_is_of_this_dashboard() -> None:
     drawn = (ROOT / "docs" / "pictures" / "dashboard.svg").read_text(encoding="utf-8")
-    whole = json.loads((ROOT / "resources" / "overview.lvdash.json").read_text(encoding="utf-8"))
-    widgets = [each["widget"] for page in whole["pages"] for each in page["layout"]]
+    widgets = [each["widget"] for page in dashboard()["pages"] for each in page["layout"]]
     frames = [each["spec"]["frame"] for each in widgets if "spec" in each]
     said = [frame[key] for frame in frames for key in ("title", "description") if key in frame]
     assert [each for each in said if escape(each) not in drawn] == []

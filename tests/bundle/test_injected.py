@@ -10,18 +10,12 @@ import pytest
 
 from tests.bundle.cli import Cli
 from tests.bundle.expected import ALL_MADE, ALL_THERE, counted
-from tests.bundle.workspace.faults import Fault
+from tests.bundle.workspace.faults import JOBS_PATH, SCHEMAS_PATH, UPLOAD, Fault, once
 from tests.bundle.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.slow
 
 STATE = "/Workspace/Applications/greeter/state"
-SCHEMAS, JOBS = "/api/2.1/unity-catalog/schemas", "/api/2.2/jobs/create"
-UPLOAD = "/api/2.0/workspace-files/import-file"
-
-
-def broken(method: str, path: str) -> Fault:
-    return Fault(method, path, 500, "INTERNAL_ERROR", times=1)
 
 
 def answer_lost(method: str, path: str) -> Fault:
@@ -31,7 +25,7 @@ def answer_lost(method: str, path: str) -> Fault:
 def test_a_missing_right_stops_what_needs_it_and_the_next_deploy_heals(
     cli: Cli, workspace: Workspace
 ) -> None:
-    denied = Fault("POST", SCHEMAS, 403, "PERMISSION_DENIED", "no CREATE SCHEMA on main")
+    denied = Fault("POST", SCHEMAS_PATH, 403, "PERMISSION_DENIED", "no CREATE SCHEMA on main")
     workspace.server.faults.set([denied])
     refused = cli.bundle("deploy", "-t", "prod")
     assert refused.code == 1
@@ -80,12 +74,12 @@ def test_a_lock_that_cannot_be_taken_stops_the_deploy_before_it_changes_anything
 @pytest.mark.parametrize(
     "fault",
     [
-        broken("POST", f"{UPLOAD}/.*[.]whl"),
-        broken("POST", SCHEMAS),
-        broken("POST", JOBS),
-        broken("POST", "/api/2.0/lakeview/dashboards/.*/published"),
-        broken("POST", "/api/2.0/secrets/acls/put"),
-        broken("POST", f"{UPLOAD}/.*/state/resources.json"),
+        once("POST", f"{UPLOAD}/.*[.]whl"),
+        once("POST", SCHEMAS_PATH),
+        once("POST", JOBS_PATH),
+        once("POST", "/api/2.0/lakeview/dashboards/.*/published"),
+        once("POST", "/api/2.0/secrets/acls/put"),
+        once("POST", f"{UPLOAD}/.*/state/resources.json"),
     ],
     ids=lambda fault: fault.path,
 )
@@ -103,8 +97,8 @@ def test_the_deploy_after_one_that_broke_in_the_middle_heals(
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("POST", JOBS, 503, "TEMPORARILY_UNAVAILABLE", times=1),
-        Fault("PUT", "/api/2.0/permissions/jobs/.*", 500, "INTERNAL_ERROR", times=1),
+        once("POST", JOBS_PATH, 503, "TEMPORARILY_UNAVAILABLE"),
+        once("PUT", "/api/2.0/permissions/jobs/.*"),
     ],
     ids=lambda fault: fault.path,
 )
@@ -120,7 +114,7 @@ def test_a_job_whose_creation_was_never_answered_stays_beside_the_next_one(
     cli: Cli, workspace: Workspace
 ) -> None:
     """A limit of the platform: creating a job is no idempotent call. The operator deletes one."""
-    workspace.server.faults.set([answer_lost("POST", JOBS)])
+    workspace.server.faults.set([answer_lost("POST", JOBS_PATH)])
     assert cli.bundle("deploy", "-t", "prod").code == 1
     cli.must("deploy", "-t", "prod")
     assert counted(workspace) - ALL_MADE == Counter(jobs=1)
@@ -130,7 +124,7 @@ def test_a_schema_whose_creation_was_never_answered_must_be_bound(
     cli: Cli, workspace: Workspace
 ) -> None:
     """A limit of the platform: its name is taken, and the state knows nothing of it."""
-    workspace.server.faults.set([answer_lost("POST", SCHEMAS)])
+    workspace.server.faults.set([answer_lost("POST", SCHEMAS_PATH)])
     assert cli.bundle("deploy", "-t", "prod").code == 1
     assert "already exists" in cli.bundle("deploy", "-t", "prod").remarks
     bind = ("bind", "greetings", "main.greetings", "--auto-approve")
@@ -143,7 +137,7 @@ def test_a_deploy_that_could_not_keep_its_state_must_be_repeated_from_the_same_f
     cli: Cli, workspace: Workspace
 ) -> None:
     """A limit of the platform: a fresh clone knows nothing of what that deploy made."""
-    workspace.server.faults.set([broken("POST", f"{UPLOAD}/.*/state/resources.json")])
+    workspace.server.faults.set([once("POST", f"{UPLOAD}/.*/state/resources.json")])
     assert cli.bundle("deploy", "-t", "prod").code == 1
     shutil.rmtree(cli.project / ".databricks")
     assert "already exists" in cli.bundle("deploy", "-t", "prod").remarks

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from deltalake import DeltaTable
 from rivermouth.local.broker import Broker
 from rivermouth.local.demo.filling import fill
 from tests.bundle.bundle_files import ROOT
+from tests.waiting import rows_in, wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -52,10 +52,6 @@ class Laptop:
     def bids(self) -> Path:
         return self.folder / "lake" / "streams" / "bids"
 
-    def rows(self) -> int:
-        """Those of the bids; 0 while there is no table."""
-        return DeltaTable(self.bids).count() if DeltaTable.is_deltatable(str(self.bids)) else 0
-
 
 @pytest.fixture
 def laptop(tmp_path: Path) -> Iterator[Laptop]:
@@ -67,20 +63,21 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
 
 def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
     endless = laptop.start("ingest.py", "--continuous", "--select=bids")
-    deadline = time.monotonic() + 120
-    while laptop.rows() < BIDS - BAD_BIDS and time.monotonic() < deadline:
+    try:
+        done = BIDS - BAD_BIDS
+        wait_for(lambda: endless.poll() is not None or rows_in(laptop.bids) == done, 120)
         assert endless.poll() is None, endless.communicate()[0]
-        time.sleep(0.5)
-    endless.send_signal(signal.SIGTERM)
-    said, _ = endless.communicate(timeout=120)
+        endless.send_signal(signal.SIGTERM)
+        said, _ = endless.communicate(timeout=120)
+    finally:
+        endless.kill()
     assert endless.returncode == 0, said
     assert "orders: OK" in laptop.must("ingest.py")
     assert "streams.orders" in laptop.must("maintain.py")
 
-    table = DeltaTable(laptop.bids)
-    table.restore(1)
+    DeltaTable(laptop.bids).restore(1)
     assert "RM411" in laptop.must("ingest.py", "--select=bids", code=3)
     laptop.must("resume.py", "--select=bids", "--accept=restore")
     laptop.must("ingest.py")
-    assert laptop.rows() == BIDS - BAD_BIDS
+    assert rows_in(laptop.bids) == BIDS - BAD_BIDS
     assert "0 missing, 0 duplicated" in laptop.must("verify.py")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,15 @@ from tests.bundle.clone import copied
 from tests.bundle.expected import counted, job_named
 from tests.bundle.runtime import CATALOG, Runtime
 from tests.bundle.workspace.executor import Executor
-from tests.bundle.workspace.faults import Fault
+from tests.bundle.workspace.faults import JOBS_PATH, SCHEMAS_PATH, UPLOAD, once
 from tests.bundle.workspace.identity import RUNNER
 from tests.bundle.workspace.workspace import Workspace
+from tests.waiting import rows_in, wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 BIDS, BAD_BIDS = 3_000, 3
+PATIENCE_S = 300
 PROVEN = "0 missing, 0 duplicated"
 SCHEMAS = {
     "dev": "dev_deployer_streams",
@@ -69,15 +70,7 @@ def cli(databricks: Path, workspace: Workspace, broker: Broker, tmp_path: Path) 
 
 def rows(runtime: Runtime, schema: str, table: str) -> int:
     """How many rows a table has; 0 while there is none."""
-    path = str(runtime.warehouse / f"{schema}.db" / table)
-    return DeltaTable(path).count() if DeltaTable.is_deltatable(path) else 0
-
-
-def await_true(what: Callable[[], bool], message: str) -> None:
-    deadline = time.monotonic() + 300
-    while not what():
-        assert time.monotonic() < deadline, message
-        time.sleep(0.5)
+    return rows_in(runtime.warehouse / f"{schema}.db" / table)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -125,27 +118,22 @@ def assert_no_drift(cli: Cli, workspace: Workspace, target: str) -> None:
     assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
 
 
-def broken(path: str, status: int, code: str) -> Fault:
-    return Fault("POST", path, status, code, times=1)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     cli: Cli, workspace: Workspace, target: str
 ) -> None:
-    locks = [broken("/api/2.0/workspace-files/import-file/.*/deploy.lock", 409, "ALREADY_EXISTS")]
+    locks = [once("POST", f"{UPLOAD}/.*/deploy.lock", 409, "ALREADY_EXISTS")]
     faults = [
         *(locks if target != "dev" else []),  # in development mode the CLI takes no lock
-        broken("/api/2.1/unity-catalog/schemas", 403, "PERMISSION_DENIED"),
-        broken("/api/2.2/jobs/create", 500, "INTERNAL_ERROR"),
-        broken("/api/2.0/workspace-files/import-file/.*[.]whl", 500, "INTERNAL_ERROR"),
+        once("POST", SCHEMAS_PATH, 403, "PERMISSION_DENIED"),
+        once("POST", JOBS_PATH),
+        once("POST", f"{UPLOAD}/.*[.]whl"),
     ]
     for fault in faults:
         before = len(workspace.log)
         workspace.server.faults.set([fault])
         assert cli.bundle("deploy", "-t", target).code == 1
         assert fault.status in [each.status for each in workspace.log[before:]]
-    workspace.server.faults.set([])
     cli.must("deploy", "-t", target)
     assert counted(workspace) == KINDS
     assert_no_drift(cli, workspace, target)
@@ -159,16 +147,18 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     here = ("--var", f"schema={schema}", *chosen)
     cli.must("deploy", *here)
     cli.must("run", "ingest", "--no-wait", *here)
-    await_true(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "no row came")
+    wait_for(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS, PATIENCE_S, "no row came")
     cli.must("run", "ingest", "--restart", "--no-wait", *here)
     good = b'{"auction": 1, "bidder": 2, "price": 3}'
     produce(broker.bootstrap_servers, "bids", [(None, good, n % 4) for n in range(40)])
-    await_true(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, "no row came")
+    wait_for(
+        lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, PATIENCE_S, "no row came"
+    )
     first, second = workspace.rooms.runs.started()
     assert first.state["result_state"] == "CANCELED"
     assert second.is_active
     second.cancel()
-    await_true(lambda: not second.is_active, "it does not end")
+    wait_for(lambda: not second.is_active, PATIENCE_S, "it does not end")
     assert PROVEN in cli.must("run", "verify", *here)
 
 

@@ -1,4 +1,4 @@
-"""Scripts of ``jobs/`` as serverless compute runs them, one after another in one process:
+"""Scripts of ``jobs/`` as they run over Spark Connect, one after another in one process:
 ``python -m tests.connect.jobs FILE SCRIPT…``.
 
 The environment names the server (``SPARK_REMOTE``) and the platform. On serverless compute Spark

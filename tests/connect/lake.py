@@ -38,6 +38,12 @@ class ConnectLake(Lake):
     def volumes(self) -> Path:
         return self.folder / "volumes"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """What a driver's process gets: this one's, with folders of the lake's own."""
+        folders = {"RIVERMOUTH_SCRATCH": self.scratch, "RIVERMOUTH_VOLUMES": self.volumes}
+        return {**os.environ, **{name: str(path) for name, path in folders.items()}}
+
     def describe(self, **pipelines: Mapping[str, Any]) -> None:
         """Write both configurations and create the schemas, anew."""
         config = self.configure(**pipelines)
@@ -64,16 +70,10 @@ class ConnectLake(Lake):
 
     def connected(self, *names: str, failpoints: str = "") -> subprocess.Popen[str]:
         """Start a driver process of its own that ends where the topics end."""
-        environ = {
-            **os.environ,
-            "RIVERMOUTH_FAILPOINTS": failpoints,
-            "RIVERMOUTH_SCRATCH": str(self.scratch),
-            "RIVERMOUTH_VOLUMES": str(self.volumes),
-        }
         module = ["-m", "tests.connect.driver", self.server.url, self.platform]
         return subprocess.Popen(
             [sys.executable, *module, str(self.catalog_file), *names],
-            env=environ,
+            env={**self.environ, "RIVERMOUTH_FAILPOINTS": failpoints},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -4,7 +4,6 @@ compute by nothing that is refused there. What stands in for it does refuse, cal
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -35,16 +34,10 @@ PLATFORMS = ("standard", "serverless")
 
 def run_jobs(lake: ConnectLake, *scripts: str) -> subprocess.CompletedProcess[str]:
     """Run the scripts of ``jobs/`` on all pipelines, in one driver of their own."""
-    environ = {
-        **os.environ,
-        "SPARK_REMOTE": lake.server.url,
-        "RIVERMOUTH_PLATFORM": lake.platform,
-        "RIVERMOUTH_SCRATCH": str(lake.scratch),
-        "RIVERMOUTH_VOLUMES": str(lake.volumes),
-    }
+    where = {"SPARK_REMOTE": lake.server.url, "RIVERMOUTH_PLATFORM": lake.platform}
     return subprocess.run(
         [sys.executable, "-m", "tests.connect.jobs", str(lake.catalog_file), *scripts],
-        env=environ,
+        env={**lake.environ, **where},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -101,7 +94,7 @@ def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
 @pytest.fixture
 def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes of this process refuse, for one test."""
-    for owner, name in [*NOT_THERE, *((each[0], each[1]) for each in RESTRICTED)]:
+    for owner, name in [*NOT_THERE, *(each[:2] for each in RESTRICTED)]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     refuse()
 

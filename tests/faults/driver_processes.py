@@ -8,9 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deltalake import DeltaTable
-
-from tests.faults.outcomes import wait_for
 from tests.lake import Lake
 
 
@@ -38,9 +35,3 @@ def jvm_of(process: subprocess.Popen[str]) -> int:
     """The JVM of a driver that has opened a pipeline."""
     [jvm] = (pid for pid, args in processes(process.pid).items() if "java" in args.split()[0])
     return jvm
-
-
-def wait_for_rows(lake: Lake, table: str, count: int) -> None:
-    """Wait until the table holds so many rows."""
-    path = str(lake.path(table))
-    wait_for(lambda: DeltaTable.is_deltatable(path) and len(lake.rows(table)) >= count, 120)

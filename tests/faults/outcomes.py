@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -44,13 +43,6 @@ def check_proved(lake: Lake, records: int) -> None:
     assert [line for each in proofs for line in each.problems] == []
     assert all(each.ok for each in proofs)
     assert sum(each.records for each in proofs) == records
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
 
 
 @contextmanager

@@ -21,10 +21,10 @@ from tests.faults.outcomes import (
     continuous,
     problems,
     refusal,
-    wait_for,
     went_well,
 )
 from tests.lake import Heard, Lake, append_pipeline, bid
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
-from tests.faults.driver_processes import driver, jvm_of, wait_for_rows
+from tests.faults.driver_processes import driver, jvm_of
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.lake import Lake, append_pipeline, bid
+from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -133,7 +134,7 @@ def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     lake.configure(p=append_pipeline("handles"))
     five(lake, "handles")
     with driver(lake, "p") as process:
-        wait_for_rows(lake, "bronze.handles", 5)
+        wait_for_rows(lake.path("bronze.handles"), 5)
         with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
             five(lake, "handles")
             said, _ = process.communicate(timeout=60)

@@ -25,11 +25,11 @@ from tests.faults.outcomes import (
     continuous,
     problems,
     refusal,
-    wait_for,
     went_well,
 )
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
 from tests.lake import Lake, append_pipeline, bid
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -9,9 +9,10 @@ import signal
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.driver_processes import driver, jvm_of, wait_for_rows
+from tests.faults.driver_processes import driver, jvm_of
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
@@ -27,13 +28,13 @@ def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_i
     lake.configure(p=append_pipeline("frozen"))
     five(lake, "frozen")
     with driver(lake, "p") as zombie:
-        wait_for_rows(lake, "bronze.frozen", 5)
+        wait_for_rows(lake.path("bronze.frozen"), 5)
         os.killpg(zombie.pid, signal.SIGSTOP)
         five(lake, "frozen")
         kept_out = refusal(lake.run(rivermouth_spark, "p"))
         assert (kept_out.code, kept_out.exit_code) == ("RM413", 3)
         os.killpg(zombie.pid, signal.SIGCONT)
-        wait_for_rows(lake, "bronze.frozen", 10)
+        wait_for_rows(lake.path("bronze.frozen"), 10)
 
         os.killpg(zombie.pid, signal.SIGSTOP)
         five(lake, "frozen")
@@ -55,7 +56,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     lake.configure(p=append_pipeline("headless"))
     five(lake, "headless")
     with driver(lake, "p") as process:
-        wait_for_rows(lake, "bronze.headless", 5)
+        wait_for_rows(lake.path("bronze.headless"), 5)
         five(lake, "headless")
         os.kill(jvm_of(process), signal.SIGKILL)
         said, _ = process.communicate(timeout=60)

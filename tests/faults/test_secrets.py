@@ -20,10 +20,10 @@ from rivermouth.testing import create_topic, produce
 from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import environ_of
 from tests.bundle.workspace.workspace import Workspace
-from tests.faults.driver_processes import processes, wait_for_rows
-from tests.faults.outcomes import wait_for
+from tests.faults.driver_processes import processes
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
 from tests.lake import Lake, append_pipeline, bid
+from tests.waiting import wait_for, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -130,7 +130,7 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
     """A run with the right password, looked at while it runs, that fails in the end."""
     process = watched.start(file, "run", "--continuous")
     try:
-        wait_for_rows(watched.lake, "bronze.canary", 5)
+        wait_for_rows(watched.lake.path("bronze.canary"), 5)
         watched.read_files("while it runs")
         named = processes(process.pid)
         assert any("java" in line for line in named.values())

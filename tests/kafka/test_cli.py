@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -70,13 +70,6 @@ def rewritten(lake: Lake, change: Callable[[dict[str, Any]], object]) -> Path:
     return file
 
 
-def wait_for_rows(lake: Lake, table: str, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while not (DeltaTable.is_deltatable(str(lake.path(table))) and len(lake.rows(table)) >= count):
-        assert time.monotonic() < deadline, f"{table} did not come to hold {count} rows"
-        time.sleep(0.3)
-
-
 def test_doctor_checks_what_a_configuration_needs(shop: Lake) -> None:
     done = rivermouth(shop, "doctor")
     assert done.returncode == 0, done.stdout
@@ -108,8 +101,8 @@ def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: L
         text=True,
     )
     try:
-        wait_for_rows(shop, "bronze.cli_bids", 40)
-        wait_for_rows(shop, "silver.cli_orders", 4)
+        wait_for_rows(shop.path("bronze.cli_bids"), 40)
+        wait_for_rows(shop.path("silver.cli_orders"), 4)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     finally:

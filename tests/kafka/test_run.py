@@ -22,6 +22,7 @@ from rivermouth.run import Run
 from rivermouth.tables.rebuild import rebuild_offsets
 from rivermouth.testing import Record, create_topic
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -216,15 +217,6 @@ def test_a_partition_added_in_mid_run_is_read_from_its_first_record(
     assert heard.ends[0].error is None
     assert offsets_of(lake, "bronze.grows") == [(0, 0), (0, 1), (1, 0)]
     assert heard.commits[-1].position.as_nested() == {"grows": {"0": 2, "1": 1}}
-
-
-def wait_for(condition: object, seconds: float = 60) -> None:
-    """Wait until ``condition()`` holds."""
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def test_the_offsets_table_deleted_comes_back_equal(

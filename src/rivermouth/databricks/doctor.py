@@ -167,14 +167,15 @@ class _Workspace:
 
     def runtimes(self) -> Check:
         """Whether a new cluster could have a runtime that will do."""
+        fix = f"It takes {_WANTED} or later"
 
         def look() -> Check:
             offered = self.client.clusters.spark_versions().versions or ()
             fit = [each.key for each in offered if each.key and _runtime("", each.key).ok]
             found = f"{len(fit)} to choose from" if fit else "none is offered that will do"
-            return Check("runtime", bool(fit), found, f"It takes {_WANTED} or later")
+            return Check("runtime", bool(fit), found, fix)
 
-        return self._looked("runtime", look, ("none is offered", f"It takes {_WANTED} or later"))
+        return self._looked("runtime", look, ("none is offered", fix))
 
     def warehouse(self, key: str) -> Check:
         def look() -> Check:

@@ -29,6 +29,16 @@ class Fault:
         return request.method == self.method and bool(re.fullmatch(self.path, request.path))
 
 
+UPLOAD = "/api/2.0/workspace-files/import-file"
+SCHEMAS_PATH, JOBS_PATH = "/api/2.1/unity-catalog/schemas", "/api/2.2/jobs/create"
+"""Where a deploy writes files, and makes schemas and jobs."""
+
+
+def once(method: str, path: str, status: int = 500, code: str = "INTERNAL_ERROR") -> Fault:
+    """The first such request is refused."""
+    return Fault(method, path, status, code, times=1)
+
+
 class Faults:
     """Counts the requests that fit each fault and says which one is to fail now."""
 
