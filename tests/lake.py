@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from rivermouth.config import Config, load
 from rivermouth.report import CommitReport, OpenReport, PipelineReport
 from rivermouth.run import Run
 from rivermouth.testing import Record, create_topic, produce
+from tests.processes import Started, started
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
@@ -126,24 +126,16 @@ class Lake:
         run.pipelines(names, kept, threading.Event())
         return kept
 
-    def driver(
-        self, names: Sequence[str], failpoints: str = "", *, continuous: bool = False
-    ) -> subprocess.Popen[str]:
-        """Start a driver process of its own, with its own JVM, in its own process group."""
+    def driver(self, *names: str, failpoints: str = "", continuous: bool = False) -> Started:
+        """A driver process of its own, with its own JVM."""
         environ = {
             **os.environ,
             "RIVERMOUTH_FAILPOINTS": failpoints,
             "RIVERMOUTH_SCRATCH": str(self.scratch),
         }
         kind = "continuous" if continuous else "once"
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.driver", str(self.file), kind, *names],
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            cwd=Path(__file__).parent.parent,
+        return started(
+            [sys.executable, "-m", "tests.driver", str(self.file), kind, *names], environ
         )
 
     def path(self, table: str) -> Path:

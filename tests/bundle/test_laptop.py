@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from deltalake import DeltaTable
 from rivermouth.local.broker import Broker
 from rivermouth.local.demo.filling import fill
 from tests.bundle.bundle_files import ROOT
+from tests.processes import Started, started
 from tests.waiting import rows_in, wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -30,21 +30,18 @@ class Laptop:
     folder: Path
     servers: str
 
-    def start(self, script: str, *words: str) -> subprocess.Popen[str]:
+    def start(self, script: str, *words: str) -> Started:
         passed = [f"--set=KAFKA_BOOTSTRAP={self.servers}", f"--local={self.folder / 'lake'}"]
         config = f"--config={ROOT / 'config' / 'rivermouth.yml'}"
-        return subprocess.Popen(
+        return started(
             [sys.executable, str(ROOT / "jobs" / script), config, *passed, *words],
-            env={**os.environ, "RIVERMOUTH_SCRATCH": str(self.folder / "scratch")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            {**os.environ, "RIVERMOUTH_SCRATCH": str(self.folder / "scratch")},
         )
 
     def must(self, script: str, *words: str, code: int = 0) -> str:
         """What the script says; it ends with ``code``."""
-        process = self.start(script, *words)
-        said, _ = process.communicate(timeout=300)
+        with self.start(script, *words) as process:
+            said, _ = process.communicate(timeout=300)
         assert process.returncode == code, said
         return said
 
@@ -62,15 +59,12 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
 
 
 def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
-    endless = laptop.start("ingest.py", "--continuous", "--select=bids")
-    try:
+    with laptop.start("ingest.py", "--continuous", "--select=bids") as endless:
         done = BIDS - BAD_BIDS
         wait_for(lambda: endless.poll() is not None or rows_in(laptop.bids) == done, 120)
         assert endless.poll() is None, endless.communicate()[0]
         endless.send_signal(signal.SIGTERM)
         said, _ = endless.communicate(timeout=120)
-    finally:
-        endless.kill()
     assert endless.returncode == 0, said
     assert "orders: OK" in laptop.must("ingest.py")
     assert "streams.orders" in laptop.must("maintain.py")

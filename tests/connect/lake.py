@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from tests.connect.server import ConnectServer
 from tests.lake import Lake
+from tests.processes import Started, started
 
 SCHEMAS = ("bronze", "silver", "rivermouth")
 
@@ -68,15 +68,10 @@ class ConnectLake(Lake):
         finally:
             session.stop()
 
-    def connected(self, *names: str, failpoints: str = "") -> subprocess.Popen[str]:
-        """Start a driver process of its own that ends where the topics end."""
+    def connected(self, *names: str, failpoints: str = "") -> Started:
+        """A driver process of its own that ends where the topics end."""
         module = ["-m", "tests.connect.driver", self.server.url, self.platform]
-        return subprocess.Popen(
+        return started(
             [sys.executable, *module, str(self.catalog_file), *names],
-            env={**self.environ, "RIVERMOUTH_FAILPOINTS": failpoints},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            cwd=Path(__file__).parents[2],
+            {**self.environ, "RIVERMOUTH_FAILPOINTS": failpoints},
         )

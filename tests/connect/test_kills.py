@@ -52,8 +52,8 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(
     if point in MODES[mode].never:
         return
     lake.produce(f"{lake.platform}-{mode}", MODES[mode].records(PER_ROUND, POINTS.index(point)))
-    driver = lake.connected(mode, failpoints=f"{point}=kill")
-    said, _ = driver.communicate(timeout=240)
+    with lake.connected(mode, failpoints=f"{point}=kill") as driver:
+        said, _ = driver.communicate(timeout=240)
     assert driver.returncode == -signal.SIGKILL, said
     if point not in ("P0", "P10") or lake.path(str(config.pipelines[mode].target.table)).exists():
         [proof] = verify(config).pipelines
@@ -64,8 +64,8 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(
 def test_a_last_run_brings_everything_in(lake: ConnectLake) -> None:
     config = load(lake.file)
     [mode] = config.pipelines
-    driver = lake.connected(mode)
-    said, _ = driver.communicate(timeout=240)
+    with lake.connected(mode) as driver:
+        said, _ = driver.communicate(timeout=240)
     assert driver.returncode == 0, said
     [proof] = verify(config).pipelines
     assert proof.ok, proof

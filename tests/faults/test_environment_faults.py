@@ -6,7 +6,7 @@ import json
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
-from tests.faults.driver_processes import driver, jvm_of
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.lake import Lake, append_pipeline, bid
+from tests.processes import jvm_of
 from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -106,7 +106,8 @@ def limited(process: int, what: int, limit: int) -> Iterator[None]:
     try:
         yield
     finally:
-        resource.prlimit(process, what, before)
+        with suppress(ProcessLookupError):  # the limit may have been its end
+            resource.prlimit(process, what, before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
@@ -133,7 +134,7 @@ def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     lake.topic("handles", 2)
     lake.configure(p=append_pipeline("handles"))
     five(lake, "handles")
-    with driver(lake, "p") as process:
+    with lake.driver("p", continuous=True) as process:
         wait_for_rows(lake.path("bronze.handles"), 5)
         with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
             five(lake, "handles")

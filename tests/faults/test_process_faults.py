@@ -9,9 +9,9 @@ import signal
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.driver_processes import driver, jvm_of
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.processes import jvm_of
 from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
@@ -27,7 +27,7 @@ def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_i
     lake.topic("frozen")
     lake.configure(p=append_pipeline("frozen"))
     five(lake, "frozen")
-    with driver(lake, "p") as zombie:
+    with lake.driver("p", continuous=True) as zombie:
         wait_for_rows(lake.path("bronze.frozen"), 5)
         os.killpg(zombie.pid, signal.SIGSTOP)
         five(lake, "frozen")
@@ -55,7 +55,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     lake.topic("headless")
     lake.configure(p=append_pipeline("headless"))
     five(lake, "headless")
-    with driver(lake, "p") as process:
+    with lake.driver("p", continuous=True) as process:
         wait_for_rows(lake.path("bronze.headless"), 5)
         five(lake, "headless")
         os.kill(jvm_of(process), signal.SIGKILL)

@@ -6,10 +6,10 @@ import base64
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from rivermouth.testing import create_topic, produce
 from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import environ_of
 from tests.bundle.workspace.workspace import Workspace
-from tests.faults.driver_processes import processes
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
 from tests.lake import Lake, append_pipeline, bid
+from tests.processes import Started, processes, started
 from tests.waiting import wait_for, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -60,16 +60,10 @@ class Watched:
         log_in(self.lake, {**self.secured.login("owner", password, jaas=True), **unused})
         return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
 
-    def start(self, file: Path, *words: str) -> subprocess.Popen[str]:
+    def start(self, file: Path, *words: str) -> Started:
         name, *rest = words
-        return subprocess.Popen(
-            [sys.executable, "-m", "rivermouth", name, str(file), *rest],
-            env=self.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-m", "rivermouth", name, str(file), *rest]
+        return started(command, self.environ)
 
     def finish(self, process: subprocess.Popen[str]) -> int:
         """Wait for a command and keep what it said."""
@@ -79,9 +73,10 @@ class Watched:
 
     def read_files(self, when: str) -> None:
         """Keep what lies in the lake's folder now: tables, scratch, checkpoints, logs, trace."""
-        for file in self.lake.folder.rglob("*"):
-            if file.is_file():
-                self.seen[f"{file} {when}"] = file.read_bytes().decode("latin-1")
+        for folder, _, names in os.walk(self.lake.folder):
+            for file in (Path(folder, name) for name in names):
+                with suppress(FileNotFoundError):  # a run removes what it has done with
+                    self.seen[f"{file} {when}"] = file.read_bytes().decode("latin-1")
 
     def where(self, text: str) -> list[str]:
         return [name for name, content in self.seen.items() if text in content]
@@ -121,29 +116,27 @@ def watched(
         yield Watched(lake, secured, form, named)
 
 
-def look(watched: Watched, file: Path, *commands: str) -> set[int]:
-    """Start all commands at once; return the exit codes they end with."""
-    return {watched.finish(each) for each in [watched.start(file, name) for name in commands]}
+def look(watched: Watched, file: Path, *commands: str) -> dict[str, int]:
+    """Start all commands at once; return the exit code each ends with."""
+    with ExitStack() as stack:
+        all_of_them = [stack.enter_context(watched.start(file, name)) for name in commands]
+        return dict(zip(commands, map(watched.finish, all_of_them), strict=True))
 
 
 def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
     """A run with the right password, looked at while it runs, that fails in the end."""
-    process = watched.start(file, "run", "--continuous")
-    try:
+    with watched.start(file, "run", "--continuous") as process:
         wait_for_rows(watched.lake.path("bronze.canary"), 5)
         watched.read_files("while it runs")
         named = processes(process.pid)
         assert any("java" in line for line in named.values())
         watched.seen["ps"] = "\n".join(named.values())
-        assert look(watched, file, "status", "verify", "doctor", "validate") == {0}
+        ended = look(watched, file, "status", "verify", "doctor", "validate")
+        assert set(ended.values()) == {0}
         admin = AdminClient({"bootstrap.servers": watched.lake.servers})
         admin.delete_topics([TOPIC])[TOPIC].result(30)
         wait_for(lambda: process.poll() is not None)
         assert watched.finish(process) != 0
-    finally:
-        for each in processes(process.pid):
-            os.kill(each, signal.SIGKILL)
-        process.wait()
 
 
 def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
@@ -151,9 +144,9 @@ def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
 ) -> None:
     right = watched.configure("CANARY_RIGHT", "bronze.canary")
     wrong = watched.configure("CANARY_WRONG", "bronze.refused")
-    refused = watched.start(wrong, "run")
-    run_until_the_topic_goes(watched, right)
-    assert watched.finish(refused) == 1
+    with watched.start(wrong, "run") as refused:
+        run_until_the_topic_goes(watched, right)
+        assert watched.finish(refused) == 1
     assert "RM30" in watched.seen[repr(refused.args)]
     look(watched, wrong, "status", "verify", "doctor")
     look(watched, right, "status", "verify", "doctor")
@@ -176,9 +169,9 @@ def test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key(
     watched: Watched,
 ) -> None:
     absent = watched.configure("ABSENT", "bronze.absent")
-    commands = {name: watched.start(absent, name) for name in ("run", "verify", "doctor", "status")}
-    ended = {name: watched.finish(process) for name, process in commands.items()}
+    ended = look(watched, absent, "run", "verify", "doctor", "status")
     assert ended == {"run": 2, "verify": 2, "doctor": 2, "status": 0}
-    for process in commands.values():
-        assert "RM207" in watched.seen[repr(process.args)]
-        assert "canary/ABSENT" in watched.seen[repr(process.args)]
+    assert len(watched.seen) == len(ended)
+    for said in watched.seen.values():
+        assert "RM207" in said
+        assert "canary/ABSENT" in said

@@ -7,7 +7,6 @@ every kill, and once more after a last run that is let finish.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
@@ -21,6 +20,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from rivermouth.verify import verify
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.processes import end_group
 
 # The last points first: each run then works off what the earlier rounds have left.
 IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
@@ -72,7 +72,7 @@ def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if any(each not in before for each in pattern[0].glob(pattern[1])):
-                os.killpg(process_group, signal.SIGKILL)
+                end_group(process_group)
                 return
             time.sleep(0.001)
 
@@ -88,10 +88,10 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(lake: Lake, point
     lake.produce(f"kills-{mode}", records(mode, seed))
 
     watched = point in WATCHED
-    driver = lake.driver([mode], "" if watched else f"{point}=kill")
-    if watched:
-        kill_when(driver.pid, lake.path(f"{MODES[mode]}.kills_{mode}"), point).join()
-    said, _ = driver.communicate(timeout=120)
+    with lake.driver(mode, failpoints="" if watched else f"{point}=kill") as driver:
+        if watched:
+            kill_when(driver.pid, lake.path(f"{MODES[mode]}.kills_{mode}"), point).join()
+        said, _ = driver.communicate(timeout=120)
 
     assert driver.returncode == -signal.SIGKILL, said
     if lake.path(f"{MODES[mode]}.kills_{mode}").exists():
@@ -106,8 +106,8 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(lake: Lake, point
 
 def test_after_all_kills_a_run_finishes_and_verify_proves_it(lake: Lake) -> None:
     [mode] = load(lake.file).pipelines
-    driver = lake.driver([mode])
-    said, _ = driver.communicate(timeout=120)
+    with lake.driver(mode) as driver:
+        said, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0, said
 
     [proof] = verify(load(lake.file), None).as_dict()["pipelines"]

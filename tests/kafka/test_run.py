@@ -389,13 +389,11 @@ def test_of_two_drivers_one_progresses_and_the_other_exits_with_3(
 ) -> None:
     lake.topic("twice")
     lake.configure(p=append_pipeline("twice"))
-    first = lake.driver(["p"], continuous=True)
-    try:
+    with lake.driver("p", continuous=True) as first:
         wait_for(lambda: "opened" in (first.stdout.readline() if first.stdout else ""))
         second = lake.run(rivermouth_spark, "p")
         lake.produce("twice", [(None, bid(1), 0)])
         wait_for(lambda: (lake.path("rivermouth.offsets")).exists() and _projected(lake) == 2)
-    finally:
         first.terminate()
         said, _ = first.communicate(timeout=60)
 

@@ -1,0 +1,57 @@
+"""Processes of a test's own: started, looked at, and ended however the test goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+Started = AbstractContextManager[subprocess.Popen[str]]
+"""A process to be entered: it ends with the block."""
+
+
+@contextmanager
+def started(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A command in a session of its own, all it says in one pipe.
+
+    Nothing of it outlives the block: what it started goes along, such as a JVM.
+    """
+    process = subprocess.Popen(
+        command,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    )
+    try:
+        yield process
+    finally:
+        end_group(process.pid)
+        process.communicate(timeout=60)  # to the end of the pipe: what it started holds it, too
+
+
+def end_group(group: int) -> None:
+    """Kill a group of processes, of which some or all may have ended by now."""
+    with suppress(ProcessLookupError, PermissionError):  # none is left; only zombies are
+        os.killpg(group, signal.SIGKILL)
+
+
+def processes(group: int) -> dict[int, str]:
+    """The command lines in a group of processes, by process id."""
+    command = ["ps", "-A", "-ww", "-o", "pid=,pgid=,args="]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [line.split(None, 2) for line in shown.splitlines()]
+    return {int(pid): " ".join(args) for pid, pgid, *args in lines if int(pgid) == group}
+
+
+def jvm_of(process: subprocess.Popen[str]) -> int:
+    """The JVM of a driver that has opened a pipeline."""
+    [jvm] = (pid for pid, args in processes(process.pid).items() if "java" in args.split()[0])
+    return jvm
