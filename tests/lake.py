@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rivermouth.report import CommitReport, OpenReport, PipelineReport
 from rivermouth.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
+from tests.waiting import PATIENCE_S
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
@@ -152,3 +154,18 @@ class Lake:
 
 def _name(topic: str) -> str:
     return topic.replace("-", "_").replace(".", "_")
+
+
+@contextmanager
+def continuous(lake: Lake, spark: SparkSession, *names: str) -> Iterator[Heard]:
+    """Pipelines that run until the block ends, or until they fail."""
+    heard, stop = Heard(), threading.Event()
+    run = Run(load(lake.file), spark, lake.scratch, continuous=True)
+    thread = threading.Thread(target=run.pipelines, args=(names, heard, stop))
+    thread.start()
+    try:
+        yield heard
+    finally:
+        stop.set()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive(), "the run did not come to its end"

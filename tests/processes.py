@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[1]
 
 Started = AbstractContextManager[subprocess.Popen[str]]
@@ -16,8 +18,10 @@ Started = AbstractContextManager[subprocess.Popen[str]]
 
 
 @contextmanager
-def started(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A command in a session of its own, all it says in one pipe.
+def started(
+    command: Sequence[str], environ: Mapping[str, str], stderr: int = subprocess.STDOUT
+) -> Iterator[subprocess.Popen[str]]:
+    """A command in a session of its own, all it says in one pipe, or ``stderr`` in another.
 
     Nothing of it outlives the block: what it started goes along, such as a JVM.
     """
@@ -25,7 +29,7 @@ def started(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[subp
         command,
         env=environ,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=stderr,
         text=True,
         start_new_session=True,
         cwd=ROOT,
@@ -34,7 +38,13 @@ def started(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[subp
         yield process
     finally:
         end_group(process.pid)
-        process.communicate(timeout=60)  # to the end of the pipe: what it started holds it, too
+        said_by(process)  # to the end of the pipe: what it started holds it, too
+
+
+def said_by(process: subprocess.Popen[str]) -> str:
+    """All that a started process says, to its end."""
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    return said
 
 
 def end_group(group: int) -> None:
@@ -52,6 +62,9 @@ def processes(group: int) -> dict[int, str]:
 
 
 def jvm_of(process: subprocess.Popen[str]) -> int:
-    """The JVM of a driver that has opened a pipeline."""
-    [jvm] = (pid for pid, args in processes(process.pid).items() if "java" in args.split()[0])
-    return jvm
+    """The JVM of a driver that has opened a pipeline: the one it started, not what that starts."""
+    command = ["ps", "-A", "-o", "pid=,ppid=,comm="]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = (line.split(None, 2) for line in shown.splitlines())
+    of_python = {Path(name).name: int(pid) for pid, ppid, name in lines if int(ppid) == process.pid}
+    return of_python["java"]

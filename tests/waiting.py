@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+PATIENCE_S = 300
+"""So long may a busy machine take for what is a matter of seconds; where all goes well, nobody
+waits for it."""
 
-def wait_for(
-    condition: Callable[[], bool], seconds: float = 60, otherwise: str = "it did not happen in time"
-) -> None:
+
+def wait_for(condition: Callable[[], bool], otherwise: str = "it did not happen in time") -> None:
     """Wait until ``condition()`` holds; fail with ``otherwise`` where it does not come to that."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, otherwise
         time.sleep(0.1)
 
 
+def wait_for_markers(options: Mapping[str, object]) -> None:
+    """Wait until the transaction that a producer with these options has ended shows its end.
+
+    Kafka answers a commit or an abort before the markers are in the log, and takes no new producer
+    of the same id before they are.
+    """
+    Producer(dict(options)).init_transactions(PATIENCE_S)
+
+
 def wait_for_rows(table: Path, count: int) -> None:
     """Wait until the table there holds so many rows."""
     missed = f"{table} did not come to hold {count} rows"
-    wait_for(lambda: rows_in(table) >= count, 120, missed)
+    wait_for(lambda: rows_in(table) >= count, missed)
 
 
 def rows_in(table: Path) -> int:

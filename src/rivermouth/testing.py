@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["Record", "create_topic", "produce", "rivermouth_broker", "rivermouth_spark"]
 
 Record = tuple[bytes | None, bytes | None, int]  # key, value, partition
+_PATIENT = {"broker.session.timeout.ms": "30000"}  # a busy machine's pause is not a broker's death
 _QUIET = {"log_level": 2}  # what librdkafka remarks on standard error; failures are raised
 
 
 @pytest.fixture(scope="session")
 def rivermouth_broker() -> Iterator[Broker]:
     """One running broker for the whole test session; name your topics apart."""
-    with Broker() as broker:
+    with Broker(settings=_PATIENT) as broker:
         yield broker
 
 

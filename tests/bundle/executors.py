@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bundle.workspace.executor import Outcome, Task
+from tests.waiting import PATIENCE_S
 
 # A pure wheel can be imported as it is; its metadata names the entry points.
 PROGRAM = """
@@ -43,5 +44,5 @@ def runs_the_wheel(task: Task) -> Outcome:
 
 def waits_for_its_end(task: Task) -> Outcome:
     """A stream: goes on until it is cancelled."""
-    ended = task.cancelled.wait(60)
+    ended = task.cancelled.wait(PATIENCE_S)
     return Outcome("cancelled" if ended else "nobody cancelled it")

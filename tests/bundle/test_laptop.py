@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from rivermouth.local.broker import Broker
 from rivermouth.local.demo.filling import fill
 from tests.bundle.bundle_files import ROOT
-from tests.processes import Started, started
+from tests.processes import Started, said_by, started
 from tests.waiting import rows_in, wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -41,7 +41,7 @@ class Laptop:
     def must(self, script: str, *words: str, code: int = 0) -> str:
         """What the script says; it ends with ``code``."""
         with self.start(script, *words) as process:
-            said, _ = process.communicate(timeout=300)
+            said = said_by(process)
         assert process.returncode == code, said
         return said
 
@@ -61,10 +61,10 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
 def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
     with laptop.start("ingest.py", "--continuous", "--select=bids") as endless:
         done = BIDS - BAD_BIDS
-        wait_for(lambda: endless.poll() is not None or rows_in(laptop.bids) == done, 120)
-        assert endless.poll() is None, endless.communicate()[0]
+        wait_for(lambda: endless.poll() is not None or rows_in(laptop.bids) == done)
+        assert endless.poll() is None, said_by(endless)
         endless.send_signal(signal.SIGTERM)
-        said, _ = endless.communicate(timeout=120)
+        said = said_by(endless)
     assert endless.returncode == 0, said
     assert "orders: OK" in laptop.must("ingest.py")
     assert "streams.orders" in laptop.must("maintain.py")

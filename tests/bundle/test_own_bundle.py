@@ -28,7 +28,6 @@ from tests.waiting import rows_in, wait_for
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 BIDS, BAD_BIDS = 3_000, 3
-PATIENCE_S = 300
 PROVEN = "0 missing, 0 duplicated"
 SCHEMAS = {
     "dev": "dev_deployer_streams",
@@ -147,18 +146,16 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     here = ("--var", f"schema={schema}", *chosen)
     cli.must("deploy", *here)
     cli.must("run", "ingest", "--no-wait", *here)
-    wait_for(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS, PATIENCE_S, "no row came")
+    wait_for(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "no row came")
     cli.must("run", "ingest", "--restart", "--no-wait", *here)
     good = b'{"auction": 1, "bidder": 2, "price": 3}'
     produce(broker.bootstrap_servers, "bids", [(None, good, n % 4) for n in range(40)])
-    wait_for(
-        lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, PATIENCE_S, "no row came"
-    )
+    wait_for(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, "no row came")
     first, second = workspace.rooms.runs.started()
     assert first.state["result_state"] == "CANCELED"
     assert second.is_active
     second.cancel()
-    wait_for(lambda: not second.is_active, PATIENCE_S, "it does not end")
+    wait_for(lambda: not second.is_active, "it does not end")
     assert PROVEN in cli.must("run", "verify", *here)
 
 

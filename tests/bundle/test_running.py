@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.bundle.cli import Cli
 from tests.bundle.executors import waits_for_its_end
 from tests.bundle.workspace.messages import Request, Resource
 from tests.bundle.workspace.workspace import Workspace
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -22,10 +21,7 @@ def states(workspace: Workspace) -> list[str]:
 
 
 def assert_becomes(workspace: Workspace, wanted: list[str]) -> None:
-    deadline = time.monotonic() + 10
-    while states(workspace) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert states(workspace) == wanted
+    wait_for(lambda: states(workspace) == wanted, f"the runs do not become {wanted}")
 
 
 def test_parameters_on_the_command_line_reach_the_entry_point(cli: Cli) -> None:

@@ -6,7 +6,6 @@ import ast
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.bundle.runtime import CATALOG, Runtime
 from tests.bundle.workspace.executor import Outcome, Task
 from tests.bundle.workspace.messages import Resource
+from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -114,11 +114,9 @@ time.sleep(300)
     outcomes: list[Outcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(runtime(going_on)))
     thread.start()
-    deadline = time.monotonic() + 120
-    while not ready.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(ready.exists)
     going_on.cancelled.set()
-    thread.join(90)
+    thread.join(PATIENCE_S)
     (outcome,) = outcomes
     assert "asked to end" in outcome.output
 

@@ -274,6 +274,13 @@ def user(*command: object, folder: Path, **more: str) -> str:
     return done.stdout
 
 
+def locked() -> str:
+    """The versions that all tests have: what a later one breaks is no news of this commit."""
+    lock = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
+    pins = (line.rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
+    return "\n".join(pins)
+
+
 def own_test(project: Path, environment: Path) -> str:
     """What ``make test`` says, with an environment that is there instead of one to fetch."""
     (project / ".venv").symlink_to(environment, target_is_directory=True)
@@ -301,8 +308,11 @@ def test_a_new_user_makes_a_project_and_its_own_test_passes(
     """Nothing is there but the wheel, in a folder instead of on an index."""
     said = user(environment / "bin" / "rivermouth", "bundle", "init", "my-lake", folder=tmp_path)
     assert said.endswith("Next: cd my-lake && make test\n")
-    project, wheels = tmp_path / "my-lake", str(environment.parent)
-    said = make_test(project, project / ".venv", PIP_FIND_LINKS=wheels)
+    project = tmp_path / "my-lake"
+    wheels = f"{environment.parent} {os.environ.get('PIP_FIND_LINKS', '')}".strip()
+    (tmp_path / "pins.txt").write_text(locked(), encoding="utf-8")
+    pinned = {"PIP_CONSTRAINT": str(tmp_path / "pins.txt"), "PIP_RETRIES": "10"}
+    said = make_test(project, project / ".venv", PIP_FIND_LINKS=wheels, **pinned)
     assert " 1 passed in " in said
     assert not (project / ".venv").is_symlink()
 

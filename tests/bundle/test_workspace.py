@@ -16,6 +16,7 @@ from tests.bundle.workspace.executor import Outcome, Task
 from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.messages import Resource
 from tests.bundle.workspace.workspace import Workspace
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +47,7 @@ def workspace() -> Iterator[Workspace]:
 
 def settled(workspace: Workspace, run_id: int) -> Resource:
     """The run, when it has ended."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         _, run = ask(workspace, "GET", f"/api/2.2/jobs/runs/get?run_id={run_id}")
         if run["state"]["life_cycle_state"] in ("TERMINATED", "SKIPPED"):

@@ -18,6 +18,7 @@ from rivermouth.verify import Kind, verify
 from tests.connect.lake import ConnectLake
 from tests.connect.modes import MODES, PARTITIONS
 from tests.connect.server import ConnectServer
+from tests.processes import said_by
 
 PLATFORMS = ("connect", "serverless")
 # The last points first: each run then works off what the earlier rounds have left.
@@ -53,7 +54,7 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(
         return
     lake.produce(f"{lake.platform}-{mode}", MODES[mode].records(PER_ROUND, POINTS.index(point)))
     with lake.connected(mode, failpoints=f"{point}=kill") as driver:
-        said, _ = driver.communicate(timeout=240)
+        said = said_by(driver)
     assert driver.returncode == -signal.SIGKILL, said
     if point not in ("P0", "P10") or lake.path(str(config.pipelines[mode].target.table)).exists():
         [proof] = verify(config).pipelines
@@ -65,7 +66,7 @@ def test_a_last_run_brings_everything_in(lake: ConnectLake) -> None:
     config = load(lake.file)
     [mode] = config.pipelines
     with lake.connected(mode) as driver:
-        said, _ = driver.communicate(timeout=240)
+        said = said_by(driver)
     assert driver.returncode == 0, said
     [proof] = verify(config).pipelines
     assert proof.ok, proof

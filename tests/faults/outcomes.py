@@ -1,16 +1,9 @@
-"""What came of a run, said in one word by a test; and a run that goes on beside a test."""
+"""What came of a run, said in one word by a test."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from pyspark.sql import SparkSession
-
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
-from rivermouth.run import Run
 from rivermouth.verify import verify
 from tests.lake import Heard, Lake
 
@@ -43,17 +36,3 @@ def check_proved(lake: Lake, records: int) -> None:
     assert [line for each in proofs for line in each.problems] == []
     assert all(each.ok for each in proofs)
     assert sum(each.records for each in proofs) == records
-
-
-@contextmanager
-def continuous(lake: Lake, spark: SparkSession, *names: str) -> Iterator[Heard]:
-    """Pipelines that run until the block ends, or until they fail."""
-    heard, stop = Heard(), threading.Event()
-    run = Run(load(lake.file), spark, lake.scratch, continuous=True)
-    thread = threading.Thread(target=run.pipelines, args=(names, heard, stop))
-    thread.start()
-    try:
-        yield heard
-    finally:
-        stop.set()
-        thread.join(60)

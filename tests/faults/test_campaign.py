@@ -161,7 +161,7 @@ def test_a_path_goes_on_behind_a_log_clean_up(told: Told) -> None:
 @pytest.mark.slow
 def test_a_short_campaign_of_real_kills_finds_nothing(tmp_path: Path) -> None:
     tally = Tally(seed=20)
-    Campaign(tmp_path, tally, preloaded=None).world(8, time.monotonic() + 600)
+    Campaign(tmp_path, tally, preloaded=None).world(8, time.monotonic() + 3600)
     assert tally.violations == []
     assert tally.kills.total() >= 5
     assert tally.records > 5000

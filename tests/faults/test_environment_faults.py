@@ -17,7 +17,7 @@ from rivermouth.local.broker import Broker
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.lake import Lake, append_pipeline, bid
-from tests.processes import jvm_of
+from tests.processes import jvm_of, said_by
 from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -138,7 +138,7 @@ def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
         wait_for_rows(lake.path("bronze.handles"), 5)
         with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
             five(lake, "handles")
-            said, _ = process.communicate(timeout=60)
+            said = said_by(process)
 
     assert process.returncode == 1, said
     assert "Too many open files" in said

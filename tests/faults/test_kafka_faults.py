@@ -22,14 +22,13 @@ from rivermouth.verify import verify
 from tests.faults.outcomes import (
     applied,
     check_proved,
-    continuous,
     problems,
     refusal,
     went_well,
 )
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
-from tests.lake import Lake, append_pipeline, bid
-from tests.waiting import wait_for
+from tests.lake import Lake, append_pipeline, bid, continuous
+from tests.waiting import wait_for, wait_for_markers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -61,7 +60,7 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     error = refusal(away.run(rivermouth_spark, "p"))
 
     assert (error.code, error.exit_code) == ("RM301", 1)
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 100
     assert away.rows("bronze.nowhere") == []
 
 
@@ -134,8 +133,13 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
     lake.topic("hangs")
     lake.configure(p=append_pipeline("hangs"))
     five(lake, "hangs")
-    options = {"transactional.id": "hangs", "log_level": 2}
-    producer = Producer({"bootstrap.servers": rivermouth_broker.bootstrap_servers, **options})
+    options = {
+        "bootstrap.servers": rivermouth_broker.bootstrap_servers,
+        "transactional.id": "hangs",
+        "transaction.timeout.ms": 600_000,
+        "log_level": 2,
+    }
+    producer = Producer(options)
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce("hangs", bid(99), partition=0)
@@ -150,6 +154,7 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
     assert (found.state, found.held_back) == (State.OK, 6)
     assert found.reason == "open transactions hold back 6 offsets; if they stay, one is hanging"
     producer.abort_transaction(30)
+    wait_for_markers(options)
     assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
     [found] = status(load(lake.file)).pipelines
     assert (found.held_back, found.reason) == (0, None)
@@ -191,7 +196,7 @@ def test_a_wrong_password_is_never_an_empty_success(
 
     assert (refused.code, refused.exit_code) == ("RM303", 1)
     assert "Authentication failed: Invalid username or password" in refused.found
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 100
 
 
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(

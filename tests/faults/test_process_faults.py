@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.processes import jvm_of
+from tests.processes import jvm_of, said_by
 from tests.waiting import wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
@@ -42,7 +42,7 @@ def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_i
         shutil.rmtree(lake.warehouse / "rivermouth" / "locks")
         assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
         os.killpg(zombie.pid, signal.SIGCONT)
-        said, _ = zombie.communicate(timeout=60)
+        said = said_by(zombie)
 
     assert zombie.returncode == 3, said
     assert "RM403 p bronze.frozen: entry 4 is another driver's" in said
@@ -59,7 +59,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
         wait_for_rows(lake.path("bronze.headless"), 5)
         five(lake, "headless")
         os.kill(jvm_of(process), signal.SIGKILL)
-        said, _ = process.communicate(timeout=60)
+        said = said_by(process)
 
     assert process.returncode == 1, said
     assert "finished p: FAILED RM503 p: Spark's JVM is gone" in said, said

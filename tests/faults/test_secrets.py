@@ -22,7 +22,7 @@ from tests.bundle.workspace.sdk import environ_of
 from tests.bundle.workspace.workspace import Workspace
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
 from tests.lake import Lake, append_pipeline, bid
-from tests.processes import Started, processes, started
+from tests.processes import Started, processes, said_by, started
 from tests.waiting import wait_for, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -67,7 +67,7 @@ class Watched:
 
     def finish(self, process: subprocess.Popen[str]) -> int:
         """Wait for a command and keep what it said."""
-        said, _ = process.communicate(timeout=120)
+        said = said_by(process)
         self.seen[repr(process.args)] = said
         return process.returncode
 
@@ -127,6 +127,7 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
     """A run with the right password, looked at while it runs, that fails in the end."""
     with watched.start(file, "run", "--continuous") as process:
         wait_for_rows(watched.lake.path("bronze.canary"), 5)
+        wait_for_rows(watched.lake.path("rivermouth.offsets"), 2)  # the birth's, and the batch's
         watched.read_files("while it runs")
         named = processes(process.pid)
         assert any("java" in line for line in named.values())

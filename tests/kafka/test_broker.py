@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from rivermouth.errors import SetupError
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic, produce
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -45,13 +45,6 @@ def alive(pid: int) -> bool:
     """Zombies do not count: they hold no port and no file."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
     return shown.stdout.strip()[:1] not in ("", "Z")
-
-
-def ends(pid: int, within_seconds: float) -> bool:
-    deadline = time.monotonic() + within_seconds
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not alive(pid)
 
 
 def test_it_takes_topics_and_records_as_soon_as_it_is_there(rivermouth_broker: Broker) -> None:
@@ -88,6 +81,7 @@ def test_stop_and_a_kill_and_another_owner_all_keep_the_data(tmp_path: Path) -> 
     with Broker(tmp_path / "data", settings={"num.partitions": "3"}) as broker:
         create_topic(broker.bootstrap_servers, "default", -1)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2})
+        wait_for(lambda: "default" in admin.list_topics(timeout=30).topics)
         assert len(admin.list_topics(timeout=30).topics["default"].partitions) == 3
 
         create_topic(broker.bootstrap_servers, "kept")
@@ -101,7 +95,7 @@ def test_stop_and_a_kill_and_another_owner_all_keep_the_data(tmp_path: Path) -> 
         assert (broker.bootstrap_servers, high_watermark(broker, "kept")) == (address, 5)
         produce(broker.bootstrap_servers, "kept", [(None, b"after", 0)] * 2)
         os.kill(broker.pid, signal.SIGKILL)
-        assert ends(broker.pid, 10)
+        wait_for(lambda: not alive(broker.pid))
         broker.start()
         assert high_watermark(broker, "kept") == 7
     with Broker(tmp_path / "data") as another:
@@ -128,11 +122,8 @@ def test_a_killed_owner_takes_its_broker_along(owner: str) -> None:
         assert alive(int(pid))
         process.kill()
         try:
-            assert ends(int(pid), 10)
-            deadline = time.monotonic() + 10
-            while Path(directory).exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-            assert not Path(directory).exists()
+            wait_for(lambda: not alive(int(pid)))
+            wait_for(lambda: not Path(directory).exists())
             assert copy == "0" or alive(int(copy)), "the copy should have held the pipe open"
         finally:
             if copy != "0":

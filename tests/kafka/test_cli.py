@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.waiting import wait_for_rows
+from tests.processes import started
+from tests.waiting import PATIENCE_S, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -50,7 +51,12 @@ def rivermouth(
     name, *rest = words
     arguments = [*COMMAND, *name.split(), str(file or lake.file), *rest]
     return subprocess.run(
-        arguments, env=environ(lake), capture_output=True, text=True, timeout=240, check=False
+        arguments,
+        env=environ(lake),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 
@@ -93,20 +99,12 @@ def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> 
 
 
 def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: Lake) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "run", str(shop.file), "--continuous"],
-        env=environ(shop),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    command = [*COMMAND, "run", str(shop.file), "--continuous"]
+    with started(command, environ(shop), stderr=subprocess.PIPE) as process:
         wait_for_rows(shop.path("bronze.cli_bids"), 40)
         wait_for_rows(shop.path("silver.cli_orders"), 4)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, out + err
     assert "stopping: the batch in hand is finished first" in err
     lines = out.splitlines()
@@ -223,22 +221,15 @@ def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
 
 def test_the_broker_command_serves_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
     for _ in range(2):
-        process = subprocess.Popen(
-            [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        command = [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")]
+        with started(command, os.environ, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             name, _, servers = process.stdout.readline().partition(":")
             assert name == "bootstrap.servers"
             client = AdminClient({"bootstrap.servers": servers.strip(), "log_level": 2})
             cluster = client.list_topics(timeout=10).cluster_id
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
+            out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         assert out.splitlines()[-1] == "stopped"
         known = tmp_path / "cluster"

@@ -20,7 +20,8 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from rivermouth.verify import verify
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.processes import end_group
+from tests.processes import end_group, said_by
+from tests.waiting import PATIENCE_S
 
 # The last points first: each run then works off what the earlier rounds have left.
 IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
@@ -69,7 +70,7 @@ def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:
     pattern = (table, "*.parquet") if sign == "data files written" else (log, "*.json")
 
     def watch() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if any(each not in before for each in pattern[0].glob(pattern[1])):
                 end_group(process_group)
@@ -91,7 +92,7 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(lake: Lake, point
     with lake.driver(mode, failpoints="" if watched else f"{point}=kill") as driver:
         if watched:
             kill_when(driver.pid, lake.path(f"{MODES[mode]}.kills_{mode}"), point).join()
-        said, _ = driver.communicate(timeout=120)
+        said = said_by(driver)
 
     assert driver.returncode == -signal.SIGKILL, said
     if lake.path(f"{MODES[mode]}.kills_{mode}").exists():
@@ -107,7 +108,7 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(lake: Lake, point
 def test_after_all_kills_a_run_finishes_and_verify_proves_it(lake: Lake) -> None:
     [mode] = load(lake.file).pipelines
     with lake.driver(mode) as driver:
-        said, _ = driver.communicate(timeout=120)
+        said = said_by(driver)
     assert driver.returncode == 0, said
 
     [proof] = verify(load(lake.file), None).as_dict()["pipelines"]

@@ -337,8 +337,11 @@ def test_a_run_goes_on_while_its_table_is_maintained(
     run = Run(load(two.file), rivermouth_spark, two.scratch, continuous=False)
     running = threading.Thread(target=run.pipelines, args=(("a",), heard, threading.Event()))
     running.start()
-    while running.is_alive():  # one JVM may hold the lock of a table twice
-        done += maintained(two, rivermouth_spark, "a")
+    try:
+        while running.is_alive():  # one JVM may hold the lock of a table twice
+            done += maintained(two, rivermouth_spark, "a")
+    finally:
+        running.join()
     errors = [*(each.error for each in heard.ends), *(each.error for each in done)]
     assert [str(each) for each in errors if each] == []
     clean(two, ("a",))

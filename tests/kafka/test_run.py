@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.run import Run
 from rivermouth.tables.rebuild import rebuild_offsets
 from rivermouth.testing import Record, create_topic
-from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.waiting import wait_for
+from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
+from tests.processes import said_by
+from tests.waiting import wait_for, wait_for_markers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -105,13 +104,15 @@ def test_aborted_transactions_advance_the_ledger_and_leave_no_row(
 ) -> None:
     lake.topic("aborted")
     lake.configure(p=append_pipeline("aborted"))
-    producer = Producer({"bootstrap.servers": lake.servers, "transactional.id": "aborts"})
+    options = {"bootstrap.servers": lake.servers, "transactional.id": "aborts"}
+    producer = Producer(options)
     producer.init_transactions(30)
     producer.begin_transaction()
     for number in range(5):
         producer.produce("aborted", bid(number), partition=0)
     producer.flush(30)
     producer.abort_transaction(30)
+    wait_for_markers(options)
 
     heard = lake.run(rivermouth_spark, "p")
 
@@ -197,22 +198,15 @@ def test_a_partition_added_in_mid_run_is_read_from_its_first_record(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("grows")
-    config = lake.configure(p=append_pipeline("grows", **{"kafka.metadata.max.age.ms": "500"}))
+    lake.configure(p=append_pipeline("grows", **{"kafka.metadata.max.age.ms": "500"}))
     lake.produce("grows", [(None, bid(1), 0)])
-    heard, stop = Heard(), threading.Event()
-    run = Run(config, rivermouth_spark, lake.scratch, continuous=True)
-    thread = threading.Thread(target=run.pipelines, args=(["p"], heard, stop))
-    thread.start()
-    try:
+    with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: sum(each.applied for each in heard.commits) == 1)
         admin = admin_of(lake)
         admin.create_partitions([NewPartitions("grows", 2)])["grows"].result(30)
         time.sleep(1)
         lake.produce("grows", [(None, bid(2), 1), (None, bid(3), 0)])
         wait_for(lambda: sum(each.applied for each in heard.commits) == 3)
-    finally:
-        stop.set()
-        thread.join(60)
 
     assert heard.ends[0].error is None
     assert offsets_of(lake, "bronze.grows") == [(0, 0), (0, 1), (1, 0)]
@@ -395,7 +389,7 @@ def test_of_two_drivers_one_progresses_and_the_other_exits_with_3(
         lake.produce("twice", [(None, bid(1), 0)])
         wait_for(lambda: (lake.path("rivermouth.offsets")).exists() and _projected(lake) == 2)
         first.terminate()
-        said, _ = first.communicate(timeout=60)
+        said = said_by(first)
 
     assert code_of(second) == "RM413"
     assert second.ends[0].error is not None

@@ -15,6 +15,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import Bounds, Kind, PipelineProof
 from tests.kafka.verify_world import Batch, World, again
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -435,7 +436,8 @@ def test_an_open_transaction_behind_the_ranges_does_not_hold_up_the_proof(own: W
 
     own.produce((0, None, value(i, i)) for i in range(3))
     own.produce([(0, None, value(7, 7))], commit=False)  # 3, marker at 4
-    producer = Producer({"bootstrap.servers": own.servers, "transactional.id": f"{own.topic}-open"})
+    options = {"transactional.id": f"{own.topic}-open", "transaction.timeout.ms": 600_000}
+    producer = Producer({"bootstrap.servers": own.servers, **options})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(own.topic, value(9, 9), partition=0)
@@ -462,6 +464,7 @@ def test_a_topic_that_is_gone_leaves_its_rows_unchecked(own: World) -> None:
     write_all(own, [Batch([(0, 0, 1)], [(1, 1, 0, 0)])])
     admin = AdminClient({"bootstrap.servers": own.servers})
     admin.delete_topics([own.topic])[own.topic].result(30)
+    wait_for(lambda: own.topic not in admin.list_topics(timeout=10).topics)
     proof = own.verify()
     assert found(proof) == {Kind.FAULT: 1}
     assert proof.unchecked == (f"{own.topic}: gone from Kafka",)

@@ -13,6 +13,7 @@ from rivermouth.testing import create_topic, produce
 from rivermouth.verify import Kind
 from rivermouth.verify.source import Source, client_options
 from tests.kafka.verify_world import Batch, World
+from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -39,7 +40,7 @@ def value(id_: int, n: int) -> bytes:
 def compacted(world: World) -> None:
     """Write until the cleaner has removed offset 0 (it leaves the newest segment alone)."""
     source = Source(client_options(world.config))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while source.holds((world.topic, 0), 0):
         assert time.monotonic() < deadline, "the log cleaner did not run"
         produce(world.servers, world.topic, [(b"filler", value(0, 0), 0)])  # stamped with now

@@ -23,6 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, verify
 from rivermouth.verify.source import Source, client_options
+from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
     [
@@ -129,6 +130,7 @@ class World:
         if commit is not None:
             end = producer.commit_transaction if commit else producer.abort_transaction
             end()
+            wait_for_markers(options)
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Let Kafka forget the records before ``offset``, as retention would."""

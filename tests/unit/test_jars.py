@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
 from rivermouth.local.jars import jars, read_lock, verify_jars
+from tests.processes import said_by, started
 
 pytestmark = pytest.mark.unit
 
@@ -156,11 +156,8 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(mirror: Mirror) 
         "print(*[path.read_text() for path in jars('pair', lock=Path(sys.argv[1]))])"
     )
     command = [sys.executable, "-c", code, str(mirror.lock)]
-    both = [
-        subprocess.Popen(command, env=mirror.environ, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    assert [process.communicate(timeout=120)[0] for process in both] == ["two one\n"] * 2
+    with started(command, mirror.environ) as one, started(command, mirror.environ) as other:
+        assert [said_by(one), said_by(other)] == ["two one\n"] * 2
 
 
 def test_the_lock_of_the_package_is_whole() -> None:

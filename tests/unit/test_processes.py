@@ -8,15 +8,21 @@ import subprocess
 import pytest
 
 from tests.processes import started
+from tests.waiting import wait_for
 
 
 def test_what_it_started_in_turn_ends_with_the_block() -> None:
     with started(["sh", "-c", "sleep 600 & echo $!; wait"], os.environ) as process:
         assert process.stdout is not None
         assert int(process.stdout.readline()) != process.pid
+    wait_for(lambda: set(states(process.pid)) <= {"Z"})
+
+
+def states(group: int) -> list[str]:
+    """How each process of a group is."""
     shown = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True)
-    left = [line.split() for line in shown.stdout.splitlines()]
-    assert [state for group, state in left if int(group) == process.pid and state[0] != "Z"] == []
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    return [stat[0] for pgid, stat in lines if int(pgid) == group]
 
 
 @pytest.mark.parametrize("waited", [False, True])

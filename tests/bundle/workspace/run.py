@@ -9,6 +9,7 @@ from tests.bundle.workspace.executor import Means, Outcome, Task
 from tests.bundle.workspace.files import MOMENT
 from tests.bundle.workspace.identity import USER
 from tests.bundle.workspace.messages import Resource
+from tests.waiting import PATIENCE_S
 
 ACTIVE = ("QUEUED", "PENDING", "RUNNING")
 
@@ -48,7 +49,7 @@ class Run:
 
     def join(self) -> None:
         if self._thread is not None:
-            self._thread.join(30)
+            self._thread.join(PATIENCE_S)
 
     def described(self) -> Resource:
         return {

@@ -15,7 +15,7 @@ def config_of(url: str) -> Config:
         host=url,
         token="any",
         config_file=os.devnull,
-        http_timeout_seconds=2,
+        http_timeout_seconds=60,  # of one that is there and busy
         retry_timeout_seconds=1,
     )
 

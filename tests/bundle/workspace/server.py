@@ -59,6 +59,10 @@ class Exchange:
         return f"{self.request} -> {self.status}{'' if self.known else ' (unknown route)'}"
 
 
+class _Http(ThreadingHTTPServer):
+    request_queue_size = 128  # a deploy opens many connections at once; one refused costs a second
+
+
 class Server:
     """Answers one request at a time, from ``start`` to ``stop``, on a free port."""
 
@@ -67,7 +71,7 @@ class Server:
         self._turn = threading.RLock()
         self.faults = Faults()
         self.log: list[Exchange] = []
-        self._http = ThreadingHTTPServer((HOST, 0), _handler_for(self))
+        self._http = _Http((HOST, 0), _handler_for(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
