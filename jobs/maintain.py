@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rivermouth.cli.maintaining import render
-from rivermouth.job import Job, finish, parameters
-from rivermouth.maintain import Maintenance, check_retention
-from rivermouth.report import exit_code
-from rivermouth.scratch import scratch_root
-from rivermouth.tables.upkeep import WEEK_HOURS
+from rivermouth.job.job import Job, finish, parameters
+from rivermouth.local.scratch import scratch_root
+from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
+from rivermouth.operate.maintain.optimize import WEEK_HOURS
+from rivermouth.run.report import exit_code
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rivermouth.cli.resuming import Accept
-from rivermouth.job import Job, finish, parameters
+from rivermouth.job.job import Job, finish, parameters
 
 
 def main() -> int:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts, app_id
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 PIPELINE = "orders"
 CLUSTER = "cluster-1"

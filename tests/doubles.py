@@ -16,8 +16,6 @@ from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.books import Books
-from rivermouth.chain import Recorded
 from rivermouth.config import (
     Column,
     Format,
@@ -29,17 +27,26 @@ from rivermouth.config import (
     TableName,
     Target,
 )
-from rivermouth.delta import DeltaLog
 from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, RivermouthError
-from rivermouth.ingest import Ingest, Rooms
-from rivermouth.kafka import Kafka
-from rivermouth.ledger import CommitRecord, Entry, RowCounts, app_id
-from rivermouth.offsets import Anchor, LogEnd, OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.plan import KafkaFacts, batch_ranges
-from rivermouth.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.tables.counting import with_rows
-from rivermouth.tables.kept import Kept
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.kafka.client import Kafka
+from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts, app_id
+from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.offsets import (
+    Anchor,
+    LogEnd,
+    OffsetRange,
+    Position,
+    TopicPartition,
+    Watermarks,
+)
+from rivermouth.protocol.planning import KafkaFacts, batch_ranges
+from rivermouth.run.ingest import Ingest, Rooms
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.row_counts import with_rows
+from rivermouth.warehouse.ports import Books
+from rivermouth.warehouse.recovered import Kept
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]

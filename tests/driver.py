@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 from rivermouth.config import load
+from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.report import CommitReport, OpenReport, PipelineReport, exit_code
-from rivermouth.run import Run
-from rivermouth.scratch import scratch_root
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, exit_code
+from rivermouth.run.run import Run
 
 
 class Printer:

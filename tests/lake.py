@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, load
-from rivermouth.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.run import Run
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
 from tests.waiting import PATIENCE_S

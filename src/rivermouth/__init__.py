@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
     from rivermouth.errors import ConfigError, Halt, RivermouthError
-    from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport, exit_code
+    from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, exit_code
 
 __all__ = [
     "CommitReport",
@@ -43,11 +43,11 @@ _ROOMS = {
     "ConfigError": "errors",
     "Halt": "errors",
     "RivermouthError": "errors",
-    "CommitReport": "report",
-    "Listener": "report",
-    "OpenReport": "report",
-    "PipelineReport": "report",
-    "exit_code": "report",
+    "CommitReport": "run.report",
+    "Listener": "run.report",
+    "OpenReport": "run.report",
+    "PipelineReport": "run.report",
+    "exit_code": "run.report",
 }
 
 

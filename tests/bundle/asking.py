@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from ruamel.yaml import YAML
 
 from rivermouth.config import OFFSETS_TABLE, Config, load
+from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import start_session
-from rivermouth.scratch import scratch_root
 from tests.bundle.bundle_files import root_file
 
 RESOURCES = Path(__file__).parents[2] / "resources"

@@ -9,10 +9,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.platform import SERVERLESS, platform_of
-from rivermouth.report import exit_code
-from rivermouth.run import Run
-from rivermouth.scratch import scratch_root
+from rivermouth.local.scratch import scratch_root
+from rivermouth.run.report import exit_code
+from rivermouth.run.run import Run
+from rivermouth.spark.platform import SERVERLESS, platform_of
 from tests.connect.serverless import refuse
 from tests.driver import Printer
 

@@ -27,11 +27,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rivermouth.chain import Chain, Recorded
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
-from rivermouth.ledger import Entry
-from rivermouth.offsets import OffsetRange, Position
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.history import Chain, Recorded
+from rivermouth.protocol.offsets import OffsetRange, Position
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from rivermouth import ingest, keeper, ledger
-from rivermouth.chain import Recorded
-from rivermouth.ledger import CommitRecord, Entry, Outcome
-from rivermouth.plan import Action, Decision
-from rivermouth.tables.kept import Kept
+from rivermouth.protocol import entry as ledger
+from rivermouth.protocol.entry import CommitRecord, Entry, Outcome
+from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.planning import Action, Decision
+from rivermouth.run import committer as keeper
+from rivermouth.run import ingest
+from rivermouth.warehouse.recovered import Kept
 from tests import doubles
 from tests.doubles import MemoryOffsets, MemoryWriter, World
 
@@ -69,7 +71,7 @@ def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
         return Outcome.COMMITTED if found in mine else found
 
     real = ledger.classify
-    patch.setattr("rivermouth.keeper.classify", classify)
+    patch.setattr("rivermouth.run.committer.classify", classify)
 
 
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
@@ -136,14 +138,14 @@ GUARDS = (
     ),
     Guard(
         "RESTORE, TRUNCATE and REPLACE followed",
-        lambda patch: patch.setattr("rivermouth.chain.undoes", lambda record: False),
+        lambda patch: patch.setattr("rivermouth.protocol.history.undoes", lambda record: False),
         "undone rows are never read again",
     ),
     Guard(
         "topic id and cluster id compared",
         lambda patch: (
             patch.setattr(ingest, "check_source", _nothing),
-            patch.setattr("rivermouth.plan.check_source", _nothing),
+            patch.setattr("rivermouth.protocol.planning.check_source", _nothing),
         )[0],
         "goes on with another topic",
     ),
@@ -154,7 +156,7 @@ GUARDS = (
     ),
     Guard(
         "retention and truncation noticed",
-        lambda patch: patch.setattr("rivermouth.plan.check_partition", _nothing),
+        lambda patch: patch.setattr("rivermouth.protocol.planning.check_partition", _nothing),
         "a gap that nobody recorded",
     ),
     Guard(

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.report import CommitReport
-from rivermouth.tables.rebuild import rebuild_offsets
+from rivermouth.operate.rebuild import rebuild_offsets
+from rivermouth.run.report import CommitReport
 from tests.faults.outcomes import (
     applied,
     check_proved,

@@ -12,8 +12,8 @@ import pytest
 
 from rivermouth import errors
 from rivermouth.config import codes
-from rivermouth.decode import REASONS
 from rivermouth.errors import ConfigError, RivermouthError
+from rivermouth.formats.decoded import REASONS
 
 pytestmark = pytest.mark.unit
 

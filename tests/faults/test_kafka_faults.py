@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.local.loopback import free_port
-from rivermouth.status import State, status
+from rivermouth.operate.status import State, status
 from rivermouth.verify import verify
 from tests.faults.outcomes import (
     applied,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rivermouth.chain import Chain
 from rivermouth.errors import LedgerBroken
-from rivermouth.ledger import CommitRecord, Entry
+from rivermouth.protocol.entry import CommitRecord, Entry
+from rivermouth.protocol.history import Chain
 from rivermouth.verify.commits import FolderCommits
 from rivermouth.verify.log import read_ledger
 from rivermouth.verify.result import Findings

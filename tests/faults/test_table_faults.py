@@ -14,13 +14,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from rivermouth import keeper
-from rivermouth.books import Books
 from rivermouth.config import load
-from rivermouth.run import Run
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.run import committer as keeper
+from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
+from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.ports import Books
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -164,7 +164,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
 
     thread = threading.Thread(target=rival)
     books = partial(Books, pause=pause)
-    monkeypatch.setattr("rivermouth.places.folder.Books", books)
+    monkeypatch.setattr("rivermouth.warehouse.folder.warehouse.Books", books)
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))

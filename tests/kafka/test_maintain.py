@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import load
-from rivermouth.delta import DeltaLog
 from rivermouth.local.broker import Broker
-from rivermouth.maintain import Maintenance, MaintenanceReport
-from rivermouth.report import exit_code
-from rivermouth.run import Run
+from rivermouth.operate.maintain.maintenance import Maintenance, MaintenanceReport
+from rivermouth.run.report import exit_code
+from rivermouth.run.run import Run
 from rivermouth.verify import verify
+from rivermouth.warehouse.folder.log import DeltaLog
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.tables.rebuild import rebuild_offsets
+from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.testing import Record, create_topic
 from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
 from tests.processes import said_by

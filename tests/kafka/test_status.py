@@ -11,11 +11,11 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from rivermouth.config import load
-from rivermouth.kafka import Kafka
-from rivermouth.ledger import Entry, app_id
+from rivermouth.kafka.client import Kafka
 from rivermouth.local.broker import Broker
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.status import State, status
+from rivermouth.operate.status import State, status
+from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.testing import create_topic, produce
 
 pytestmark = pytest.mark.kafka

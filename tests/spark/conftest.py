@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import KeyFormat, Mode, Pipeline
-from rivermouth.ledger import Entry
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 ARRIVED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)

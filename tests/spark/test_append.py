@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.address import Address
 from rivermouth.config import Pipeline
-from rivermouth.decode.json import decoder
-from rivermouth.delta import DeltaLog
-from rivermouth.ledger import Outcome, RowCounts, app_id, classify, entry_of
-from rivermouth.offsets import Position
-from rivermouth.tables.quarantine import QuarantineTable
-from rivermouth.tables.target import create_target
+from rivermouth.formats.json import decoder
+from rivermouth.protocol.entry import Outcome, RowCounts, app_id, classify, entry_of
+from rivermouth.protocol.offsets import Position
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.target import create_target
 from rivermouth.write.append import Append
 from rivermouth.write.commit import Target, record
 from tests.spark.conftest import Bench, RawRow

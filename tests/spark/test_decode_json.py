@@ -8,7 +8,7 @@ import pytest
 from chispa import assert_df_equality
 
 from rivermouth.config import KeyFormat
-from rivermouth.decode.json import decoder
+from rivermouth.formats.json import decoder
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.address import Address
 from rivermouth.config import Pipeline
-from rivermouth.decode.json import decoder
-from rivermouth.delta import DeltaLog
-from rivermouth.ledger import Outcome, classify
-from rivermouth.offsets import Position
-from rivermouth.tables.quarantine import QuarantineTable
-from rivermouth.tables.target import add_mark, create_target
+from rivermouth.formats.json import decoder
+from rivermouth.protocol.entry import Outcome, classify
+from rivermouth.protocol.offsets import Position
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.target import add_mark, create_target
 from rivermouth.write.commit import (
     TOMBSTONE,
     TXN_APP_ID,
@@ -25,8 +25,8 @@ from rivermouth.write.commit import (
     Target,
     Writer,
 )
-from rivermouth.write.replace import Replace
-from rivermouth.write.upsert import MATERIALIZE_SOURCE, Upsert
+from rivermouth.write.latest import MATERIALIZE_SOURCE, Upsert
+from rivermouth.write.replace_using import Replace
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -178,7 +178,7 @@ def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_for_the_next_batc
     deleting: list[RawRow] = [(b"1", None, 0, 2), (b"2", None, 0, 3)]
     second = bench.entry(2, deleting, first.position)
     with monkeypatch.context() as patched:
-        patched.setattr("rivermouth.write.replace.reach", _die)
+        patched.setattr("rivermouth.write.replace_using.reach", _die)
         with pytest.raises(_Crash):
             Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
                 decode(bench.raw(deleting)), second

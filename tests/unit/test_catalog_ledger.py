@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rivermouth.chain import Chain
 from rivermouth.errors import CommitUnknown, LedgerTrimmed, OffsetsTableAhead
-from rivermouth.ledger import CommitRecord
-from rivermouth.offsets import Position
+from rivermouth.protocol.entry import CommitRecord
+from rivermouth.protocol.history import Chain
+from rivermouth.protocol.offsets import Position
 from tests.builders import PIPELINE, place, position
 from tests.doubles import NO_SESSION, Driver, World, until_done
 

@@ -12,10 +12,10 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.address import Address
-from rivermouth.chain import Recorded
 from rivermouth.errors import CommitFailed
-from rivermouth.places.projection import CatalogOffsets
+from rivermouth.protocol.history import Recorded
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from tests.builders import PIPELINE, entry_after, span
 
 pytestmark = pytest.mark.unit

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.chain import Chain
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.ledger import Accepted, CommitRecord, Entry, app_id
-from rivermouth.offsets import OffsetRange, Position
-from rivermouth.undone import restored_position
+from rivermouth.protocol.entry import Accepted, CommitRecord, Entry, app_id
+from rivermouth.protocol.history import Chain
+from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.rollback import restored_position
 from tests.builders import (
     PIPELINE,
     History,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.clients import java_options, native_options, spark_options
 from rivermouth.errors import KafkaRefused
-from rivermouth.kafka import Kafka
+from rivermouth.kafka.client import Kafka
+from rivermouth.kafka.options import java_options, native_options, spark_options
 
 pytestmark = pytest.mark.unit
 

@@ -13,12 +13,12 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.chain import Recorded
-from rivermouth.delta import DeltaLog
 from rivermouth.errors import CommitFailed
-from rivermouth.ledger import Entry, RowCounts
-from rivermouth.offsets import OffsetRange
-from rivermouth.tables.counting import count_rows, with_rows
+from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.row_counts import count_rows, with_rows
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.chain import Chain
-from rivermouth.delta import DeltaLog, duration_s, is_old, record_of
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.ledger import Entry, app_id
+from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.history import Chain
+from rivermouth.warehouse.folder.log import DeltaLog, duration_s, is_old, record_of
 from tests.builders import PIPELINE, entry_after, position, span
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from rivermouth.ledger import Entry
+from rivermouth.protocol.entry import Entry
 
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 

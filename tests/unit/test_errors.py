@@ -11,8 +11,8 @@ import pytest
 
 from rivermouth import errors
 from rivermouth.config import codes
-from rivermouth.decode import REASONS
 from rivermouth.errors import ConfigError, OffsetGap, RivermouthError
+from rivermouth.formats.decoded import REASONS
 
 pytestmark = pytest.mark.unit
 

@@ -16,8 +16,8 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
-from rivermouth.guards import check_identity, check_partition, check_source
-from rivermouth.offsets import Watermarks
+from rivermouth.protocol.guards import check_identity, check_partition, check_source
+from rivermouth.protocol.offsets import Watermarks
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPICS, entry_after, place, span
 
 pytestmark = pytest.mark.unit

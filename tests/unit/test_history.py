@@ -11,11 +11,11 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from rivermouth.address import Address
-from rivermouth.chain import Recorded
 from rivermouth.errors import BatchFailed, CommitFailed, LedgerBroken, RivermouthError
-from rivermouth.places import catalog
-from rivermouth.places.history import HistoryLog
+from rivermouth.protocol.history import Recorded
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.catalog import warehouse as catalog
+from rivermouth.warehouse.catalog.log import HistoryLog
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit

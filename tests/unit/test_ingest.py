@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rivermouth.chain import Chain
 from rivermouth.config import Start
 from rivermouth.errors import (
     BatchFailed,
@@ -28,8 +27,9 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.ledger import CommitRecord, Entry, RowCounts
-from rivermouth.offsets import Position
+from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts
+from rivermouth.protocol.history import Chain
+from rivermouth.protocol.offsets import Position
 from tests.builders import PIPELINE, TABLE, TOPICS, place, position, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from rivermouth.chain import Chain
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import (
     CommitConflict,
@@ -18,8 +17,9 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.ledger import Accepted, Entry
-from rivermouth.offsets import Position
+from rivermouth.protocol.entry import Accepted, Entry
+from rivermouth.protocol.history import Chain
+from rivermouth.protocol.offsets import Position
 from tests.builders import PIPELINE, TOPICS, place, position, span
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
 

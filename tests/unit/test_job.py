@@ -9,8 +9,8 @@ import pytest
 
 from rivermouth.cli.resuming import Accept
 from rivermouth.errors import ConfigError, TopicMissing
-from rivermouth.job import Job, finish, parameters
-from rivermouth.platform import SERVERLESS
+from rivermouth.job.job import Job, finish, parameters
+from rivermouth.spark.platform import SERVERLESS
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rivermouth.chain import Chain
 from rivermouth.errors import LedgerBroken
-from rivermouth.ledger import (
+from rivermouth.protocol.entry import (
     CommitRecord,
     Entry,
     Outcome,
@@ -22,7 +21,8 @@ from rivermouth.ledger import (
     classify,
     entry_of,
 )
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.history import Chain
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from tests.builders import PIPELINE, entry_after, foreign, record_of_entry, span
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-from rivermouth.books import Books, Log
 from rivermouth.config import Pipeline
 from rivermouth.errors import (
     Halt,
@@ -18,9 +17,10 @@ from rivermouth.errors import (
     TableReplaced,
     TableUndone,
 )
-from rivermouth.ledger import CommitRecord
-from rivermouth.maintainable import Standing, look
-from rivermouth.tables.counting import with_rows
+from rivermouth.operate.maintain.maintainable import Standing, look
+from rivermouth.protocol.entry import CommitRecord
+from rivermouth.warehouse.folder.row_counts import with_rows
+from rivermouth.warehouse.ports import Books, Log
 from tests.builders import PIPELINE, entry_after, place, record_of_entry, span
 from tests.doubles import (
     Crash,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from tests.builders import place, position, span
 
 pytestmark = pytest.mark.unit

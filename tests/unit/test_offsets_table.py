@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.chain import Recorded
 from rivermouth.errors import CommitFailed, RivermouthError
-from rivermouth.ledger import RowCounts
-from rivermouth.tables.offsets import SCHEMA, OffsetsTable
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.history import Recorded
+from rivermouth.warehouse.folder.offsets import SCHEMA, OffsetsTable
 from tests.builders import PIPELINE, entry_after, position, span
 
 pytestmark = pytest.mark.unit

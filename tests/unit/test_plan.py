@@ -18,9 +18,9 @@ from rivermouth.errors import (
     RetentionLost,
     TopicRecreated,
 )
-from rivermouth.ledger import Entry
-from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.plan import (
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.protocol.planning import (
     Action,
     KafkaFacts,
     Relation,

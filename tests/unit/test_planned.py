@@ -15,8 +15,8 @@ from rivermouth.errors import (
     RetentionLost,
     TopicRecreated,
 )
-from rivermouth.planned import Planned
-from rivermouth.stream import Trigger
+from rivermouth.source.driver_planned import Planned
+from rivermouth.source.streaming import Trigger
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, World
 

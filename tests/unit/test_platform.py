@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rivermouth.errors import ConfigError
-from rivermouth.platform import (
+from rivermouth.spark.platform import (
     CLASSIC,
     CONNECT,
     LOCAL,

@@ -13,8 +13,8 @@ from rivermouth.errors import (
     RivermouthError,
     TableLocked,
 )
-from rivermouth.ledger import RowCounts
-from rivermouth.report import CommitReport, OpenReport, PipelineReport, exit_code
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, exit_code
 from tests.builders import position, span
 
 pytestmark = pytest.mark.unit

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.books import Books, Log, Offsets
-from rivermouth.chain import Chain
-from rivermouth.ingest import Ingest, Rooms
-from rivermouth.ledger import Entry
-from rivermouth.tables.counting import with_rows
-from rivermouth.tables.kept import Kept
-from rivermouth.tables.offsets import OffsetsTable
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.history import Chain
+from rivermouth.run.ingest import Ingest, Rooms
+from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.row_counts import with_rows
+from rivermouth.warehouse.ports import Books, Log, Offsets
+from rivermouth.warehouse.recovered import Kept
 from tests.builders import PIPELINE, place, span
 from tests.doubles import (
     NO_SESSION,

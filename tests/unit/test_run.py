@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.address import Address
 from rivermouth.config import load
 from rivermouth.errors import UpsertUnsupported
-from rivermouth.platform import SERVERLESS
-from rivermouth.run import Run
+from rivermouth.run.run import Run
+from rivermouth.spark.address import Address
+from rivermouth.spark.platform import SERVERLESS
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit

@@ -14,10 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.checkpoint import Checkpoint
 from rivermouth.errors import BatchFailed, LogTruncated
-from rivermouth.offsets import OffsetRange
-from rivermouth.scratch import (
+from rivermouth.local.scratch import (
     ScratchFolder,
     remove_dead,
     remove_old,
@@ -25,6 +23,8 @@ from rivermouth.scratch import (
     shared_folder,
     volumes_root,
 )
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.source.checkpoint import Checkpoint
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -137,7 +137,7 @@ def test_two_runs_do_not_clear_each_others_folder(tmp_path: Path) -> None:
 HOLD = """
 import os, sys
 from pathlib import Path
-from rivermouth.scratch import ScratchFolder
+from rivermouth.local.scratch import ScratchFolder
 with ScratchFolder(Path(sys.argv[1]), "bids") as held:
     (held / "offsets").mkdir()
     print(held, flush=True)

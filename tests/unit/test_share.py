@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.share import next_ranges, share
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.rate_limit import next_ranges, share
 
 pytestmark = pytest.mark.unit
 

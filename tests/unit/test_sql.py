@@ -13,9 +13,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
 from rivermouth.errors import QueryRefused
-from rivermouth.ledger import Entry, app_id
-from rivermouth.offsets import Position
-from rivermouth.sql import query, render
+from rivermouth.operate.sql import query, render
+from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.offsets import Position
 
 pytestmark = pytest.mark.unit
 

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from rivermouth.cli.status_table import render
 from rivermouth.config import Config, load
 from rivermouth.errors import KafkaUnreachable, TopicMissing
-from rivermouth.ledger import Entry, app_id
-from rivermouth.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.plan import KafkaFacts
-from rivermouth.status import PipelineStatus, State, status
-from rivermouth.status_text import render
-from rivermouth.tail import LOOK_BACK
+from rivermouth.operate.status import PipelineStatus, State, status
+from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.protocol.planning import KafkaFacts
+from rivermouth.warehouse.folder.recent_commits import LOOK_BACK
 
 pytestmark = pytest.mark.unit
 

@@ -28,7 +28,7 @@ FORBIDDEN_WORDS = re.compile(
     "|".join(["TO" + "DO", "FIX" + "ME", "type: " + "ignore", "no" + "qa"])
 )
 MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
-PURE = ("errors", "offsets", "ledger", "plan", "report", "config")
+PURE = ("errors", "protocol", "config", "run.report")
 FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
 
 

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None, command: Callable[..., object] 
 
 
 def _unexpected(fault: Exception) -> str:
-    from rivermouth.scratch import scratch_root
+    from rivermouth.local.scratch import scratch_root
 
     log = scratch_root() / "errors.log"
     said = f"unexpected {type(fault).__name__}: {str(fault).partition(chr(10))[0]}"

@@ -14,7 +14,7 @@ from rivermouth.cli.settings import known_secrets
 from rivermouth.cli.stopping import Stop
 
 if TYPE_CHECKING:
-    from rivermouth.doctor import Check
+    from rivermouth.operate.doctor import Check
 
 _MARK = {True: "OK  ", False: "FAIL"}
 
@@ -80,7 +80,7 @@ def doctor(
 
 def _machine(file: Path | None) -> Iterator[Check]:
     from rivermouth.cli.render import say
-    from rivermouth.doctor import check_config, check_machine
+    from rivermouth.operate.doctor import check_config, check_machine
 
     yield from check_machine(say)
     if file is not None:

@@ -10,7 +10,7 @@ import typer
 from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_local, selected
 
 if TYPE_CHECKING:
-    from rivermouth.maintain import MaintenanceReport
+    from rivermouth.operate.maintain.maintenance import MaintenanceReport
 
 RetainHours = Annotated[
     int,
@@ -37,9 +37,9 @@ def maintain(
 
     require_spark()
     from rivermouth.cli.render import as_json, console
-    from rivermouth.maintain import Maintenance, check_retention
-    from rivermouth.report import exit_code
-    from rivermouth.scratch import scratch_root
+    from rivermouth.local.scratch import scratch_root
+    from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
+    from rivermouth.run.report import exit_code
 
     check_retention(retain_hours)
     session = start_spark(console(stderr=True))
@@ -60,8 +60,8 @@ def maintain(
 def render(reports: Sequence[MaintenanceReport], *, dry_run: bool) -> str:
     """A line for each table, then those left alone, then the failures, then the verdict."""
     from rivermouth.cli.render import failure, wrapped
-    from rivermouth.layout import text_table
-    from rivermouth.maintain import SCRATCH
+    from rivermouth.cli.text_table import text_table
+    from rivermouth.operate.maintain.maintenance import SCRATCH
 
     headers = ("pipeline", "table", "compacted", "removed", "orphan rows")
     rows = [

@@ -14,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from rivermouth.cli.render import compact, failure, wrapped
-from rivermouth.offsets import Position
-from rivermouth.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.protocol.offsets import Position
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
 
 Behind = Callable[[Position], "int | None"]
 """How many offsets a position is behind the end of its topics now; None: unknown."""

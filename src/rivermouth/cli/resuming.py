@@ -12,7 +12,7 @@ from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_loca
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rivermouth.offsets import Position
+    from rivermouth.protocol.offsets import Position
 
 
 class Accept(Enum):
@@ -42,13 +42,13 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
     [name] = selected(config, pipeline.replace(",", " ") or "?")  # one, by its whole name
     from rivermouth.cli.render import as_json, console
     from rivermouth.cli.running import require_spark, start_spark
-    from rivermouth.scratch import scratch_root
+    from rivermouth.local.scratch import scratch_root
 
     require_spark()
     shown = console(stderr=json)
     session = start_spark(shown)
-    from rivermouth.report import Silent
-    from rivermouth.run import Run
+    from rivermouth.run.report import Silent
+    from rivermouth.run.run import Run
 
     try:
         run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from rivermouth.cli.progress import Behind
     from rivermouth.config import Config
-    from rivermouth.offsets import Position
-    from rivermouth.report import PipelineReport
+    from rivermouth.protocol.offsets import Position
+    from rivermouth.run.report import PipelineReport
 
 Continuous = Annotated[
     bool,
@@ -53,7 +53,7 @@ def run(
     names = selected(config, select)
     require_spark()
     from rivermouth.cli.render import as_json, console
-    from rivermouth.report import exit_code
+    from rivermouth.run.report import exit_code
 
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
@@ -76,7 +76,7 @@ def require_spark() -> None:
 def start_spark(shown: Console) -> SparkSession:
     """A local session, and a word on what takes so long."""
     from rivermouth.local.jars import jars
-    from rivermouth.scratch import scratch_root
+    from rivermouth.local.scratch import scratch_root
 
     jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
     shown.print("starting Spark…")
@@ -89,10 +89,10 @@ def _run(
     config: Config, names: Sequence[str], shown: Console, stop: Stop, *, continuous: bool
 ) -> list[PipelineReport]:
     from rivermouth.cli.progress import listener
-    from rivermouth.scratch import scratch_root
+    from rivermouth.local.scratch import scratch_root
 
     session = start_spark(shown)
-    from rivermouth.run import Run
+    from rivermouth.run.run import Run
 
     stop.listen()
     try:
@@ -110,8 +110,8 @@ def _run(
 def _behind(config: Config) -> Behind:
     """How far a position is behind Kafka, for the display of a continuous run."""
     from rivermouth.errors import SetupError, SourceError
-    from rivermouth.kafka import Kafka
-    from rivermouth.plan import behind
+    from rivermouth.kafka.client import Kafka
+    from rivermouth.protocol.planning import behind
 
     # Made when first asked: options that the client refuses are an unknown lag too.
     secrets = known_secrets()
@@ -131,7 +131,7 @@ def _summarize(
 ) -> None:
     """Every pipeline once more, the failed ones last; then the verdict."""
     from rivermouth.cli.render import failure
-    from rivermouth.report import exit_code
+    from rivermouth.run.report import exit_code
 
     failed = [each for each in reports if each.error is not None]
     shown.print()

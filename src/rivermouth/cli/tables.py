@@ -28,8 +28,8 @@ offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, ric
 def status(file: ConfigFile, json: AsJson = False) -> None:
     """Where every pipeline stands: state, lag, position. Starts no JVM."""
     from rivermouth.cli.render import as_json
-    from rivermouth.status import status as ask
-    from rivermouth.status_text import render
+    from rivermouth.cli.status_table import render
+    from rivermouth.operate.status import status as ask
 
     found = ask(load_config(file), secrets=known_secrets())
     if json:
@@ -63,7 +63,7 @@ def sql(file: ConfigFile, statement: Statement, json: AsJson = False) -> None:
     Such as bronze.bids, bronze.bids_quarantine, rivermouth.offsets. Starts no JVM.
     """
     from rivermouth.cli.render import as_json
-    from rivermouth.sql import query, render
+    from rivermouth.operate.sql import query, render
 
     found = query(load_config(file), statement)
     if json:
@@ -80,7 +80,7 @@ def about() -> None:
 @offsets.command("rebuild")
 def rebuild(file: ConfigFile) -> None:
     """Write the offsets table anew from the logs of the tables."""
-    from rivermouth.tables.rebuild import rebuild_offsets
+    from rivermouth.operate.rebuild import rebuild_offsets
 
     for name, entries in rebuild_offsets(load_config(file)).items():
         typer.echo(f"{name}: {entries:,} entries")
@@ -97,7 +97,7 @@ def _progress(pipeline: str, done: int, total: int) -> None:
 def show(found: Verification) -> None:
     """What a verification found, for people."""
     from rivermouth.cli.render import wrapped
-    from rivermouth.layout import text_table
+    from rivermouth.cli.text_table import text_table
 
     headers = ("pipeline", "", "entries", "records", "bad", "missing", "twice", "gaps", "overlaps")
     typer.echo(text_table(headers, [_row(each) for each in found.pipelines], numbers=range(2, 9)))

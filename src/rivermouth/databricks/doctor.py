@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from rivermouth.config import Catalog, Config, SecretName
 from rivermouth.databricks.workspace import trouble, workspace_client
-from rivermouth.doctor import Check, check_file, refused
 from rivermouth.errors import MissingPackage
+from rivermouth.operate.doctor import Check, check_file, refused
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.local.jars import jars
 from rivermouth.local.java import Java, find_java
-from rivermouth.scratch import ScratchFolder
+from rivermouth.local.scratch import ScratchFolder
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 

@@ -27,9 +27,9 @@ from confluent_kafka import (
     admin,
 )
 
-from rivermouth.clients import client_of
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
+from rivermouth.kafka.options import client_of
 from rivermouth.verify.entry import Place, shown
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.

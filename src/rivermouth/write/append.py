@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from rivermouth.ledger import Entry
-from rivermouth.spark_errors import said
+from rivermouth.protocol.entry import Entry
+from rivermouth.spark.errors import said
 from rivermouth.write.commit import (
     Quarantine,
     Target,

@@ -10,9 +10,9 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.address import Address
-from rivermouth.ledger import Entry, RowCounts, app_id
-from rivermouth.offsets import OffsetRange
+from rivermouth.protocol.entry import Entry, RowCounts, app_id
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.spark.address import Address
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from rivermouth.address import Address, literal, set_table_property, table_property
 from rivermouth.errors import UpsertUnsupported
+from rivermouth.spark.address import Address, literal, set_table_property, table_property
 
 PROVEN = "rivermouth.replaces"
 """The target's property: the engine that was found to replace by key."""

@@ -16,7 +16,7 @@ from typing import Any
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.run import Run
+from rivermouth.run.run import Run
 from tests.lake import Heard
 
 

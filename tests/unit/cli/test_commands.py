@@ -14,7 +14,7 @@ import pytest
 import rivermouth as package
 from rivermouth.cli.app import main
 from rivermouth.config import json_schema
-from rivermouth.scratch import scratch_root
+from rivermouth.local.scratch import scratch_root
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,8 @@ import pytest
 
 from rivermouth.cli.maintaining import render
 from rivermouth.errors import BatchFailed, TableLocked
-from rivermouth.maintain import SCRATCH, MaintenanceReport, TableReport
-from rivermouth.report import exit_code
+from rivermouth.operate.maintain.maintenance import SCRATCH, MaintenanceReport, TableReport
+from rivermouth.run.report import exit_code
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit

@@ -12,9 +12,9 @@ from rich.console import Console
 from rivermouth.cli.progress import Lines, LiveRows, listener
 from rivermouth.cli.render import compact, console, failure, wrapped
 from rivermouth.errors import OffsetGap, RivermouthError
-from rivermouth.ledger import RowCounts
-from rivermouth.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
 
 pytestmark = pytest.mark.unit
 

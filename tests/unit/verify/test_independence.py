@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 ROOM = Path(rivermouth.__file__).parent / "verify"
 # How a broker is reached (``clients``) is no part of what is proved.
 ALLOWED = (
-    "rivermouth.clients",
+    "rivermouth.kafka.options",
     "rivermouth.config",
     "rivermouth.errors",
     "rivermouth.verify",

@@ -1,0 +1,1 @@
+"""Traces and failpoints: off by default, for proof and post-mortem."""

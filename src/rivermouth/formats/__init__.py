@@ -1,0 +1,1 @@
+"""Formats: raw Kafka rows to decoded rows, one module per format."""

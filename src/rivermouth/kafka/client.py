@@ -1,0 +1,199 @@
+"""The edge to Kafka: cluster and topic ids, partitions, watermarks. Reads only.
+
+Uses confluent-kafka, so neither a JVM nor a consumer group is involved. Foreign errors
+are translated here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import confluent_kafka.admin
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as NativeTopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
+from rivermouth.kafka.leader_epochs import READER, cut_logs
+from rivermouth.kafka.options import client_of
+from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
+from rivermouth.protocol.planning import KafkaFacts
+
+T = TypeVar("T")
+
+_ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
+
+_UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+_REFUSED = {KafkaError._AUTHENTICATION, KafkaError._SSL}
+_LOG = logging.getLogger(__name__)
+_QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
+
+
+class Kafka:
+    """Facts about topics, asked of the broker behind ``bootstrap.servers``.
+
+    ``options`` are Kafka client options in Java's names with secrets revealed;
+    ``timeout_s`` bounds each question. Every method raises a SourceError.
+    """
+
+    def __init__(self, options: Mapping[str, str], timeout_s: float = 10.0) -> None:
+        self._where = options["bootstrap.servers"]
+        self._timeout_s = timeout_s
+        self._options = {**options, **_QUIET}
+        self._heard: list[KafkaError] = []
+        self._admin = client_of(self._connect, self._options)
+
+    def _connect(self, options: dict[str, str]) -> AdminClient:
+        # What it hears says more than "timed out": a wrong password for one.
+        settings: dict[str, Any] = {**options, "error_cb": self._heard.append}
+        return AdminClient(settings, logger=_LOG)
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
+        cluster, ids, partitions = self._describe(tuple(topics))
+        # The end of all records first: what comes in meanwhile is not held back.
+        native = _native(partitions)
+        written = self._offsets(native, _ADMIN.OffsetSpec.latest(), committed=False)
+        low, ends = self._low(partitions), self.ends(partitions)
+        held_back = {each: written[each].offset - end.offset for each, end in ends.items()}
+        waiting = {each: offsets for each, offsets in held_back.items() if offsets > 0}
+        return KafkaFacts(cluster, ids, _marks(low, ends), waiting, ends)
+
+    def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
+        """Cluster id and topic ids, in one round trip each."""
+        cluster, ids, _ = self._describe(tuple(topics))
+        return cluster, ids
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Last stable offset and leader epoch of each partition, in one round trip."""
+        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
+        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in told.items()}
+
+    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        """Where the logs end that were cut below their anchors, see ``epochs.cut_logs``."""
+        if not anchors:
+            return {}
+
+        def reader() -> Consumer:
+            options = {**self._options, **READER}
+            return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
+
+        return cut_logs(anchors, reader, self._timeout_s)
+
+    def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
+        """First kept offset and last stable offset of each partition."""
+        low = self._low(partitions)
+        return _marks(low, self.ends(partitions))
+
+    def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
+        """How long each topic keeps its records; None where it deletes none for their age."""
+        names = list(topics)
+        asked = self._ask(
+            lambda: self._admin.describe_configs(
+                [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names],
+                request_timeout=self._timeout_s,
+            )
+        )
+        kept: dict[str, timedelta | None] = {}
+        for resource, future in asked.items():
+            settings = self._wait(future, resource.name)
+            age_ms = int(settings["retention.ms"].value)
+            deletes = "delete" in settings["cleanup.policy"].value and age_ms >= 0
+            kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
+        return kept
+
+    def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
+        return {each: start.offset for each, start in told.items()}
+
+    def _offsets(
+        self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
+    ) -> dict[TopicPartition, Any]:
+        if not partitions:
+            return {}
+        levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
+        asked = self._ask(
+            lambda: self._admin.list_offsets(
+                dict.fromkeys(partitions, spec),
+                isolation_level=levels[committed],
+                request_timeout=self._timeout_s,
+            )
+        )
+        return {
+            TopicPartition(each.topic, each.partition): self._wait(future, str(each.topic))
+            for each, future in asked.items()
+        }
+
+    def _describe(
+        self, topics: tuple[str, ...]
+    ) -> tuple[str, dict[str, str], list[TopicPartition]]:
+        asked = self._ask(
+            lambda: self._admin.describe_topics(
+                TopicCollection(list(topics)), request_timeout=self._timeout_s
+            )
+        )
+        cluster = self._ask(lambda: self._admin.describe_cluster(request_timeout=self._timeout_s))
+        ids: dict[str, str] = {}
+        partitions: list[TopicPartition] = []
+        for topic, future in asked.items():
+            described = self._wait(future, topic)
+            ids[topic] = str(described.topic_id)
+            partitions += [TopicPartition(topic, each.id) for each in described.partitions]
+        return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        self._admin.poll(0)
+        self._heard.clear()  # what was long ago explains nothing
+        try:
+            return question()
+        except KafkaException as fault:
+            raise self._translate(fault, "") from fault
+
+    def _wait(self, future: Future[Any], topic: str) -> Any:
+        try:
+            return future.result(timeout=self._timeout_s + 5)
+        except KafkaException as fault:
+            raise self._translate(fault, topic) from fault
+        except FutureTimeout as fault:
+            raise KafkaUnreachable("no answer in time", where=self._where) from fault
+
+    def _translate(self, fault: KafkaException, topic: str) -> SourceError:
+        error = fault.args[0]
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return TopicMissing(f"topic {topic} does not exist", where=self._where)
+        if error.code() in _UNREACHABLE:
+            return self._unreachable(error)
+        return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
+
+    def _unreachable(self, error: KafkaError) -> SourceError:
+        """No answer in time, and why, where the client has heard a reason meanwhile."""
+        self._admin.poll(0)
+        heard = [each for each in self._heard if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        refused = [each for each in heard if each.code() in _REFUSED]
+        if refused:
+            found = str(refused[0].str())
+            return KafkaRefused("the broker refused", where=self._where, found=found)
+        found = str(heard[0].str()) if heard else str(error.name())
+        return KafkaUnreachable("no broker answers", where=self._where, found=found)
+
+
+def _marks(
+    low: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, LogEnd]
+) -> dict[TopicPartition, Watermarks]:
+    return {each: Watermarks(low[each], end.offset) for each, end in ends.items()}
+
+
+def _native(partitions: Iterable[TopicPartition]) -> list[NativeTopicPartition]:
+    return [NativeTopicPartition(each.topic, each.partition) for each in partitions]

@@ -1,0 +1,1 @@
+"""What people ask of tables between runs: status, SQL, checks, maintenance, rebuilding."""

@@ -1,0 +1,167 @@
+"""What this machine, and a configuration, need before a run: each checked for real.
+
+A check never raises: what is wrong is its result, with what to do. Checks come in an order
+in which the first failure explains those after it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
+from rivermouth.local.cache import cache_folder
+from rivermouth.local.jars import jars, read_lock, verify_jars
+from rivermouth.local.java import find_java
+from rivermouth.local.scratch import scratch_root
+
+if TYPE_CHECKING:
+    from rivermouth.config import Config, Secrets
+    from rivermouth.kafka.client import Kafka
+
+FREE_BYTES = 1 << 30
+PYTHONS = ((3, 10), (3, 13))
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: what it is, whether it will do, what was found, what to do."""
+
+    name: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
+def check_machine(progress: Say) -> Iterator[Check]:
+    """Python, Java, packages, jars (every byte), folders. Downloads jars that are missing."""
+    yield _python()
+    yield _attempt("Java", _java)
+    yield _package("pyspark", "spark-sql-kafka-0-10_2.13")
+    yield _package("delta-spark", "delta-spark_4.2_2.13")
+    for name in read_lock():
+        yield _attempt(f"jars: {name}", partial(_jars, name, progress))
+    yield _folder("cache", cache_folder(), "Name another folder with RIVERMOUTH_CACHE")
+    yield _folder("scratch", scratch_root(), "Name another folder with RIVERMOUTH_SCRATCH")
+
+
+def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
+    """The file, the warehouse, the broker, and each topic with partitions and retention.
+
+    ``secrets`` knows what the file only names. A catalog is looked at by
+    ``rivermouth.databricks.doctor``.
+    """
+    check, config = check_file(file)
+    yield check
+    if config is None:
+        return
+    if isinstance(config.warehouse, Path):
+        yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
+    yield from _source(config, secrets)
+
+
+def check_file(file: Path) -> tuple[Check, Config | None]:
+    """Whether the configuration is accepted, and it."""
+    from rivermouth.config import load
+
+    try:
+        config = load(file)
+    except ConfigError as error:
+        problems = "; ".join(error.problems)
+        return Check("config", False, problems, f"rivermouth validate {file}"), None
+    return Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)"), config
+
+
+def _attempt(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except RivermouthError as error:
+        return refused(name, error)
+
+
+def refused(name: str, error: RivermouthError) -> Check:
+    """A failed check from an error; its remedy is the fix."""
+    facts = [error.where, error.what, f"found {error.found}" if error.found else ""]
+    return Check(name, False, f"{error.code} " + ", ".join(filter(None, facts)), error.remedy)
+
+
+def _python() -> Check:
+    found = sys.version_info[:2]
+    oldest, newest = (".".join(map(str, each)) for each in PYTHONS)
+    ok = PYTHONS[0] <= found <= PYTHONS[1]
+    text = f"{sys.version.split()[0]} at {sys.executable}"
+    return Check("Python", ok, text, f"Use Python {oldest} to {newest}")
+
+
+def _java() -> str:
+    java = find_java()
+    return f"{java.version} from {java.source}: {java.home}"
+
+
+def _package(package: str, jar: str) -> Check:
+    """A Python package must be of the version that its locked jar was built for."""
+    versions = {each.coordinate.name: each.coordinate.version for each in read_lock()["spark"]}
+    wanted = versions[jar]
+    fix = f"pip install 'rivermouth[local]', or: pip install {package}=={wanted}"
+    try:
+        found = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(package, False, "not installed", fix)
+    return Check(package, found == wanted, f"{found} (jars: {wanted})", fix)
+
+
+def _jars(name: str, progress: Say) -> str:
+    files = jars(name, progress=progress)
+    verify_jars(name)
+    return f"{len(files)} files, sha256 of each as locked"
+
+
+def _folder(name: str, folder: Path, fix: str) -> Check:
+    """Whether files can be made in ``folder``, or where it would be made; leaves nothing."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            free = shutil.disk_usage(place).free
+    except OSError as error:
+        return Check(name, False, f"{folder}: {error.strerror or error}", fix)
+    text = f"{folder}: writable, {free / 1e9:.1f} GB free"
+    return Check(name, free >= FREE_BYTES, text, f"Free {FREE_BYTES / 1e9:.0f} GB, or: {fix}")
+
+
+def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
+    from rivermouth.kafka.client import Kafka
+
+    try:
+        kafka = Kafka(config.kafka.revealed(secrets))
+        cluster, _ = kafka.identities([])
+    except (SourceError, SetupError) as error:
+        yield refused("broker", error)
+        return
+    yield Check("broker", True, f"{config.kafka.bootstrap_servers}: cluster {cluster}")
+    topics = dict.fromkeys(
+        topic for each in config.pipelines.values() for topic in each.source.topics
+    )
+    for topic in topics:
+        yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
+
+
+def _topic(kafka: Kafka, topic: str) -> str:
+    marks = kafka.facts([topic]).watermarks
+    held = sum(each.high - each.low for each in marks.values())
+    text = f"{len(marks)} partition(s), {held:,} offsets"
+    try:
+        age = kafka.retentions([topic])[topic]
+    except SourceError as error:  # reading needs no right to describe settings
+        return f"{text}, retention unknown ({error.what})"
+    return f"{text}, kept for {age}" if age else f"{text}, kept without limit"

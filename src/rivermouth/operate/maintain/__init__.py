@@ -1,0 +1,1 @@
+"""Maintenance: compaction, removal of old files, of orphans, and of what dead runs left."""

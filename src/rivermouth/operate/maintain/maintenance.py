@@ -1,0 +1,237 @@
+"""Maintenance of a configuration's tables, on a day of its own or beside a run.
+
+Small files become large ones, files that no recent version names are removed, and so are the
+quarantine rows and the scratch that dead drivers left. No row that counts is touched. A table
+whose log may not bear more commits is left alone, see ``maintainable``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Config, Pipeline
+from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
+from rivermouth.local.scratch import remove_dead, remove_old
+from rivermouth.operate.maintain.maintainable import Standing, look
+from rivermouth.operate.maintain.optimize import (
+    RETENTION,
+    WEEK_HOURS,
+    ByDeltalake,
+    BySpark,
+    Files,
+    Upkeep,
+    hours,
+)
+from rivermouth.operate.maintain.orphans import QuarantineOrphans
+from rivermouth.spark.address import Address
+from rivermouth.spark.errors import translate
+from rivermouth.warehouse.warehouse import place_of
+
+FLOOR_HOURS = 24
+SCRATCH = "(scratch)"
+"""What stands for a pipeline in the report of scratch that could not be removed."""
+_ORPHAN_AGE_S = 86400
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What was done to a table, or would be; ``orphans`` are rows, the others data files.
+
+    ``quiet`` says why it was left alone, which is no failure; empty where it was not.
+    """
+
+    table: str
+    compacted: int = 0
+    removed: int = 0
+    orphans: int = 0
+    quiet: str = ""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Compacted, removed, orphans."""
+        return (self.compacted, self.removed, self.orphans)
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """What was done for a pipeline before ``error``, if there was one."""
+
+    pipeline: str
+    tables: Sequence[TableReport]
+    error: RivermouthError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for machines; ``error`` is null or its facts."""
+        return {
+            "name": self.pipeline,
+            "ok": self.error is None,
+            "tables": [vars(each) for each in self.tables],
+            "error": self.error.as_dict() if self.error else None,
+        }
+
+
+def check_retention(retain_hours: int) -> None:
+    """Raise ConfigError for less than the floor."""
+    if retain_hours < FLOOR_HOURS:
+        fix = f"at least {FLOOR_HOURS}: batches, readers and RESTORE need the files of a day"
+        raise ConfigError((f"--retain-hours is {retain_hours} — {fix}",))
+
+
+class Maintenance:
+    """Maintains pipelines of one configuration in one Spark session.
+
+    A table that pipelines share, as they all do the offsets table, is maintained with the
+    first of them. ``retain_hours``: a table that keeps old files for less is refused.
+    ``dry_run`` looks and does nothing. ``clock`` is in seconds since 1970. Raises ConfigError
+    for a retention below the floor.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        scratch: Path,
+        *,
+        retain_hours: int = WEEK_HOURS,
+        dry_run: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        check_retention(retain_hours)
+        self._config = config
+        self._session = session
+        self._scratch = scratch
+        self._retain_hours = retain_hours
+        self._dry_run = dry_run
+        self._now = clock()
+        self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
+        self._place = place_of(config, session)
+        self._offsets = self._place.offsets()
+        self._maintained: set[Address] = set()
+
+    def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
+        """Maintain the named pipelines one after another; an error ends only its own.
+
+        Scratch that cannot be removed is the report after them.
+        """
+        reports = [self._pipeline(self._config.pipelines[name]) for name in names]
+        try:
+            if not self._dry_run:
+                self._clear_scratch()
+        except OSError as fault:
+            reports.append(MaintenanceReport(SCRATCH, (), _failed(SCRATCH, fault)))
+        return reports
+
+    def _pipeline(self, pipeline: Pipeline) -> MaintenanceReport:
+        done: list[TableReport] = []
+        error: RivermouthError | None = None
+        try:
+            with self._place.hold(pipeline.target.table):
+                self._tables(pipeline, done)
+        except RivermouthError as fault:
+            error = fault
+        except Exception as fault:  # a JVM that is gone, a full disk, whatever: its own alone
+            error = _failed(pipeline.name, fault)
+        return MaintenanceReport(pipeline.name, tuple(done), error)
+
+    def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
+        """All tables of a pipeline; what goes wrong with one is raised after the others."""
+        target = self._place.address(pipeline.target.table)
+        if not self._upkeep(target).exists():
+            return
+        standing = self._standing(pipeline)
+        quarantine = self._place.address(pipeline.target.table.quarantine)
+        fault: Exception | None = None
+        for address in (target, quarantine, self._offsets):
+            upkeep = self._upkeep(address)
+            if not upkeep.exists():
+                continue
+            if address == target and standing.quiet:
+                done.append(TableReport(_short(address), quiet=standing.quiet))
+                continue
+            self._check_retention(upkeep, _short(address))
+            try:
+                known = standing.commits.get(pipeline.name, {})
+                done.append(self._table(pipeline, address, upkeep, known))
+            except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
+                fault = fault or lost
+        if fault is not None:
+            raise fault
+
+    def _table(
+        self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
+    ) -> TableReport:
+        """Orphans before files, so that files are not made large to be written anew."""
+        held = address == self._place.address(pipeline.target.table.quarantine)
+        orphans = self._orphans(pipeline, address, entries) if held else 0
+        files = Files()
+        if address not in self._maintained:
+            self._maintained.add(address)
+            files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
+        return TableReport(_short(address), files.compacted, files.removed, orphans)
+
+    def _check_retention(self, upkeep: Upkeep, table: str) -> None:
+        """Refuse a table that lets go of old files sooner than we were told to keep them."""
+        retention = upkeep.retention()
+        if hours(retention) < self._retain_hours:
+            found = f"{table}: {RETENTION} is {retention!r}, --retain-hours {self._retain_hours}"
+            raise ConfigError((f"{found} — set the property, or ask for less, 24 at least",))
+
+    def _standing(self, pipeline: Pipeline) -> Standing:
+        """What stands in the pipeline's table, by all that write it. Raises a Halt of any."""
+        if not self._upkeep(self._offsets).exists():
+            return Standing({}, "there is no offsets table, which the next run makes anew first")
+        writers = self._config.writers(pipeline.target.table)
+        return look([(each, self._place.books(each)) for each in writers], self._now)
+
+    def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
+        """Remove the pipeline's orphans; return how many rows they are."""
+        orphans = QuarantineOrphans(self._session, quarantine, pipeline.name, self._until)
+        known = self._offsets if self._upkeep(self._offsets).exists() else None
+        commits = orphans.find(entries, known)
+        if not commits:
+            return 0
+        rows = orphans.count(commits)
+        if not self._dry_run:
+            orphans.remove(commits)
+        return rows
+
+    def _upkeep(self, address: Address) -> Upkeep:
+        if address == self._offsets and address.path:
+            return ByDeltalake(address.path)
+        return BySpark(self._session, address)
+
+    def _clear_scratch(self) -> None:
+        """Remove what dead runs left: a run does so too, when it begins."""
+        shared, checkpoints = self._place.scratch(), self._scratch / "checkpoints"
+        if checkpoints.is_dir():
+            remove_dead(checkpoints)
+        if shared is not None and shared.is_dir():
+            remove_old(shared)
+
+
+def _short(address: Address) -> str:
+    """``schema.table``, as configurations and queries say it."""
+    return ".".join((address.name or Path(address.path).parts)[-2:])
+
+
+def _failed(where: str, fault: Exception) -> RivermouthError:
+    """What kept us from maintaining it, as an error of ours."""
+    told = translate(fault, where)
+    if isinstance(told, CommitConflict):
+        again = "The next maintenance tries again"
+        return CommitConflict(told.what, where=where, found=told.found, remedy=again)
+    return BatchFailed(
+        "it could not be maintained",
+        where=where,
+        found=told.found,
+        remedy="No row that counts was touched; mend the cause and maintain again",
+    )

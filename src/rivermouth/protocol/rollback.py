@@ -1,0 +1,67 @@
+"""Operations of others that undo commits: which do, what accepting them means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rivermouth.protocol.entry import CommitRecord, Entry
+from rivermouth.protocol.offsets import Position, TopicPartition
+
+
+def undoes(record: CommitRecord) -> bool:
+    """Whether an operation takes rows back as a whole without touching our ``txn``.
+
+    Spark and deltalake spell it differently. What names some rows is left to ``verify``.
+    """
+    operation, parameters = record.operation.upper(), record.parameters
+    if operation == "RESTORE":
+        return True
+    everything = str(parameters.get("predicate") or "").lower() in _EVERYTHING
+    if operation == "DELETE":
+        return everything
+    if operation == "WRITE" and parameters.get("mode") == "Overwrite":
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        by_row = any(name.startswith("replace") for name in parameters)  # replaceUsing, replaceOn
+        return everything and not dynamic and not by_row
+    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
+
+
+_EVERYTHING = {"", "[]", "true", '["true"]'}
+
+
+def kind_of(record: CommitRecord) -> str:
+    """What an operator accepts with an operation that undid commits: restore or reset."""
+    return "restore" if record.operation == "RESTORE" else "reset"
+
+
+def accepting(pipeline: str, kind: str) -> str:
+    """The command by which an operator accepts what undid commits, see ``kind_of``."""
+    return f"rivermouth resume CONFIG {pipeline} --accept {kind}"
+
+
+def way_on(pipeline: str, undone_by: Sequence[CommitRecord], standing: int) -> str:
+    """What to do about operations that undid commits; ``standing`` -1: nobody knows which."""
+    undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {undone_by[0].version - 1}"
+    if standing < 0:
+        return f"{undo}; or RESTORE again, by a version, and accept that"
+    return f"{undo}; to go on: {accepting(pipeline, kind_of(undone_by[-1]))}"
+
+
+def restored_position(entries: Iterable[Entry], standing: int) -> Position:
+    """Where to go on once ``standing`` is the newest entry that still counts.
+
+    ``entries`` are all that can be read of the pipeline, in order; ``standing`` may be the
+    one before them. A partition that was born later starts again where it was born, so that
+    nothing between is skipped.
+    """
+    stood, born = Position(), dict[TopicPartition, int]()
+    for number, entry in enumerate(entries):
+        if entry.sequence <= standing:
+            stood, born = entry.position, {}
+        else:
+            if number == 0 and entry.sequence > 1:
+                starts = {each.topic_partition: each.from_offset for each in entry.ranges}
+                stood = Position({**entry.position.offsets, **starts})
+            for each in entry.ranges:
+                born.setdefault(each.topic_partition, each.from_offset)
+    return Position({**born, **stood.offsets})

@@ -1,0 +1,102 @@
+"""Formats of record values, and forms of message keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rivermouth.registry.references import Reference
+
+
+@dataclass(frozen=True)
+class KeyForm:
+    """How a message key holds the key columns (``source.key``).
+
+    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct of the key columns, made from
+    the column ``key``; null where the key does not give them. ``reader`` is the checker's own
+    reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
+    """
+
+    name: str
+    decoder: Reference
+    reader: Reference
+    single: bool = False
+    integral: bool = False
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the value of a record is encoded (``source.format``).
+
+    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct ``<row STRUCT, fault STRING>``
+    made from the column ``value``; ``fault`` is null for a good record, else why it is bad.
+    ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
+    the format's codes means. ``key`` is its form for message keys, if it has one.
+    """
+
+    name: str
+    decoder: Reference
+    reader: Reference
+    reasons: Mapping[str, str]
+    key: KeyForm | None = None
+
+
+REASONS: Mapping[str, str] = {
+    "RM601": "a null value, which names no row to delete here",
+    "RM602": "an empty value",
+    "RM604": "the message key does not give the key columns",
+    "RM605": "a key column is null",
+}
+"""Why a record of any format may go to quarantine, by code."""
+
+
+@dataclass
+class Formats:
+    """The formats that are known, by name."""
+
+    by_name: dict[str, Format] = field(default_factory=dict)
+    plain_keys: dict[str, KeyForm] = field(default_factory=dict)
+
+    def register(self, known: Format) -> None:
+        """Add a format, or replace the one of its name."""
+        self.by_name[known.name] = known
+
+    @property
+    def keys(self) -> dict[str, KeyForm]:
+        """The forms of message keys, by name: plain ones, and those of formats."""
+        of_formats = (each.key for each in self.by_name.values())
+        return {**self.plain_keys, **{each.name: each for each in of_formats if each is not None}}
+
+
+FORMATS = Formats(
+    by_name={
+        "json": Format(
+            name="json",
+            decoder="rivermouth.formats.json:value",
+            reader="rivermouth.verify.formats.json:reader",
+            reasons={
+                "RM603": "the value is not one JSON object that fits the configured schema",
+            },
+            key=KeyForm(
+                name="json",
+                decoder="rivermouth.formats.json:key",
+                reader="rivermouth.verify.formats.json:key_reader",
+            ),
+        ),
+    },
+    plain_keys={
+        "string": KeyForm(
+            name="string",
+            decoder="rivermouth.formats.keys:string",
+            reader="rivermouth.verify.formats.keys:string",
+            single=True,
+        ),
+        "long": KeyForm(
+            name="long",
+            decoder="rivermouth.formats.keys:long",
+            reader="rivermouth.verify.formats.keys:long",
+            single=True,
+            integral=True,
+        ),
+    },
+)

@@ -1,0 +1,154 @@
+"""What a commit, a pipeline and a run did: as values, as JSON, as one line each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rivermouth.errors import RivermouthError
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import OffsetRange, Position
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """One commit of a pipeline. ``seconds`` is the whole batch, decoding to projection."""
+
+    pipeline: str
+    sequence: int
+    table_version: int
+    ranges: tuple[OffsetRange, ...]
+    rows: tuple[RowCounts, ...]
+    position: Position
+    seconds: float
+
+    @property
+    def applied(self) -> int:
+        return sum(each.applied for each in self.rows)
+
+    @property
+    def quarantined(self) -> int:
+        return sum(each.quarantined for each in self.rows)
+
+    def line(self) -> str:
+        """``orders: entry 7, version 9: 1,200 records, 3 quarantined, 0.8 s``."""
+        text = f"{self.pipeline}: entry {self.sequence}, version {self.table_version}: "
+        if not any(each.span for each in self.ranges):
+            return f"{text}{len(self.ranges)} position(s) recorded"
+        text += f"{self.applied:,} records"
+        if self.quarantined:
+            text += f", {self.quarantined:,} quarantined"
+        return f"{text}, {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True)
+class OpenReport:
+    """Where a pipeline starts: what the ledger said, and what was found and decided."""
+
+    pipeline: str
+    sequence: int
+    position: Position
+    behind: int
+    projected: int
+    """Entries that the offsets table lacked: a driver died right after a commit."""
+    lost: tuple[OffsetRange, ...] = ()
+    """What Kafka had deleted before it was read, now recorded as lost."""
+    held_back: int = 0
+    """Offsets behind open transactions, which cannot be read before these end."""
+    recovered: bool = False
+    """Whether log clean-up had taken all entries, and the offsets table told the newest."""
+
+    def line(self) -> str:
+        """``orders: resumes after entry 7, 48,800 offsets behind``."""
+        start = f"resumes after entry {self.sequence}" if self.sequence else "first run"
+        text = f"{self.pipeline}: {start}, {self.behind:,} offsets behind"
+        if self.projected:
+            text += f"; {self.projected} commit(s) of a dead driver found standing, kept"
+        if self.lost:
+            lost = sum(each.span for each in self.lost)
+            text += f"; {lost:,} offsets LOST, deleted by Kafka before they were read: recorded"
+        if self.held_back:
+            text += f"; open transactions hold back {self.held_back:,} offsets"
+        if self.recovered:
+            text += "; log clean-up had taken the ledger, the offsets table gave it back"
+        return text
+
+
+@dataclass(frozen=True)
+class PipelineReport:
+    """What one pipeline did in a run; ``error`` says why it stopped, if it had to."""
+
+    pipeline: str
+    commits: int
+    applied: int
+    quarantined: int
+    sequence: int
+    seconds: float
+    error: RivermouthError | None = None
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        if self.error is not None:
+            return f"{self.pipeline}: FAILED {self.error}"
+        text = f"{self.pipeline}: OK, {self.applied:,} records in {self.commits} commit(s)"
+        if self.quarantined:
+            text += f", {self.quarantined:,} quarantined"
+        return f"{text}, entry {self.sequence}, {self.seconds:.1f} s"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for machines; ``error`` is null or its facts."""
+        return {
+            "name": self.pipeline,
+            "ok": self.error is None,
+            "commits": self.commits,
+            "applied": self.applied,
+            "quarantined": self.quarantined,
+            "sequence": self.sequence,
+            "seconds": round(self.seconds, 3),
+            "error": self.error.as_dict() if self.error else None,
+        }
+
+
+class Ended(Protocol):
+    """How something ended."""
+
+    @property
+    def error(self) -> RivermouthError | None:
+        """Why not well; None where well."""
+
+
+def exit_code(reports: Sequence[Ended]) -> int:
+    """0 all went well; 5 some failed and others did not; else the code of the one failure.
+
+    Where all failed for different reasons the code is 1.
+    """
+    codes = {each.error.exit_code for each in reports if each.error is not None}
+    if not codes:
+        return 0
+    if any(each.error is None for each in reports):
+        return 5
+    return codes.pop() if len(codes) == 1 else 1
+
+
+class Listener(Protocol):
+    """Hears what a run does, while it does it. Called from several threads."""
+
+    def opened(self, report: OpenReport) -> None:
+        """A pipeline has passed its guards and is about to read."""
+
+    def committed(self, report: CommitReport) -> None:
+        """A commit stands."""
+
+    def finished(self, report: PipelineReport) -> None:
+        """A pipeline has ended, well or not."""
+
+
+class Silent:
+    """A listener that says nothing: where only the result matters."""
+
+    def opened(self, report: OpenReport) -> None: ...
+
+    def committed(self, report: CommitReport) -> None: ...
+
+    def finished(self, report: PipelineReport) -> None: ...

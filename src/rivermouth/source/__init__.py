@@ -1,0 +1,1 @@
+"""Micro-batches from Kafka: planned by Structured Streaming, or by the driver."""

@@ -1,0 +1,87 @@
+"""Batches that the driver plans: it names the offset ranges, and Spark reads exactly these.
+
+For where Spark is reached through Spark Connect. Structured Streaming would run the function
+given to ``foreachBatch`` in another process there, away from the ledger it has to keep. No
+checkpoint is involved: the ledger knows where to start, Kafka where to end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from rivermouth.debug.failpoints import reach
+from rivermouth.protocol.offsets import OffsetRange, Position, nested
+from rivermouth.protocol.rate_limit import next_ranges
+from rivermouth.run.ingest import Ingest
+from rivermouth.source.streaming import Trigger
+from rivermouth.spark.errors import translate
+
+
+class Planned:
+    """Feeds an ``Ingest`` with batches of at most its ``max_offsets_per_trigger`` offsets."""
+
+    def __init__(self, ingest: Ingest, starts: Position) -> None:
+        self._ingest = ingest
+        self._position = starts
+
+    def run(
+        self,
+        session: SparkSession,
+        options: Mapping[str, str],
+        trigger: Trigger,
+        stop: threading.Event,
+    ) -> None:
+        """Run until the end is reached, ``stop`` is set, or an error is raised."""
+        while not stop.is_set():
+            self._drain(session, options, stop)
+            if trigger.every_ms is None or stop.wait(trigger.every_ms / 1000):
+                break
+        reach("P11")
+
+    def _drain(
+        self, session: SparkSession, options: Mapping[str, str], stop: threading.Event
+    ) -> None:
+        """Read up to where the topics end now. Raises the Halt that applies to the position."""
+        marks = self._ingest.watermarks(self._position)
+        limit = self._ingest.pipeline.source.max_offsets_per_trigger
+        # A partition that appeared since starts where its log does, as Spark has it.
+        born = {each: mark.low for each, mark in marks.items() if each not in self._position}
+        self._position = Position({**self._position.offsets, **born})
+        ends = {each: mark.high for each, mark in marks.items()}
+        while not stop.is_set():
+            ranges = next_ranges(self._position, ends, limit)
+            if not ranges:
+                return
+            reach("P1")
+            try:
+                self._ingest.batch(read_ranges(session, options, ranges), ranges)
+            except PySparkException as fault:
+                raise translate(fault, self._ingest.pipeline.name) from fault
+            self._position = self._position.advance(ranges)
+            reach("P9")
+
+
+def read_ranges(
+    session: SparkSession, options: Mapping[str, str], ranges: Sequence[OffsetRange]
+) -> DataFrame:
+    """Exactly the records of ``ranges`` that a ``read_committed`` reader sees, as Kafka rows.
+
+    Reads them anew each time it is evaluated. ``options`` are those of ``stream.reader_options``;
+    where to start and which partitions to read is said here.
+    """
+    starts = {each.topic_partition: each.from_offset for each in ranges}
+    ends = {each.topic_partition: each.until_offset for each in ranges}
+    assigned: dict[str, list[int]] = {}
+    for each in ranges:
+        assigned.setdefault(each.topic, []).append(each.partition)
+    reader = session.read.format("kafka").options(**options)
+    return reader.options(
+        assign=json.dumps(assigned),
+        startingOffsets=json.dumps(nested(starts)),
+        endingOffsets=json.dumps(nested(ends)),
+    ).load()

@@ -1,1 +1,0 @@
-"""The tables beside the target: offsets (a projection) and quarantine (written ahead)."""

@@ -1,0 +1,1 @@
+"""A warehouse in a catalog."""

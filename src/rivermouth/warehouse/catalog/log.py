@@ -1,0 +1,127 @@
+"""The edge to the log of a table that only a catalog knows: its history, asked through SQL.
+
+A history shows everything of a commit but its ``txn`` actions, so an entry is taken at its
+word: its sequence stands for the ``txn``, where the operation is one by which entries are
+written. What Delta compared at the commit is not weakened by that. An answer that does not come
+is never taken for an empty history: after a write that would mean that nothing was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.entry import CommitRecord, app_id
+from rivermouth.spark.address import Address
+from rivermouth.spark.errors import FAULTS, said, translate
+from rivermouth.warehouse.folder.log import duration_s
+
+_COLUMNS = (
+    "version",
+    "unix_millis(timestamp) AS timestamp_ms",
+    "operation",
+    "operationParameters AS parameters",
+    "userMetadata AS user_metadata",
+)
+_AT_ONCE = 20
+"""How many commits are asked for after a write; nearly always one is there."""
+_OPERATIONS = {"WRITE", "MERGE"}
+"""By which entries are written; with the text of one, another operation carries none."""
+_ABSENT = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
+
+
+class HistoryLog:
+    """The log of the table at ``address``."""
+
+    def __init__(self, session: SparkSession, address: Address) -> None:
+        self._session = session
+        self._address = address
+
+    def commits(self) -> Iterator[CommitRecord]:
+        """Every readable commit, in order; none where there is no table.
+
+        Versions may start above 0 after clean-up.
+        """
+        yield from self._history("", missing_ok=True)
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        """The commits that came after ``version``, which is there."""
+        limit = _AT_ONCE
+        while True:
+            found = self._history(f"LIMIT {limit}")
+            if found[-1].version < version:
+                raise LedgerBroken(
+                    "the history has lost its end: the table is another one, or rolled back",
+                    where=str(self._address),
+                    expected=f"version {version}",
+                    found=f"version {found[-1].version}",
+                )
+            if len(found) < limit or found[0].version <= version + 1:
+                yield from (each for each in found if each.version > version)
+                return
+            limit *= 10
+
+    def table_id(self) -> str:
+        """The id that a table has as long as it is not replaced."""
+        return str(self._detail()["id"])
+
+    def txn_version(self, app: str) -> None:
+        """Unknown: a catalog does not tell."""
+
+    def retention_s(self) -> float:
+        """How long log clean-up leaves commits readable, in seconds (Delta: 30 days)."""
+        properties: Mapping[str, str] = self._detail()["properties"]
+        return duration_s(properties.get("delta.logRetentionDuration"))
+
+    def _history(self, limit: str, *, missing_ok: bool = False) -> list[CommitRecord]:
+        statement = f"DESCRIBE HISTORY {self._address.sql} {limit}"
+        rows = self._ask(statement, _COLUMNS, missing_ok=missing_ok)
+        return sorted((_record(each) for each in rows), key=lambda each: each.version)
+
+    def _detail(self) -> Mapping[str, Any]:
+        return self._ask(f"DESCRIBE DETAIL {self._address.sql}", ("id", "properties"))[0]
+
+    def _ask(
+        self, statement: str, columns: tuple[str, ...], *, missing_ok: bool = False
+    ) -> list[Mapping[str, Any]]:
+        try:
+            rows = self._session.sql(statement).selectExpr(*columns).collect()
+        except FAULTS as fault:
+            if missing_ok and _ABSENT.search(str(fault)):
+                return []
+            where, found = str(self._address), said(fault).partition("\n")[0]
+            if not isinstance(fault, PySparkException):  # of the log that says nothing
+                raise translate(fault, where) from fault
+            raise LedgerBroken("the history cannot be read", where=where, found=found) from fault
+        return [each.asDict() for each in rows]
+
+
+def _record(row: Mapping[str, Any]) -> CommitRecord:
+    operation, text = str(row["operation"]), row["user_metadata"]
+    return CommitRecord(
+        version=int(row["version"]),
+        timestamp_ms=int(row["timestamp_ms"]),
+        operation=operation,
+        parameters=row["parameters"] or {},
+        txns=_txns(operation, text),
+        user_metadata=text,
+    )
+
+
+def _txns(operation: str, text: str | None) -> dict[str, int]:
+    """The ``txn`` that an entry came with. A session conf may stamp its text on others' commits."""
+    if text is None or operation not in _OPERATIONS:
+        return {}
+    try:
+        facts = json.loads(text)
+        if "rivermouth" not in facts:
+            return {}
+        return {app_id(str(facts["pipeline"])): int(facts["sequence"])}
+    except (ValueError, LookupError, TypeError):
+        return {}

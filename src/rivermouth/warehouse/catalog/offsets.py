@@ -1,0 +1,159 @@
+"""The offsets table under a name in a catalog: the same table, written through Spark.
+
+See ``tables.offsets`` for its columns and for what it is. A projection is one commit with
+a ``txn`` of its own; what it holds tells how far it has come, as a catalog shows no ``txn``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.errors import CommitConflict, CommitFailed
+from rivermouth.protocol.history import Recorded
+from rivermouth.spark.address import (
+    Address,
+    create_table,
+    literal,
+    set_table_property,
+    table_property,
+)
+from rivermouth.spark.errors import FAULTS, said, translate
+from rivermouth.warehouse.folder.offsets import AGAIN, SCHEMA, app_of, rows_of
+from rivermouth.warehouse.recovered import COLUMNS, Kept, newest_of
+
+_TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
+_HALTED = "rivermouth.halted."
+_ANEW = "If it is damaged, DROP it: a run writes it anew, from what the tables' logs still hold"
+_TRIES = 3
+"""How often a write is tried while commits of others are in its way."""
+
+
+class CatalogOffsets:
+    """The offsets table at ``address``. Shared by all pipelines."""
+
+    def __init__(self, session: SparkSession, address: Address) -> None:
+        self._session = session
+        self._address = address
+        self._there = False
+        self._creating = threading.Lock()
+
+    def sequence(self, pipeline: str) -> int:
+        """The newest sequence that has rows of the pipeline; 0 where there is none.
+
+        An entry that covers no offsets has no rows; it is projected again, as nothing.
+        """
+        newest = F.coalesce(F.max("sequence"), F.lit(0)).alias("sequence")
+        rows = self._collect(lambda table: _of(table, pipeline).select(newest))
+        return int(rows[0]["sequence"])
+
+    def newest(self, pipeline: str) -> Kept | None:
+        """What the table knows of the pipeline's newest entry; None where it knows none."""
+        rows = self._collect(lambda table: _of(table, pipeline).select(*COLUMNS))
+        return newest_of(rows)
+
+    def halted_at(self, pipeline: str) -> int:
+        """The version of the target from which on a start found commits undone; 0: never."""
+        try:
+            self._create()
+            noted = table_property(self._session, self._address, _HALTED + pipeline)
+        except FAULTS as fault:
+            raise self._unreadable(fault) from fault
+        return int(noted) if noted.isdigit() else 0
+
+    def note_halt(self, pipeline: str, version: int) -> None:
+        """Note that, for longer than the log tells of it. Raises CommitFailed."""
+        if self.halted_at(pipeline) >= version:
+            return
+        note = partial(set_table_property, self._session, self._address, _HALTED + pipeline)
+        self._committed(lambda: note(str(version)))
+
+    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Write the rows of a pipeline's entries that are not there yet, in one commit.
+
+        Every entry must carry its ``rows``. Raises CommitFailed.
+        """
+        if any(each.entry.ranges for each in recorded):
+            self._committed(lambda: self._project(recorded, table_name))
+
+    def _project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+        """Of two drivers that project at once, each must leave the same rows.
+
+        Delta passes over a ``txn`` that is not new, and refuses one that another driver's has
+        overtaken. What it does not see is that of several entries the first were written since
+        we looked: so several replace what is there of them, in the same commit.
+        """
+        pipeline = recorded[0].entry.pipeline
+        stands = self.sequence(pipeline)
+        missing = [each for each in recorded if each.entry.sequence > stands and each.entry.ranges]
+        if not missing:
+            return
+        options = _replacing(missing) if len(missing) > 1 else {}
+        sequence = str(missing[-1].entry.sequence)
+        options |= {"txnAppId": app_of(pipeline), "txnVersion": sequence}
+        self._write(missing, table_name, options)
+
+    def _write(
+        self, recorded: Sequence[Recorded], table_name: str, options: dict[str, str]
+    ) -> None:
+        rows = self._session.createDataFrame(rows_of(recorded, table_name))
+        mode = "overwrite" if "replaceWhere" in options else "append"
+        self._address.write(rows.coalesce(1).write.mode(mode).options(**options))
+
+    def _committed(self, write: Callable[[], object]) -> None:
+        """Carry out a write, again where commits of others were in its way."""
+        for left in reversed(range(_TRIES)):
+            try:
+                self._create()
+                write()
+                return
+            except FAULTS as fault:
+                conflict = isinstance(translate(fault, ""), CommitConflict)
+                if not (conflict and left):
+                    raise self._failed("could not be written", fault, AGAIN) from fault
+
+    def _collect(self, question: Callable[[DataFrame], DataFrame]) -> list[dict[str, Any]]:
+        try:
+            self._create()
+            found = question(self._address.read(self._session))
+            return [each.asDict() for each in found.collect()]
+        except FAULTS as fault:
+            raise self._unreadable(fault) from fault
+
+    def _create(self) -> None:
+        with self._creating:
+            if not self._there:
+                columns = ", ".join(f"{each.name} {_type(each.type)}" for each in SCHEMA)
+                create_table(self._session, self._address, columns)
+            self._there = True
+
+    def _unreadable(self, fault: Exception) -> CommitFailed:
+        gone = not isinstance(fault, PySparkException)  # the JVM, which says nothing of the table
+        return self._failed("cannot be read", fault, AGAIN if gone else _ANEW)
+
+    def _failed(self, how: str, fault: Exception, remedy: str) -> CommitFailed:
+        what = f"the offsets table {how}; the target table is as it should be"
+        found = said(fault).partition("\n")[0] or repr(fault)
+        return CommitFailed(what, where=str(self._address), found=found, remedy=remedy)
+
+
+def _replacing(recorded: Sequence[Recorded]) -> dict[str, str]:
+    """What makes a write replace the rows of these consecutive entries."""
+    first, last = recorded[0].entry, recorded[-1].entry
+    between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
+    return {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
+
+
+def _of(table: DataFrame, pipeline: str) -> DataFrame:
+    return table.where(F.col("pipeline") == pipeline)
+
+
+def _type(kind: pa.DataType) -> str:
+    return _TYPES.get(kind, "TIMESTAMP")

@@ -1,0 +1,80 @@
+"""The quarantine table of a target: bad records, raw, with place and reason.
+
+Written *ahead* of the commit that accounts for them and tagged with its id: a row counts
+only if that commit stands in the ledger. So a crash in between neither loses nor doubles.
+
+Columns: commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT,
+offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, code STRING, reason STRING,
+quarantined_at TIMESTAMP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.debug.failpoints import reach
+from rivermouth.errors import BatchFailed
+from rivermouth.formats.decoded import REASONS
+from rivermouth.protocol.entry import Entry
+from rivermouth.spark.address import Address, create_table
+
+COLUMNS = (
+    "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
+    "timestamp TIMESTAMP, key BINARY, value BINARY, code STRING, reason STRING, "
+    "quarantined_at TIMESTAMP"
+)
+KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
+
+
+@dataclass(frozen=True)
+class QuarantineTable:
+    """The quarantine at ``address``; the first bad record creates it, if nothing else has."""
+
+    address: Address
+
+    def create(self, session: SparkSession) -> None:
+        """Create it, if missing. In a catalog a write that creates a table counts nothing."""
+        create_table(session, self.address, COLUMNS)
+
+    def write(self, bad: DataFrame, entry: Entry) -> None:
+        """Append the bad rows of a decoded batch under the entry's commit id.
+
+        Where the entry says how many were seen, raises BatchFailed if others were written:
+        Kafka has deleted records between two reads of one range.
+        """
+        kafka = F.col("_kafka")
+        rows = bad.select(
+            F.lit(entry.commit).alias("commit"),
+            F.lit(entry.pipeline).alias("pipeline"),
+            F.lit(entry.sequence).cast("bigint").alias("sequence"),
+            *(kafka.getField(name).alias(name) for name in KAFKA_FIELDS),
+            "key",
+            "value",
+            "code",
+            _reason().alias("reason"),
+            F.current_timestamp().alias("quarantined_at"),
+        )
+        observation = Observation()
+        counted = rows.observe(observation, F.count(F.lit(1)).alias("written"))
+        writer = counted.coalesce(1).write.mode("append")
+        said = f"rivermouth quarantine of commit {entry.commit}"
+        self.address.write(writer.option("userMetadata", said))
+        reach("P12")
+        if entry.rows is None:
+            return
+        seen, written = sum(each.quarantined for each in entry.rows), observation.get["written"]
+        if seen != written:
+            raise BatchFailed(
+                "Kafka gave other bad records when the range was read again",
+                where=entry.pipeline,
+                expected=f"{seen} records",
+                found=f"{written} records",
+            )
+
+
+def _reason() -> Column:
+    texts = [F.lit(text) for pair in REASONS.items() for text in pair]
+    return F.create_map(*texts)[F.col("code")]
