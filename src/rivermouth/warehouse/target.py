@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Mode, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.errors import SchemaDiffers
 from rivermouth.formats.decoded import KAFKA_STRUCT
 from rivermouth.spark.address import Address, create_table, literal, quoted
@@ -53,7 +53,7 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
             )
     mark = found.get(TOMBSTONE)
     foreign = mark is not None and mark.metadata.get("comment") != _MARK
-    if foreign and pipeline.target.mode is Mode.UPSERT:
+    if foreign and pipeline.shape.keyed:
         raise SchemaDiffers(
             f"the table has a column {TOMBSTONE} of somebody else's",
             where=f"{pipeline.name} {pipeline.target.table}",
