@@ -8,10 +8,12 @@ This room is pure: it reads the one file it is given and nothing else.
 
 from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
+from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
-from rivermouth.config.models import Config, Kafka, Pipeline, Source, Target
+from rivermouth.config.models import Config, Pipeline, Source, Target
 from rivermouth.config.names import OFFSETS_TABLE, TableName
 from rivermouth.config.problems import codes
+from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.start import Start
@@ -25,6 +27,7 @@ __all__ = [
     "Kafka",
     "OnDataLoss",
     "Pipeline",
+    "Retry",
     "Secret",
     "SecretName",
     "Secrets",
@@ -35,5 +38,6 @@ __all__ = [
     "codes",
     "json_schema",
     "load",
+    "pauses",
     "unresolved",
 ]

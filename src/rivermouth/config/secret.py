@@ -16,6 +16,9 @@ MASK = "********"
 NAME = r"[A-Za-z0-9_.@-]{1,128}/[A-Za-z0-9_.-]{1,128}"
 """A scope and a key, as Databricks allows them."""
 
+REFERENCE = r"(^|[^$])\$\{secret:"
+"""A pattern that finds a reference to a secret in a text."""
+
 Secrets = Callable[[str, str], str]
 """Who knows secrets: from scope and key to the text. Raises SecretUnavailable."""
 

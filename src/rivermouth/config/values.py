@@ -117,6 +117,24 @@ def read_version(value: object) -> int:
     raise Refused(Fault(kind, "{path} must be 1, not {value}", fix="write version: 1"))
 
 
+def read_true(value: object) -> bool:
+    """The only value of Spark's ``failOnDataLoss`` here, also as text; raises ``Refused``."""
+    text = str(value).lower()
+    if text == "false":
+        message = "{path} cannot be false: a loss is never silent"
+        raise Refused(Fault(Kind.NOT_YOURS, message, fix="say on_data_loss: record"))
+    if text != "true":
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be true, not {value}", fix="remove it"))
+    return True
+
+
+def shown_duration(value: timedelta) -> str:
+    """A duration as the file writes it, in the longest unit that fits: ``10s``."""
+    milliseconds = value // timedelta(milliseconds=1)
+    unit = next(unit for unit in reversed(_UNITS) if milliseconds % _UNITS[unit] == 0)
+    return f"{milliseconds // _UNITS[unit]}{unit}"
+
+
 def read_warehouse(value: object, folder: Path | None) -> Path:
     """An absolute folder, by a path that all libraries understand alike; raises ``Refused``.
 

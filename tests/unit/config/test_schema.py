@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rivermouth.config import json_schema
-from rivermouth.config.shape import ALIASES, PIPELINE_KEYS, SOURCE_KEYS, TARGET_KEYS, TOP_KEYS
+from rivermouth.config import Config, Pipeline, Source, Target, json_schema
+from rivermouth.config.written import keys_of
 
 LAKE = """
 version: 1
@@ -135,10 +135,10 @@ def test_the_schema_is_json_and_knows_every_key_with_a_description() -> None:
     (pipeline,) = pipelines.values()
     source, target = (pipeline["properties"][name] for name in ("source", "target"))
     for part, keys in (
-        (schema, TOP_KEYS),
-        (pipeline, PIPELINE_KEYS),
-        (source, (*SOURCE_KEYS, *ALIASES, "failOnDataLoss")),
-        (target, TARGET_KEYS),
+        (schema, keys_of(Config)),
+        (pipeline, keys_of(Pipeline)),
+        (source, keys_of(Source)),
+        (target, keys_of(Target)),
     ):
         assert set(part["properties"]) == set(keys)
         for name, sub in part["properties"].items():
