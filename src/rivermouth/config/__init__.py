@@ -1,9 +1,10 @@
-"""Configuration: from a YAML file to frozen values, or to every problem of it at once.
+"""Configuration: from a YAML file to frozen values, or to all of its problems at once.
 
     text -> reader (located tree, variables) -> shape (the file's words to ours)
-         -> models (one setting at a time) and rules (settings together) -> Config
+         -> models (one setting at a time) and rules (several settings) -> Config
 
-This room is pure: it reads the one file it is given and nothing else.
+A setting is one field of a model. Everything else about it is read from the field: see ``written``.
+This folder is pure: it reads the given file and nothing else.
 """
 
 from rivermouth.config.catalog import Catalog

@@ -1,4 +1,4 @@
-"""Names in Unity Catalog, where tables lie on Databricks."""
+"""Names in Unity Catalog, where the tables are on Databricks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = tuple(each.name for each in fields(Catalog))
 
 
 def read_catalog(value: Mapping[str, object]) -> Catalog:
-    """The names under ``warehouse``; raises ``Refused`` with every fault of them."""
+    """The names under ``warehouse``. Raises ``Refused`` with all their faults."""
     faults: list[Fault] = []
     for key in value:
         if key not in KEYS:
@@ -43,7 +43,7 @@ def read_catalog(value: Mapping[str, object]) -> Catalog:
                 Fault(Kind.UNKNOWN_KEY, message, path=(key,), suggestion=guess, at_key=True)
             )
     if "catalog" not in value:
-        fix = "write catalog: main, or a folder in place of it all"
+        fix = "write catalog: main, or a folder instead of the mapping"
         faults.append(Fault(Kind.MISSING_KEY, "{path} lacks the key catalog", fix=fix, at_key=True))
     names = {key: value[key] for key in KEYS if key in value}
     for key, name in names.items():
@@ -57,7 +57,7 @@ def read_catalog(value: Mapping[str, object]) -> Catalog:
 
 
 def offsets_table_faults(warehouse: object, tables: Mapping[str, TableName]) -> Iterator[Fault]:
-    """A fault for each pipeline, by its name, whose target is the offsets table of a catalog."""
+    """A fault for each pipeline of ``tables`` whose target is the offsets table of a catalog."""
     if not isinstance(warehouse, Catalog):
         return
     taken = (warehouse.schema.lower(), OFFSETS_TABLE.name)

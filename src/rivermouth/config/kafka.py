@@ -26,9 +26,9 @@ class Kafka(Model):
         return sorted({name for each in held for name in each.names})
 
     def revealed(self, secrets: Secrets) -> dict[str, str]:
-        """The options with their secrets in the clear: only for the moment of use.
+        """The options with their secrets as plain text: only for the moment of use.
 
-        ``secrets`` is asked for each one that the file only names; what it raises is passed on.
+        ``secrets`` reads each secret that the file names; what it raises is raised here too.
         """
         return {
             name: value.reveal(secrets) if isinstance(value, Secret) else value

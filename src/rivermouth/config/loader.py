@@ -1,4 +1,4 @@
-"""The door: from a file to a ``Config``, or to every problem of the file at once."""
+"""From a file to a ``Config``, or to all problems of the file at once."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _EXPECTED = {
 def load(
     path: Path, environ: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> models.Config:
-    """Read a configuration file. A ``folder`` takes the place of the warehouse that it names.
+    """Read a configuration file. ``folder`` replaces the warehouse that the file names.
 
-    Raises ``ConfigError`` with every problem of the file, in the order of the file. No
-    problem shows a secret or the value of a variable of the environment.
+    Raises ``ConfigError`` with all problems, in the order of the file. No problem shows a
+    secret, or the value of a variable of the environment.
     """
     text = _text(path)
     written, found = read(text, environ)
@@ -81,7 +81,7 @@ def _placed(root: Node, found: Iterable[Found]) -> list[Problem]:
 
 
 def _faults(error: ValidationError) -> Iterator[Found]:
-    """Ours as they are; pydantic's own in our words, without the values it would show."""
+    """Our faults as they are, and pydantic's own in our words, without the values that it shows."""
     for detail in error.errors(include_url=False, include_input=False):
         path, kind = tuple(step for step in detail["loc"] if step != "[key]"), detail["type"]
         cause = detail.get("ctx", {}).get("error")
@@ -98,7 +98,7 @@ def _faults(error: ValidationError) -> Iterator[Found]:
 
 
 def _between(data: object) -> Iterator[Found]:
-    """What the rules say about the settings that are sound, when others are not."""
+    """What the rules say about the sound settings of a file that has faulty ones."""
     pipelines = data.get("pipelines") if isinstance(data, Mapping) else None
     found = {}
     for name, pipeline in pipelines.items() if isinstance(pipelines, Mapping) else ():

@@ -182,7 +182,7 @@ class Pipeline(Model):
 
 def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:
     if not value:
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="describe at least one"))
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="add at least one pipeline"))
     return value
 
 
@@ -213,8 +213,8 @@ class Config(Model):
         """The folder of the tables. Raises ConfigError where they are in a catalog."""
         if isinstance(self.warehouse, Path):
             return self.warehouse
-        where = f"{self.path}: the tables lie in the catalog {self.warehouse.catalog}"
-        raise ConfigError((f"{where}, and this works in a folder — {_IN_A_CATALOG}",))
+        where = f"{self.path}: the tables are in the catalog {self.warehouse.catalog}"
+        raise ConfigError((f"{where}, and this command needs a folder — {_IN_A_CATALOG}",))
 
     def writers(self, table: TableName) -> list[Pipeline]:
         """The pipelines whose target it is, in the order of the file."""
@@ -228,7 +228,7 @@ class Config(Model):
         return _without(self, [*shared_table_faults(found), *ours])
 
 
-_IN_A_CATALOG = "there the jobs of the bundle do it: databricks bundle run, see docs/databricks.md"
+_IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"
 Section = TypeVar("Section", bound=Model)
 
 

@@ -1,7 +1,7 @@
-"""What has to fit together: rules over several settings of a pipeline, or over two pipelines.
+"""Rules over several settings of a pipeline, or over two pipelines.
 
-Each rule names the settings that it looks at. It is asked if all of them are sound, so that a
-problem in one setting never hides a problem between others.
+Each rule names the settings that it looks at. It is applied if all of them are sound, so that a
+problem in one setting does not hide a problem between others.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fau
         return replace(fault, quotes=("schema",))
     message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
     if not column.primitive:
-        fix = "a column of a primitive type can be compared"
+        fix = "use a column of a primitive type"
         return Fault(Kind.COLUMN_TYPE, message, fix=fix)
     if column.floating and setting == "keys":
-        fix = "equal numbers need not be equal in floating point: use DECIMAL or BIGINT"
+        fix = "floating-point numbers cannot be compared exactly: use DECIMAL or BIGINT"
         return Fault(Kind.COLUMN_TYPE, message, fix=fix)
     return None
 
@@ -94,7 +94,7 @@ def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fau
 def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
     if key is not None and not SHAPES.by_name[mode].keyed:
         message = f"{{path}} has no meaning in mode {mode}"
-        fix = f"it says which row a null value deletes: write mode: {_keyed()}, or remove it"
+        fix = f"it says which row a null value deletes; write mode: {_keyed()}, or remove it"
         path: Path = ("source", "key")
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
 
@@ -134,10 +134,10 @@ def _topics_are_read(start: Start, topics: Names) -> Iterator[Fault]:
 def _table_is_free(table: TableName) -> Iterator[Fault]:
     path: Path = ("target", "table")
     if table.schema.lower() == OFFSETS_TABLE.schema:
-        message = "{path} lies in the schema rivermouth, which holds the offsets table"
+        message = "{path} is in the schema rivermouth, which is reserved for the offsets table"
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another schema")
     if table.name.lower().endswith(QUARANTINE):
-        message = "{path} ends in _quarantine, which is the name of a table of refused records"
+        message = "{path} ends in _quarantine, which is reserved for tables of refused records"
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another name")
 
 
@@ -177,14 +177,14 @@ def shared_table_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
         differs = _differences(pipeline, pipelines[other])
         if differs:
             message = f"{{path}} is also the table of pipeline {other}, with another"
-            fix = "let both agree, or write two tables"
+            fix = "use the same in both, or write two tables"
             yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
         for index, topic in enumerate(pipeline.get("source.topics", ())):
             reader = reads.setdefault((table, topic), name)
             if reader != name:
                 path = ("pipelines", name, "source", "topics", index)
-                message = f"{{path}} is {{value}}, which pipeline {reader} brings into that table"
-                fix = "each record would count twice: let one pipeline read it"
+                message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
+                fix = "each record would be written twice: read it in one pipeline only"
                 yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
 
 

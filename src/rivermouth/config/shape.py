@@ -20,7 +20,7 @@ from rivermouth.config.secret import Secret
 from rivermouth.config.sound import read
 from rivermouth.config.written import Model, Setting, keys_of, settings
 
-_ONCE = "whether a run ends is said when it starts: rivermouth run --once"
+_ONCE = "whether a run ends is not a setting: use rivermouth run --once"
 _LIST_TOPICS = "list the topics under topics: [a, b]"
 _EXPLAINED: Mapping[str, str] = {
     "availableNow": _ONCE,
@@ -28,7 +28,7 @@ _EXPLAINED: Mapping[str, str] = {
     "subscribePattern": _LIST_TOPICS,
     "assign": _LIST_TOPICS,
     "endingOffsets": _ONCE,
-    "checkpointLocation": "the position lies in the table; there is no checkpoint to keep",
+    "checkpointLocation": "the position is in the table; there is no checkpoint to keep",
     "options": "write each option in place, for example kafka.max.poll.records: 500",
 }
 
