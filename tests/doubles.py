@@ -42,11 +42,11 @@ from rivermouth.protocol.offsets import (
 from rivermouth.protocol.planning import KafkaFacts, batch_ranges
 from rivermouth.run.ingest import Ingest, Rooms
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.folder.row_counts import with_rows
 from rivermouth.warehouse.ports import Books
-from rivermouth.warehouse.recovered import Kept
+from rivermouth.warehouse.recovered import ProjectedEntry
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -165,7 +165,7 @@ class World:
         return sorted([*(row for _, row in self.rows), *bad])
 
 
-class MemoryLog(DeltaLog):
+class MemoryLog(FolderLog):
     def __init__(self, world: World, crash: Crash) -> None:
         super().__init__(Path("memory"))
         self._world = world
@@ -243,7 +243,7 @@ class MemoryKafka(Kafka):
         }
 
 
-class MemoryOffsets(OffsetsTable):
+class MemoryOffsets(FolderOffsets):
     def __init__(self, world: World, crash: Crash) -> None:
         super().__init__(Path("memory"))
         self._world = world
@@ -255,19 +255,19 @@ class MemoryOffsets(OffsetsTable):
             return newest.sequence if newest else 0
         return self._world.projected_txn.get(pipeline, 0)
 
-    def halted_at(self, pipeline: str) -> int:
+    def rollback_noted(self, pipeline: str) -> int:
         return self._world.halted.get(pipeline, 0)
 
-    def note_halt(self, pipeline: str, version: int) -> None:
-        self._world.halted[pipeline] = max(version, self.halted_at(pipeline))
+    def note_rollback(self, pipeline: str, version: int) -> None:
+        self._world.halted[pipeline] = max(version, self.rollback_noted(pipeline))
 
-    def newest(self, pipeline: str) -> Kept | None:
+    def newest(self, pipeline: str) -> ProjectedEntry | None:
         ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
         ours = [each for each in ours if each.entry.ranges]  # one without has no row
         if not ours:
             return None
         last, version = ours[-1].entry, ours[-1].version
-        return Kept(last.sequence, version, last.commit, last.cluster, last.topics, last.position)
+        return ProjectedEntry(last.sequence, version, last.commit, last.cluster, last.topics, last.position)
 
     def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
         self._crash.at("before projection")

@@ -17,7 +17,7 @@ from rivermouth.protocol.history import Recorded
 from rivermouth.protocol.planning import Action, Decision
 from rivermouth.run import committer as keeper
 from rivermouth.run import ingest
-from rivermouth.warehouse.recovered import Kept
+from rivermouth.warehouse.recovered import ProjectedEntry
 from tests import doubles
 from tests.doubles import MemoryOffsets, MemoryWriter, World
 
@@ -77,7 +77,7 @@ def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is believed once log clean-up has taken the entries."""
 
-    def newest(self: MemoryOffsets, pipeline: str) -> Kept | None:
+    def newest(self: MemoryOffsets, pipeline: str) -> ProjectedEntry | None:
         found = real(self, pipeline)
         return None if found is None else replace(found, sequence=world_txn(self))
 

@@ -19,7 +19,7 @@ from rivermouth.run import committer as keeper
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
-from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Books
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
@@ -195,7 +195,7 @@ def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
     assert heard.opens[0].recovered
     check_proved(lake)
     assert sum(1 for each in lake.rows(table)) == 198
-    assert OffsetsTable(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
+    assert FolderOffsets(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
 
 
 def take_all_entries(path: Path) -> None:

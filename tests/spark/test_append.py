@@ -10,7 +10,7 @@ from rivermouth.formats.json import decoder
 from rivermouth.protocol.entry import Outcome, RowCounts, app_id, classify, entry_of
 from rivermouth.protocol.offsets import Position
 from rivermouth.spark.address import Address
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.append import Append
@@ -31,13 +31,13 @@ def a_pipeline() -> Pipeline:
     )
 
 
-def writer(bench: Bench) -> tuple[Append, DeltaLog]:
+def writer(bench: Bench) -> tuple[Append, FolderLog]:
     path = bench.folder / "numbers"
     address = Address(path=str(path))
     create_target(bench.spark, a_pipeline(), address)
     quarantine = QuarantineTable(Address(path=str(bench.folder / "numbers_quarantine")))
     append = Append(Target(address, ("n",)), quarantine, files=2, persist=True)
-    return append, DeltaLog(path)
+    return append, FolderLog(path)
 
 
 def write(bench: Bench, append: Append, rows: list[RawRow], sequence: int = 1) -> None:

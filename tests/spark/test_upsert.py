@@ -14,7 +14,7 @@ from rivermouth.formats.json import decoder
 from rivermouth.protocol.entry import Outcome, classify
 from rivermouth.protocol.offsets import Position
 from rivermouth.spark.address import Address
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.warehouse.target import add_mark, create_target
 from rivermouth.write.commit import (
@@ -55,8 +55,8 @@ def new_target(bench: Bench, pipeline: Pipeline, *, marked: bool = False) -> Tar
 
 
 @pytest.fixture
-def log(bench: Bench) -> DeltaLog:
-    return DeltaLog(bench.folder / "orders")
+def log(bench: Bench) -> FolderLog:
+    return FolderLog(bench.folder / "orders")
 
 
 def order(key: int, rank: int | None) -> bytes:
@@ -94,7 +94,7 @@ def table_of(bench: Bench) -> dict[int, Row]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
-    bench: Bench, upsert: Upsert | Replace, log: DeltaLog, seed: int
+    bench: Bench, upsert: Upsert | Replace, log: FolderLog, seed: int
 ) -> None:
     dice = random.Random(seed)
     state: dict[int, Row] = {}
@@ -130,7 +130,7 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
 
 
 def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
-    bench: Bench, upsert: Upsert | Replace, log: DeltaLog
+    bench: Bench, upsert: Upsert | Replace, log: FolderLog
 ) -> None:
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     theirs: list[RawRow] = [(b"2", order(2, 1), 0, 0), (b"3", order(3, 1), 0, 1)]

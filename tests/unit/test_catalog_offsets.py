@@ -115,7 +115,7 @@ class Offsets(CatalogOffsets):
         self._meanwhile()
         return stands
 
-    def halted_at(self, pipeline: str) -> int:
+    def rollback_noted(self, pipeline: str) -> int:
         return 0
 
 
@@ -187,7 +187,7 @@ def test_any_other_error_is_told_at_once_and_does_not_say_that_nothing_is_visibl
 def test_a_note_of_a_halt_is_made_even_if_another_pipeline_makes_one_too() -> None:
     table = Table()
     table.faults = [PySparkException(CONFLICTS[0])]
-    Offsets(table).note_halt(PIPELINE, 7)
+    Offsets(table).note_rollback(PIPELINE, 7)
     assert [each.partition("SET ")[2] for each in table.properties] == [
         "TBLPROPERTIES ('rivermouth.halted.orders' = '7')"
     ]

@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.entry import Entry, app_id
 from rivermouth.protocol.history import Chain
-from rivermouth.warehouse.folder.log import DeltaLog, duration_s, is_old, record_of
+from rivermouth.warehouse.folder.log import FolderLog, duration_s, is_old, record_of
 from tests.builders import PIPELINE, entry_after, position, span
 
 pytestmark = pytest.mark.unit
@@ -48,8 +48,8 @@ class Table:
         return DeltaTable(str(self.path))
 
     @property
-    def log(self) -> DeltaLog:
-        return DeltaLog(self.path)
+    def log(self) -> FolderLog:
+        return FolderLog(self.path)
 
     def commit_file(self, version: int) -> Path:
         return self.path / "_delta_log" / f"{version:020d}.json"
@@ -97,12 +97,12 @@ def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
 
 
 def test_a_folder_without_a_log_is_not_a_table(tmp_path: Path) -> None:
-    assert not DeltaLog(tmp_path / "missing").exists()
+    assert not FolderLog(tmp_path / "missing").exists()
     (tmp_path / "_delta_log").mkdir()
-    assert not DeltaLog(tmp_path).exists()
-    assert list(DeltaLog(tmp_path).commits()) == []
+    assert not FolderLog(tmp_path).exists()
+    assert list(FolderLog(tmp_path).commits()) == []
     with pytest.raises(LedgerBroken):
-        DeltaLog(tmp_path).table_id()
+        FolderLog(tmp_path).table_id()
 
 
 def test_added_files_and_all_files_exist_whatever_the_name_of_the_folder(table: Table) -> None:

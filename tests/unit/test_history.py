@@ -15,7 +15,7 @@ from rivermouth.errors import BatchFailed, CommitFailed, LedgerBroken, Rivermout
 from rivermouth.protocol.history import Recorded
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog import warehouse as catalog
-from rivermouth.warehouse.catalog.log import HistoryLog
+from rivermouth.warehouse.catalog.log import CatalogLog
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit
@@ -60,8 +60,8 @@ class Session:
         return self
 
 
-def a_log(*commits: dict[str, Any], fault: Exception | None = None) -> HistoryLog:
-    return HistoryLog(cast(SparkSession, Session(*commits, fault=fault)), ADDRESS)
+def a_log(*commits: dict[str, Any], fault: Exception | None = None) -> CatalogLog:
+    return CatalogLog(cast(SparkSession, Session(*commits, fault=fault)), ADDRESS)
 
 
 def commit(version: int, operation: str = "WRITE", text: str | None = None) -> dict[str, Any]:
@@ -91,11 +91,11 @@ def test_a_table_that_is_not_there_has_no_commits_at_a_start() -> None:
     assert list(a_log(fault=PySparkException(MISSING)).commits()) == []
 
 
-def read_back(log: HistoryLog) -> object:
+def read_back(log: CatalogLog) -> object:
     return list(log.commits_after(3))
 
 
-def start(log: HistoryLog) -> object:
+def start(log: CatalogLog) -> object:
     return list(log.commits())
 
 
@@ -112,7 +112,7 @@ def start(log: HistoryLog) -> object:
     ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",
 )
 def test_an_answer_that_does_not_come_is_an_error_of_ours_and_no_empty_history(
-    fault: Exception, error: type[RivermouthError], read: Callable[[HistoryLog], object]
+    fault: Exception, error: type[RivermouthError], read: Callable[[CatalogLog], object]
 ) -> None:
     with pytest.raises(error) as caught:
         read(a_log(fault=fault))
@@ -124,7 +124,7 @@ def test_an_answer_that_does_not_come_is_an_error_of_ours_and_no_empty_history(
     [a_log(fault=PySparkException(MISSING)), a_log(commit(0), commit(1))],
     ids=["dropped", "made anew"],
 )
-def test_a_table_that_was_dropped_after_a_write_tells_nothing_of_the_write(log: HistoryLog) -> None:
+def test_a_table_that_was_dropped_after_a_write_tells_nothing_of_the_write(log: CatalogLog) -> None:
     with pytest.raises(LedgerBroken):
         read_back(log)
 

@@ -12,7 +12,7 @@ from rivermouth.config import Config, TableName, load
 from rivermouth.operate.maintain.maintenance import SCRATCH, Maintenance
 from rivermouth.run.report import exit_code
 from rivermouth.spark.address import Address
-from rivermouth.warehouse.warehouse import place_of
+from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit
@@ -41,7 +41,7 @@ class Failing:
 
     def __init__(self, config: Config, fault: Exception) -> None:
         self._fault = fault
-        self._place = place_of(config, NO_SESSION)
+        self._place = warehouse_of(config, NO_SESSION)
 
     def hold(self, table: TableName) -> AbstractContextManager[None]:
         raise self._fault
@@ -57,7 +57,7 @@ def maintenance(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> Maintenance:
     monkeypatch.setattr(
-        "rivermouth.operate.maintain.maintenance.place_of", lambda *_: Failing(config, fault)
+        "rivermouth.operate.maintain.maintenance.warehouse_of", lambda *_: Failing(config, fault)
     )
     return Maintenance(config, NO_SESSION, tmp_path / "scratch")
 

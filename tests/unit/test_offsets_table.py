@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path: Path) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     assert table.sequence(PIPELINE) == 0
     table.project([], NAME)
     table.rebuild([], NAME)
@@ -67,7 +67,7 @@ def test_a_row_says_what_the_entry_says(path: Path) -> None:
     (recorded,) = entries(1)
     counts, ends = (RowCounts(3, 1), RowCounts(1, 0)), position(9)
     counted = replace(recorded.entry, rows=counts, ends=ends)
-    OffsetsTable(path).project([replace(recorded, entry=counted)], NAME)
+    FolderOffsets(path).project([replace(recorded, entry=counted)], NAME)
     assert DeltaTable(str(path)).to_pyarrow_table().schema.names == SCHEMA.names
     assert rows(path)[0] == {
         "pipeline": PIPELINE,
@@ -90,11 +90,11 @@ def test_a_row_says_what_the_entry_says(path: Path) -> None:
 
 
 def test_projecting_twice_writes_once(path: Path) -> None:
-    table, recorded = OffsetsTable(path), entries(2)
+    table, recorded = FolderOffsets(path), entries(2)
     table.project(recorded[:1], NAME)
     table.project(recorded, NAME)
     table.project(recorded, NAME)
-    OffsetsTable(path).project(recorded, NAME)
+    FolderOffsets(path).project(recorded, NAME)
     assert sequences(path) == [1, 2]
     assert len(rows(path)) == 4
     assert versions(path) == 2, "created, and two commits"
@@ -102,7 +102,7 @@ def test_projecting_twice_writes_once(path: Path) -> None:
 
 
 def test_a_zombie_with_a_lower_sequence_writes_nothing(path: Path) -> None:
-    zombie, successor = OffsetsTable(path), OffsetsTable(path)
+    zombie, successor = FolderOffsets(path), FolderOffsets(path)
     zombie.project(entries(1), NAME)
     successor.project(entries(4), NAME)
     zombie.project(entries(2)[1:], NAME)
@@ -111,7 +111,7 @@ def test_a_zombie_with_a_lower_sequence_writes_nothing(path: Path) -> None:
 
 
 def test_pipelines_share_the_table_and_do_not_count_for_each_other(path: Path) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     table.project(entries(3), NAME)
     assert table.sequence("bids") == 0
     table.project(entries(1, "bids"), "bronze.bids")
@@ -120,20 +120,20 @@ def test_pipelines_share_the_table_and_do_not_count_for_each_other(path: Path) -
 
 
 def test_a_halt_is_noted_once_without_a_row_and_does_not_move_the_sequence(path: Path) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     table.project(entries(3), NAME)
-    assert table.halted_at(PIPELINE) == 0
+    assert table.rollback_noted(PIPELINE) == 0
     for _ in range(2):
-        table.note_halt(PIPELINE, 3)
-    table.note_halt(PIPELINE, 2)
-    again = OffsetsTable(path)
-    assert (again.halted_at(PIPELINE), again.halted_at("other")) == (3, 0)
+        table.note_rollback(PIPELINE, 3)
+    table.note_rollback(PIPELINE, 2)
+    again = FolderOffsets(path)
+    assert (again.rollback_noted(PIPELINE), again.rollback_noted("other")) == (3, 0)
     assert again.sequence(PIPELINE) == 3
     assert (sequences(path), versions(path)) == ([1, 2, 3], 2)
 
 
 def test_an_entry_without_ranges_moves_the_sequence_without_a_row(path: Path) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     table.project(entries(1), NAME)
     table.project([Recorded(2, 0, entry_after(entries(1)[0].entry))], NAME)
     assert table.sequence(PIPELINE) == 2
@@ -161,8 +161,8 @@ def at_once(*jobs: Any) -> list[BaseException]:
 
 
 def test_two_handles_that_race_write_each_row_once(path: Path) -> None:
-    OffsetsTable(path).project(entries(1), NAME)
-    handles = [OffsetsTable(path) for _ in range(3)]
+    FolderOffsets(path).project(entries(1), NAME)
+    handles = [FolderOffsets(path) for _ in range(3)]
     for count in range(2, 10):
         recorded = entries(count)
 
@@ -175,7 +175,7 @@ def test_two_handles_that_race_write_each_row_once(path: Path) -> None:
 
 
 def test_pipelines_on_threads_of_one_run_share_a_handle(path: Path) -> None:
-    shared = OffsetsTable(path)
+    shared = FolderOffsets(path)
     names = ["a", "b", "c", "d"]
 
     def run(pipeline: str) -> None:
@@ -190,20 +190,20 @@ def test_pipelines_on_threads_of_one_run_share_a_handle(path: Path) -> None:
 def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) -> None:
     for attempt in range(8):
         path = tmp_path / str(attempt)
-        raised = at_once(*(lambda path=path: OffsetsTable(path).project(entries(2), NAME),) * 3)
+        raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2), NAME),) * 3)
         assert all(isinstance(each, CommitFailed) for each in raised)
-        OffsetsTable(path).project(entries(2), NAME)
+        FolderOffsets(path).project(entries(2), NAME)
         assert sequences(path) == [1, 2]
 
 
 def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
     for count in (1, 2, 3):
-        OffsetsTable(path).project(entries(count), NAME)
+        FolderOffsets(path).project(entries(count), NAME)
     before = rows(path)
     shutil.rmtree(path)
-    OffsetsTable(path).rebuild(entries(3), NAME)
+    FolderOffsets(path).rebuild(entries(3), NAME)
     assert rows(path) == before
-    assert OffsetsTable(path).sequence(PIPELINE) == 3
+    assert FolderOffsets(path).sequence(PIPELINE) == 3
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
 def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
     path: Path, name: str, damage: str
 ) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     table.project(entries(3), NAME)
     table.project(entries(2, "bids"), "bronze.bids")
     before = rows(path)
@@ -238,7 +238,7 @@ def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
 
 
 def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> None:
-    table = OffsetsTable(path)
+    table = FolderOffsets(path)
     table.project(entries(4), NAME)
     table.rebuild(entries(4)[2:], NAME)
     assert sequences(path) == [1, 2, 3, 4]
@@ -246,17 +246,17 @@ def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> No
 
 def test_a_rebuild_beside_a_running_driver_loses_none_of_its_rows(path: Path) -> None:
     read_before = entries(3)
-    driver = OffsetsTable(path)
+    driver = FolderOffsets(path)
     driver.project(entries(4), NAME)
-    OffsetsTable(path).rebuild(read_before, NAME)
+    FolderOffsets(path).rebuild(read_before, NAME)
     driver.project(entries(5)[4:], NAME)
     assert sequences(path) == [1, 2, 3, 4, 5]
 
 
 def test_a_rebuild_does_not_hide_that_the_table_knows_more_than_the_log(path: Path) -> None:
-    OffsetsTable(path).project(entries(4), NAME)
-    OffsetsTable(path).rebuild(entries(2), NAME)
-    assert OffsetsTable(path).sequence(PIPELINE) == 4
+    FolderOffsets(path).project(entries(4), NAME)
+    FolderOffsets(path).rebuild(entries(2), NAME)
+    assert FolderOffsets(path).sequence(PIPELINE) == 4
 
 
 def torn(path: Path) -> None:
@@ -275,12 +275,12 @@ def a_file(path: Path) -> None:
 @pytest.mark.parametrize("damage", [torn, without_beginning, a_file])
 def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> None:
     for count in (1, 2):
-        OffsetsTable(path).project(entries(count), NAME)
+        FolderOffsets(path).project(entries(count), NAME)
     damage(path)
     for ask in (
-        lambda: OffsetsTable(path).sequence(PIPELINE),
-        lambda: OffsetsTable(path).project(entries(3), NAME),
-        lambda: OffsetsTable(path).rebuild(entries(3), NAME),
+        lambda: FolderOffsets(path).sequence(PIPELINE),
+        lambda: FolderOffsets(path).project(entries(3), NAME),
+        lambda: FolderOffsets(path).rebuild(entries(3), NAME),
     ):
         with pytest.raises(CommitFailed) as caught:
             ask()
@@ -292,10 +292,10 @@ def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> Non
 def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_next_start(
     path: Path,
 ) -> None:
-    driver = OffsetsTable(path)
+    driver = FolderOffsets(path)
     driver.project(entries(2), NAME)
     shutil.rmtree(path)
     with pytest.raises(CommitFailed, match="the target table is as it should be"):
         driver.project(entries(3)[2:], NAME)
-    OffsetsTable(path).project(entries(3), NAME)
+    FolderOffsets(path).project(entries(3), NAME)
     assert sequences(path) == [1, 2, 3]

@@ -11,10 +11,10 @@ import pytest
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import Chain
 from rivermouth.run.ingest import Ingest, Rooms
-from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.folder.row_counts import with_rows
 from rivermouth.warehouse.ports import Books, Log, Offsets
-from rivermouth.warehouse.recovered import Kept
+from rivermouth.warehouse.recovered import ProjectedEntry
 from tests.builders import PIPELINE, place, span
 from tests.doubles import (
     NO_SESSION,
@@ -44,7 +44,7 @@ class Start:
         crash = Crash()
         memory = MemoryLog(world, crash)
         log: Log = memory
-        self._offsets: Offsets = OffsetsTable(folder)
+        self._offsets: Offsets = FolderOffsets(folder)
         if world.catalog:
             log, self._offsets = WithoutTxn(memory), MemoryOffsets(world, crash)
         writer = MemoryWriter(world, crash)
@@ -69,7 +69,7 @@ class Start:
         ingest.open(NO_SESSION)
         return ingest.sequence
 
-    def known(self) -> Kept | None:
+    def known(self) -> ProjectedEntry | None:
         return self._offsets.newest(PIPELINE)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rivermouth.config import OFFSETS_TABLE, Config
 from rivermouth.protocol.history import Chain
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import OffsetsTable
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.folder.row_counts import with_rows
 
 
@@ -15,10 +15,10 @@ def rebuild_offsets(config: Config) -> dict[str, int]:
     Rows of entries that log clean-up has taken are kept, and so are those of pipelines
     that this configuration does not name. Raises the first fault of a chain.
     """
-    table = OffsetsTable(OFFSETS_TABLE.path(config.folder))
+    table = FolderOffsets(OFFSETS_TABLE.path(config.folder))
     entries: dict[str, int] = {}
     for name, pipeline in config.pipelines.items():
-        log = DeltaLog(pipeline.target.table.path(config.folder))
+        log = FolderLog(pipeline.target.table.path(config.folder))
         chain = Chain(name, f"{name} {pipeline.target.table}")
         recorded = chain.extend(log.commits()) if log.exists() else []
         if chain.faults:

@@ -24,7 +24,7 @@ from rivermouth.cli.text_table import text_table
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
 from rivermouth.errors import QueryRefused
 from rivermouth.protocol.history import Chain
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
 
 _ENGINE = {
     "datafusion.catalog.information_schema": "true",  # SHOW TABLES, SHOW COLUMNS
@@ -104,7 +104,7 @@ def _register(engine: QueryBuilder, config: Config) -> list[str]:
     conditions = dict.fromkeys(present, "")
     for name, pipelines in tables.items():
         if name.quarantine in conditions:
-            log = DeltaLog(name.path(config.folder))
+            log = FolderLog(name.path(config.folder))
             standing = _standing(log, pipelines, projected=OFFSETS_TABLE in conditions)
             conditions[name.quarantine] = f" WHERE {standing}"
     for number, (name, condition) in enumerate(conditions.items()):
@@ -126,7 +126,7 @@ def _create_view(
         raise QueryRefused(f"{name} cannot be read", found=_one_line(fault)) from fault
 
 
-def _standing(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
+def _standing(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
     """The condition for quarantine rows of commits that stand in the table as it is now.
 
     Entries that log clean-up has taken are found in the offsets table.

@@ -21,7 +21,7 @@ from rivermouth.protocol.entry import app_id
 from rivermouth.protocol.guards import check_identity
 from rivermouth.protocol.history import Chain
 from rivermouth.protocol.planning import KafkaFacts, behind, start_positions
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.recent_commits import LOOK_BACK, newest_record_ms, read_tail
 
 _TIMEOUT_S = 5.0
@@ -133,7 +133,7 @@ def _ask(config: Config, secrets: Secrets, topics: Iterable[str]) -> KafkaFacts:
 def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:
     """Read the log backwards to the newest entry, then forwards through the guards."""
     table = pipeline.target.table
-    log = DeltaLog(table.path(config.folder))
+    log = FolderLog(table.path(config.folder))
     chain = Chain(pipeline.name, f"{pipeline.name} {table}")
     found = PipelineStatus(pipeline.name, State.NEW, str(table))
     try:
@@ -156,7 +156,7 @@ def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:
         return _Ledger(chain, replace(found, state=State.BLOCKED, reason=str(halt)), None)
 
 
-def _without_entry(log: DeltaLog, pipeline: Pipeline, found: PipelineStatus) -> PipelineStatus:
+def _without_entry(log: FolderLog, pipeline: Pipeline, found: PipelineStatus) -> PipelineStatus:
     """The status of a table without an entry in sight: new, or its ``txn`` tells otherwise."""
     txn = log.txn_version(app_id(pipeline.name))
     if not txn:

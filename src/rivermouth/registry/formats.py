@@ -28,9 +28,7 @@ class KeyForm:
 class Format:
     """How the value of a record is encoded (``source.format``).
 
-    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct ``<row STRUCT, fault STRING>``
-    made from the column ``value``; ``fault`` is null for a good record, else why it is bad.
-    ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
+    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
     the format's codes means. ``key`` is its form for message keys, if it has one.
     """
 
@@ -60,6 +58,12 @@ class Formats:
     def register(self, known: Format) -> None:
         """Add a format, or replace the one of its name."""
         self.by_name[known.name] = known
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why a record may go to quarantine, by code: of any format, and of each."""
+        own = (pair for each in self.by_name.values() for pair in each.reasons.items())
+        return {**REASONS, **dict(own)}
 
     @property
     def keys(self) -> dict[str, KeyForm]:

@@ -80,7 +80,7 @@ class Keeper:
             self.chain = Chain(self.name, self.where)
             self.chain.adopt(kept.as_entry(self.name, self.table, self._identity))
             self._recorded = self.chain.extend(self._books.log.commits())
-        self._noted = self._books.offsets.halted_at(self.name)
+        self._noted = self._books.offsets.rollback_noted(self.name)
         answered = any(each.entry.accepts for each in self._recorded)
         self._forgotten = 0 <= settled < self._noted < self.chain.first and not answered
 
@@ -91,7 +91,7 @@ class Keeper:
         """
         if self.chain.undone_by is not None:
             with suppress(CommitFailed):  # the halt says more than a note that cannot be made
-                self._books.offsets.note_halt(self.name, self.chain.undone_since)
+                self._books.offsets.note_rollback(self.name, self.chain.undone_since)
         check_ledger(self.chain, self._txn, self.projected(), self._forgotten)
 
     def was_undone(self) -> bool:

@@ -32,7 +32,7 @@ from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.spark.platform import LOCAL, Platform
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.warehouse.target import add_mark, check_target, create_target, has_mark
-from rivermouth.warehouse.warehouse import place_of
+from rivermouth.warehouse.warehouse import warehouse_of
 from rivermouth.write.append import Append
 from rivermouth.write.commit import Target, Writer
 from rivermouth.write.latest import Upsert
@@ -91,7 +91,7 @@ class Run:
         tables = {each.target.table for each in config.pipelines.values()}
         self._creating = {each: threading.Lock() for each in tables}
         self._platform = platform
-        self._place = place_of(config, session)
+        self._place = warehouse_of(config, session)
         self._secrets = secrets
 
     def pipelines(

@@ -34,7 +34,7 @@ from rivermouth.operate.maintain.optimize import (
 from rivermouth.operate.maintain.orphans import QuarantineOrphans
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
-from rivermouth.warehouse.warehouse import place_of
+from rivermouth.warehouse.warehouse import warehouse_of
 
 FLOOR_HOURS = 24
 SCRATCH = "(scratch)"
@@ -113,7 +113,7 @@ class Maintenance:
         self._dry_run = dry_run
         self._now = clock()
         self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
-        self._place = place_of(config, session)
+        self._place = warehouse_of(config, session)
         self._offsets = self._place.offsets()
         self._maintained: set[Address] = set()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rivermouth.protocol.entry import CommitRecord, entry_of
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.protocol.commits import CommitRecord, entry_of
+from rivermouth.warehouse.folder.log import FolderLog
 
 LOOK_BACK = 1000
 """How many commits are looked through for the newest entry of a pipeline."""
 
 
-def read_tail(log: DeltaLog, pipeline: str) -> list[CommitRecord]:
+def read_tail(log: FolderLog, pipeline: str) -> list[CommitRecord]:
     """The commits from the newest entry on, in order; else the newest ``LOOK_BACK``."""
     tail: list[CommitRecord] = []
     for record in log.commits_backwards(LOOK_BACK):
@@ -21,7 +21,7 @@ def read_tail(log: DeltaLog, pipeline: str) -> list[CommitRecord]:
     return tail[::-1]
 
 
-def newest_record_ms(log: DeltaLog, version: int) -> int | None:
+def newest_record_ms(log: FolderLog, version: int) -> int | None:
     """The greatest ``_kafka.timestamp`` among the files that a commit added."""
     statistics = log.added_statistics(version)
     greatest = [each.get("maxValues", {}).get("_kafka", {}) for each in statistics]
