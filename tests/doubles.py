@@ -18,8 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import (
     Column,
-    Format,
-    Mode,
     OnDataLoss,
     Pipeline,
     Source,
@@ -355,14 +353,14 @@ def a_pipeline(
         name=PIPELINE,
         source=Source(
             topics=topics or (TOPIC,),
-            format=Format.JSON,
+            format="json",
             start=start or Start(),
             on_data_loss=on_data_loss,
         ),
         columns=(Column("id", "BIGINT"),),
         target=Target(
             table=TableName("silver", "orders"),
-            mode=Mode.UPSERT if keys else Mode.APPEND,
+            mode="upsert" if keys else "append",
             keys=keys,
         ),
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import KeyFormat, Mode, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
@@ -25,16 +25,16 @@ RawRow = tuple[bytes | None, bytes | None, int, int]  # key, value, partition, o
 
 def a_pipeline(**target: Any) -> Pipeline:
     """An upsert of ``ORDERS`` by order_id and rank, tombstones by text key."""
-    key: KeyFormat | None = target.pop("key", KeyFormat.STRING)
+    key: str | None = target.pop("key", "string")
     schema = target.pop("schema", ORDERS)
     return Pipeline.model_validate(
         {
             "name": "p",
-            "source": {"topics": ("t",), "format": "json", "key": key and key.value},
+            "source": {"topics": ("t",), "format": "json", "key": key},
             "columns": schema,
             "target": {
                 "table": "silver.orders",
-                "mode": Mode.UPSERT.value,
+                "mode": "upsert",
                 "keys": ("order_id",),
                 "order_by": ("rank",),
                 **target,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config import Mode, load
+from rivermouth.config import load
 from rivermouth.errors import SetupError
 from rivermouth.local.demo import records
 from rivermouth.local.demo.folder import DemoFolder
@@ -80,8 +80,8 @@ def test_the_folder_holds_a_configuration_that_loads(tmp_path: Path) -> None:
     folder.configure("localhost:9092", 110, 22)
     config = load(folder.config)
     assert config.warehouse == folder.path / "lake"
-    assert config.pipelines["bids"].target.mode is Mode.APPEND
-    assert config.pipelines["orders"].target.mode is Mode.UPSERT
+    assert config.pipelines["bids"].target.mode == "append"
+    assert config.pipelines["orders"].target.mode == "upsert"
     assert config.pipelines["bids"].source.max_offsets_per_trigger == 110
     assert 10 <= len(folder.config.read_text(encoding="utf-8").splitlines()) <= 20
 

@@ -15,17 +15,14 @@ from rivermouth.config.problems import codes
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.start import Start
-from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
+from rivermouth.config.values import OnDataLoss
 
 __all__ = [
     "OFFSETS_TABLE",
     "Catalog",
     "Column",
     "Config",
-    "Format",
     "Kafka",
-    "KeyFormat",
-    "Mode",
     "OnDataLoss",
     "Pipeline",
     "Secret",

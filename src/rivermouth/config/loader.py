@@ -15,8 +15,9 @@ from rivermouth.config.problems import Fault, Kind, Problem, Refused
 from rivermouth.config.reader import read
 from rivermouth.config.shape import shape
 from rivermouth.config.start import Start
-from rivermouth.config.values import Mode
 from rivermouth.errors import ConfigError
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.shapes import SHAPES
 
 Found = tuple[problems.Path, Fault]
 
@@ -113,13 +114,15 @@ def _between(data: object) -> Iterator[Found]:
 
 def _parts(pipeline: Mapping[str, object]) -> rules.Parts:
     source, target = _mapping(pipeline.get("source")), _mapping(pipeline.get("target"))
+    key = _sound(_KEY, source.get("key"))
+    mode = _sound(_MODE, target.get("mode", "append"))
     return rules.Parts(
         columns=_sound(_COLUMNS, pipeline.get("columns")),
         topics=_sound(_TOPICS, source.get("topics")),
         start=_sound(_START, source.get("start", Start())),
-        key=_sound(_KEY, source.get("key")),
+        key=FORMATS.keys[key] if key else None,
         table=_sound(_TABLE, target.get("table")),
-        mode=_sound(_MODE, target.get("mode", Mode.APPEND)),
+        shape=SHAPES.by_name[mode] if mode else None,
         keys=_sound(_NAMES, target.get("keys", ())),
         order_by=_sound(_NAMES, target.get("order_by", ())),
         properties=_sound(_PROPERTIES, target.get("properties", {})),
@@ -133,9 +136,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 _COLUMNS: TypeAdapter[models.Columns] = TypeAdapter(models.Columns)
 _TOPICS: TypeAdapter[models.Topics] = TypeAdapter(models.Topics)
 _START: TypeAdapter[models.StartAt] = TypeAdapter(models.StartAt)
-_KEY: TypeAdapter[models.KeyChoice] = TypeAdapter(models.KeyChoice)
+_KEY: TypeAdapter[models.KeyFormName] = TypeAdapter(models.KeyFormName)
 _TABLE: TypeAdapter[models.Table] = TypeAdapter(models.Table)
-_MODE: TypeAdapter[models.ModeChoice] = TypeAdapter(models.ModeChoice)
+_MODE: TypeAdapter[models.ShapeName] = TypeAdapter(models.ShapeName)
 _NAMES: TypeAdapter[models.Names] = TypeAdapter(models.Names)
 _PROPERTIES: TypeAdapter[models.Properties] = TypeAdapter(models.Properties)
 Value = TypeVar("Value")

@@ -31,9 +31,6 @@ from rivermouth.config.rules import Parts, pipeline_faults, shared_table_faults
 from rivermouth.config.secret import Secret, SecretName, Secrets
 from rivermouth.config.start import Start, read_start, whole
 from rivermouth.config.values import (
-    Format,
-    KeyFormat,
-    Mode,
     OnDataLoss,
     check_count,
     check_names,
@@ -41,10 +38,13 @@ from rivermouth.config.values import (
     check_topics,
     read_choice,
     read_duration,
+    read_name,
     read_version,
     read_warehouse,
 )
 from rivermouth.errors import ConfigError
+from rivermouth.registry.formats import FORMATS, Format, KeyForm
+from rivermouth.registry.shapes import SHAPES, Shape
 
 JsonValue = str | list[str] | None
 
@@ -64,12 +64,12 @@ Topics = Annotated[tuple[str, ...], AfterValidator(check_topics)]
 Table = Annotated[TableName, BeforeValidator(read_table)]
 Columns = Annotated[tuple[Column, ...], BeforeValidator(read_columns)]
 StartAt = Annotated[Start, BeforeValidator(read_start)]
-ModeChoice = Annotated[Mode, BeforeValidator(lambda value: read_choice(Mode, value))]
-FormatChoice = Annotated[Format, BeforeValidator(lambda value: read_choice(Format, value))]
+ShapeName = Annotated[str, BeforeValidator(lambda value: read_name(SHAPES.by_name, value))]
+FormatName = Annotated[str, BeforeValidator(lambda value: read_name(FORMATS.by_name, value))]
+KeyFormName = Annotated[str, BeforeValidator(lambda value: read_name(FORMATS.keys, value))]
 DataLossChoice = Annotated[
     OnDataLoss, BeforeValidator(lambda value: read_choice(OnDataLoss, value))
 ]
-KeyChoice = Annotated[KeyFormat, BeforeValidator(lambda value: read_choice(KeyFormat, value))]
 Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count)]
 Properties = Annotated[Mapping[str, str], AfterValidator(check_property_names)]
 SourceOptions = Annotated[Mapping[str, str], AfterValidator(check_source_options)]
@@ -114,9 +114,9 @@ class Source(_Model):
     """What a pipeline reads."""
 
     topics: Topics
-    format: FormatChoice
+    format: FormatName
     start: StartAt = Start()
-    key: KeyChoice | None = None
+    key: KeyFormName | None = None
     max_offsets_per_trigger: Count = 500_000
     on_data_loss: DataLossChoice = OnDataLoss.HALT
     options: SourceOptions = Field(default_factory=dict)
@@ -127,7 +127,7 @@ class Target(_Model):
     """What a pipeline writes."""
 
     table: Table
-    mode: ModeChoice = Mode.APPEND
+    mode: ShapeName = "append"
     keys: Names = ()
     order_by: Names = ()
     properties: Properties = Field(default_factory=dict)
@@ -147,6 +147,21 @@ class Pipeline(_Model):
         return _without(self, pipeline_faults(parts_of(self)))
 
     @property
+    def format(self) -> Format:
+        """The registered format of its records."""
+        return FORMATS.by_name[self.source.format]
+
+    @property
+    def key_form(self) -> KeyForm | None:
+        """The registered form of its message keys; none without ``source.key``."""
+        return None if self.source.key is None else FORMATS.keys[self.source.key]
+
+    @property
+    def shape(self) -> Shape:
+        """The registered shape of its table."""
+        return SHAPES.by_name[self.target.mode]
+
+    @property
     def identity(self) -> dict[str, JsonValue]:
         """The settings that may not change under a table that has rows; JSON values.
 
@@ -154,10 +169,10 @@ class Pipeline(_Model):
         """
         return {
             "table": str(self.target.table),
-            "mode": self.target.mode.value,
+            "mode": self.target.mode,
             "keys": list(self.target.keys),
             "order_by": list(self.target.order_by),
-            "key": self.source.key.value if self.source.key else None,
+            "key": self.source.key,
         }
 
 
@@ -218,9 +233,9 @@ def parts_of(pipeline: Pipeline) -> Parts:
         columns=pipeline.columns,
         topics=source.topics,
         start=source.start,
-        key=source.key,
+        key=pipeline.key_form,
         table=target.table,
-        mode=target.mode,
+        shape=pipeline.shape,
         keys=target.keys,
         order_by=target.order_by,
         properties=target.properties,

@@ -14,7 +14,8 @@ from rivermouth.config.columns import Column
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed
 from rivermouth.config.start import Start
-from rivermouth.config.values import KeyFormat, Mode
+from rivermouth.registry.formats import FORMATS, KeyForm
+from rivermouth.registry.shapes import SHAPES, Shape
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Parts:
     columns: tuple[Column, ...] | None = None
     topics: tuple[str, ...] | None = None
     start: Start | None = None
-    key: KeyFormat | None = None
+    key: KeyForm | None = None
     table: TableName | None = None
-    mode: Mode | None = None
+    shape: Shape | None = None
     keys: tuple[str, ...] | None = None
     order_by: tuple[str, ...] | None = None
     properties: Mapping[str, str] | None = None
@@ -46,19 +47,21 @@ def pipeline_faults(parts: Parts) -> Iterator[Fault]:
 
 def _mode(parts: Parts) -> Iterator[Fault]:
     kind = Kind.KEYS_AND_MODE
-    if parts.mode is Mode.UPSERT:
+    if parts.shape is not None and parts.shape.keyed:
+        name = parts.shape.name
         if parts.keys == ():
             fix = "name the columns that identify a row, for example keys: [id]"
-            yield Fault(kind, "{path} is an upsert without keys", path=("target",), fix=fix)
-        for name, value in (parts.properties or {}).items():
-            if name.lower() == "delta.appendonly" and value.lower() == "true":
-                path: Path = ("target", "properties", name)
-                yield Fault(kind, "{path} does not go with mode: upsert", path=path)
-    if parts.mode is Mode.APPEND:
+            message = f"{{path}} is {_article(name)} without keys"
+            yield Fault(kind, message, path=("target",), fix=fix)
+        for key, value in (parts.properties or {}).items():
+            if key.lower() == "delta.appendonly" and value.lower() == "true":
+                path: Path = ("target", "properties", key)
+                yield Fault(kind, f"{{path}} does not go with mode: {name}", path=path)
+    elif parts.shape is not None:
         for setting, names in (("keys", parts.keys), ("order_by", parts.order_by)):
             if names:
-                message = "{path} has no meaning in mode append"
-                fix = "write mode: upsert, or remove it"
+                message = f"{{path}} has no meaning in mode {parts.shape.name}"
+                fix = f"write mode: {_keyed()}, or remove it"
                 yield Fault(kind, message, path=("target", setting), fix=fix, at_key=True)
 
 
@@ -89,20 +92,23 @@ def _message_key(parts: Parts) -> Iterator[Fault]:
     if parts.key is None:
         return
     path: Path = ("source", "key")
-    if parts.mode is Mode.APPEND:
-        message = "{path} has no meaning in mode append"
-        fix = "it says which row a null value deletes: write mode: upsert, or remove it"
+    if parts.shape is not None and not parts.shape.keyed:
+        message = f"{{path}} has no meaning in mode {parts.shape.name}"
+        fix = f"it says which row a null value deletes: write mode: {_keyed()}, or remove it"
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
-    if parts.mode is not Mode.UPSERT or parts.key is KeyFormat.JSON or not parts.keys:
+    if parts.shape is None or not parts.shape.keyed or not parts.key.single or not parts.keys:
         return
     if len(parts.keys) > 1:
         message = f"{{path}} is {{value}}, which holds one column, but there are {len(parts.keys)}"
-        yield Fault(Kind.MESSAGE_KEY, f"{message} in keys", path=path, fix="write key: json")
-    elif parts.key is KeyFormat.LONG:
+        several = " or ".join(name for name, form in FORMATS.keys.items() if not form.single)
+        fix = f"write key: {several}"
+        yield Fault(Kind.MESSAGE_KEY, f"{message} in keys", path=path, fix=fix)
+    elif parts.key.integral:
         for column in parts.columns or ():
             if column.name == parts.keys[0] and not column.integral:
-                message = f"{{path}} is long, but the key column is {_article(column.kind)}"
-                fix = "make the column BIGINT, or write key: string"
+                name = parts.key.name
+                message = f"{{path}} is {name}, but the key column is {_article(column.kind)}"
+                fix = f"make the column BIGINT, or write key: {_of_any_type()}"
                 yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix)
 
 
@@ -157,7 +163,7 @@ def shared_table_faults(pipelines: Mapping[str, Parts]) -> Iterator[Fault]:
 def _differences(one: Parts, other: Parts) -> str:
     pairs = {
         "spelling of the name": (one.table, other.table),
-        "mode": (one.mode, other.mode),
+        "mode": (one.shape, other.shape),
         "keys": (one.keys, other.keys),
         "order_by": (one.order_by, other.order_by),
         "schema": (one.columns, other.columns),
@@ -165,5 +171,14 @@ def _differences(one: Parts, other: Parts) -> str:
     return listed(word for word, (a, b) in pairs.items() if None not in (a, b) and a != b)
 
 
+def _keyed() -> str:
+    return " or ".join(name for name, shape in SHAPES.by_name.items() if shape.keyed)
+
+
+def _of_any_type() -> str:
+    forms = FORMATS.keys.values()
+    return " or ".join(form.name for form in forms if form.single and not form.integral)
+
+
 def _article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+    return f"{'an' if kind[0].upper() in 'AEIOU' else 'a'} {kind}"

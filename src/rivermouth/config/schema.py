@@ -6,11 +6,13 @@ is not plain text may also be a ``${env:…}`` reference.
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Iterable
 
 from rivermouth.config.catalog import DEFAULTS
 from rivermouth.config.names import IDENTIFIER, PIPELINE
-from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
+from rivermouth.config.values import OnDataLoss
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.shapes import SHAPES
 
 Schema = dict[str, object]
 
@@ -112,17 +114,18 @@ def _source() -> Schema:
         {
             "topics": topics,
             "subscribe": _text("Spark's name of topics: text with commas.", "orders,payments"),
-            "format": _choice(Format, "How values are encoded."),
+            "format": _choice(FORMATS.by_name, "How values are encoded."),
             "start": start,
             "startingOffsets": {**start, "description": "Spark's name of start."},
-            "key": _choice(KeyFormat, "How the message key holds the keys; for tombstones."),
+            "key": _choice(FORMATS.keys, "How the message key holds the keys; for tombstones."),
             "max_offsets_per_trigger": count,
             "maxOffsetsPerTrigger": {
                 **count,
                 "description": "Spark's name of max_offsets_per_trigger.",
             },
             "on_data_loss": _choice(
-                OnDataLoss, "What to do where Kafka has deleted records that were not read."
+                [each.value for each in OnDataLoss],
+                "What to do where Kafka has deleted records that were not read.",
             ),
             "failOnDataLoss": _or_reference(
                 {"const": True}, "Always true: a loss is never silent."
@@ -167,7 +170,9 @@ def _target() -> Schema:
         "What is written.",
         {
             "table": table,
-            "mode": _choice(Mode, "Add rows, or keep the newest row per key.", default="append"),
+            "mode": _choice(
+                SHAPES.by_name, "Add rows, or keep the newest row per key.", default="append"
+            ),
             "keys": _names("Columns that identify a row; for mode upsert.", ["order_id"]),
             "order_by": _names("Columns whose greater value is newer.", ["updated_at"]),
             "properties": {
@@ -205,8 +210,8 @@ def _names(description: str, example: list[str], least: int = 0) -> Schema:
     }
 
 
-def _choice(kind: type[Enum], description: str, **more: object) -> Schema:
-    return _or_reference({"enum": [member.value for member in kind]}, description, **more)
+def _choice(names: Iterable[str], description: str, **more: object) -> Schema:
+    return _or_reference({"enum": [*names]}, description, **more)
 
 
 def _duration(description: str) -> Schema:

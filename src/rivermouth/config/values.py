@@ -13,33 +13,12 @@ from typing import TypeVar
 from rivermouth.config.problems import Fault, Kind, Refused, closest, repeated
 
 
-class Format(Enum):
-    """How the value of a record is encoded."""
-
-    JSON = "json"
-
-
-class KeyFormat(Enum):
-    """How the Kafka message key holds the key columns: where tombstones say what to delete."""
-
-    STRING = "string"
-    LONG = "long"
-    JSON = "json"
-
-
 class OnDataLoss(Enum):
     """What a start does where Kafka has deleted records that were never read."""
 
     HALT = "halt"
     RECORD = "record"
     """Write the gap into the ledger as lost, and go on behind it."""
-
-
-class Mode(Enum):
-    """What a record does to the table: add a row, or replace the row of its key."""
-
-    APPEND = "append"
-    UPSERT = "upsert"
 
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -67,9 +46,14 @@ def read_choice(kind: type[Choice], value: object) -> Choice:
     """A member of the enum from its value; raises ``Refused``."""
     if isinstance(value, kind):
         return value
-    words = [str(member.value) for member in kind]
+    return kind(read_name([str(member.value) for member in kind], value))
+
+
+def read_name(known: Iterable[str], value: object) -> str:
+    """One of the ``known`` names; raises ``Refused``."""
+    words = tuple(known)
     if isinstance(value, str) and value in words:
-        return kind(value)
+        return str(value)
     suggestion = closest(value, words) if isinstance(value, str) else ""
     message = f"{{path}} must be {' or '.join(words)}, not {{value}}"
     problem = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE

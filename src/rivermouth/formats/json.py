@@ -10,7 +10,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column, KeyFormat, Pipeline
+from rivermouth.config import Column, Pipeline
 
 _CORRUPT = "_rm_corrupt"
 
@@ -96,14 +96,14 @@ def _message_key(pipeline: Pipeline) -> list[SparkColumn]:
     return [_parse_key(pipeline.source.key, columns).alias("message_key")]
 
 
-def _parse_key(form: KeyFormat, columns: Sequence[Column]) -> SparkColumn:
+def _parse_key(form: str, columns: Sequence[Column]) -> SparkColumn:
     key = F.col("key")
-    if form is KeyFormat.JSON:
+    if form == "json":
         parsed = from_json(key, columns)
         whole = F.struct(*(parsed.getField(each.name).alias(each.name) for each in columns))
         return F.when(parsed.getField(_CORRUPT).isNull(), whole)
     only = columns[0]
-    if form is KeyFormat.STRING:
+    if form == "string":
         return F.struct(key.cast("string").try_cast(only.type).alias(only.name))
     # Kafka's LongSerializer: eight bytes, big-endian, two's complement; conv to base -10 signs it.
     number = F.when(F.length(key) == 8, F.conv(F.hex(key), 16, -10).cast("bigint"))

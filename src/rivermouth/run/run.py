@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Catalog, Config, Mode, Pipeline
+from rivermouth.config import Catalog, Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError, Unexpected, UpsertUnsupported
@@ -166,7 +166,7 @@ class Run:
             if isinstance(self._config.warehouse, Catalog):
                 QuarantineTable(self._place.address(table.quarantine)).create(self._session)
             check_target(self._session, pipeline, address)
-            if pipeline.target.mode is Mode.UPSERT and not self._platform.jvm:
+            if pipeline.shape.keyed and not self._platform.jvm:
                 self._prepare_replace(pipeline, address)
         rooms = Rooms(
             kafka=Kafka(self._config.kafka.revealed(self._secrets)),
@@ -185,11 +185,11 @@ class Run:
             columns=tuple(each.name for each in pipeline.columns),
             keys=pipeline.target.keys,
             order_by=pipeline.target.order_by,
-            marked=pipeline.target.mode is Mode.UPSERT and has_mark(self._session, address),
+            marked=pipeline.shape.keyed and has_mark(self._session, address),
         )
         quarantine = QuarantineTable(self._place.address(table.quarantine))
         tombstones = pipeline.source.key is not None
-        if pipeline.target.mode is Mode.APPEND:
+        if not pipeline.shape.keyed:
             one_machine = self._platform is LOCAL
             files = self._session.sparkContext.defaultParallelism if one_machine else None
             return Append(target, quarantine, files, persist=self._platform.jvm)

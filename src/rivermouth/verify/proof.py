@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rivermouth.config import Config, Mode, Pipeline
+from rivermouth.config import Config, Pipeline
 from rivermouth.verify.append import WINDOW, verify_append
 from rivermouth.verify.coverage import Coverage
 from rivermouth.verify.entry import Place, shown
@@ -168,7 +168,7 @@ def _verify_rows(
         findings,
     )
     with tempfile.TemporaryDirectory(prefix="rivermouth-verify-") as folder:
-        if pipeline.target.mode is Mode.UPSERT:
+        if pipeline.shape.keyed:
             verify_upsert(subject, table, quarantine, Path(folder), progress, bounds.bucket)
         else:
             verify_append(subject, table, quarantine, Path(folder), progress, bounds.window)

@@ -104,7 +104,7 @@ class _Changes:
         self._subject = subject
         self._keys = RowDecoder(table.schema, target.keys)
         self._order = RowDecoder(table.schema, target.order_by)
-        self._tombstones = KeyDecoder(form.value, table.schema, target.keys) if form else None
+        self._tombstones = KeyDecoder(form, table.schema, target.keys) if form else None
 
     def changes(self, seen: Seen) -> Iterator[tuple[Key, Change]]:
         """The changes among the good records; one that does not decode is a finding."""
