@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts, app_id
+from rivermouth.protocol.commits import CommitRecord, app_id
+from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 PIPELINE = "orders"

@@ -29,8 +29,9 @@ from hypothesis.stateful import (
 
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
+from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.history import Chain, Recorded
+from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import OffsetRange, Position
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
@@ -116,7 +117,7 @@ class AnyOrder(RuleBasedStateMachine):
             return
         except Halt as halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
-            unsure = self.world.first_version > 0 and "nobody knows" in halt.found
+            unsure = self.world.log.first_version > 0 and "nobody knows" in halt.found
             reason = unsure or self._must_halt() or self._chain().faults
             assert reason, "nothing gave reason to halt a start"
             return
@@ -180,7 +181,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def others_restore(self, share: float) -> None:
-        first, last = self.world.first_version, len(self.world.commits) - 1
+        first, last = self.world.log.first_version, len(self.world.commits) - 1
         self.world.restore(first + int(share * (last - first)))
 
     @rule()
@@ -196,15 +197,15 @@ class AnyOrder(RuleBasedStateMachine):
             return
         self.over = self.over or not self._projected_up_to_date()
         self.world.did("OPTIMIZE")
-        self.world.first_version = len(self.world.commits) - 1
+        self.world.log.first_version = len(self.world.commits) - 1
         self.living.clear()
 
     @rule(share=st.floats(0, 1))
     def log_clean_up_of_a_part(self, share: float) -> None:
         """The newest entry is left, and what came after it."""
-        entries, first = self._entries(), self.world.first_version
+        entries, first = self._entries(), self.world.log.first_version
         newest = entries[-1].version if entries else 0
-        self.world.first_version += int(share * max(0, newest - first))
+        self.world.log.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)
     def an_operator_accepts(self, crash: str) -> None:
@@ -237,10 +238,10 @@ class AnyOrder(RuleBasedStateMachine):
     def _newest_is_readable(self) -> bool:
         """Leader epochs are kept in the log alone, not in the offsets table."""
         entries = self._entries()
-        return not entries or entries[-1].version >= self.world.first_version
+        return not entries or entries[-1].version >= self.world.log.first_version
 
     def _projected_up_to_date(self) -> bool:
-        return self.world.projected_txn.get(PIPELINE, 0) == self._chain().sequence
+        return self.world.offsets.txns.get(PIPELINE, 0) == self._chain().sequence
 
     def _was_overtaken(self, driver: Driver) -> bool:
         mine = {each.sequence for each in driver.heard.commits}

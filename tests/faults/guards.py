@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from rivermouth.protocol.planning import Action, Decision
 
 from rivermouth.protocol import entry as ledger
-from rivermouth.protocol.entry import CommitRecord, Entry, Outcome
-from rivermouth.protocol.history import Recorded
-from rivermouth.protocol.planning import Action, Decision
+from rivermouth.protocol.commits import CommitRecord, Outcome, Recorded
+from rivermouth.protocol.entry import Entry
 from rivermouth.run import committer as keeper
 from rivermouth.run import ingest
 from rivermouth.warehouse.recovered import ProjectedEntry
@@ -97,7 +97,7 @@ def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
             self._world.projected.append(each)
         self._crash.at("after projection")
         for each in recorded:
-            self._world.projected_txn[each.entry.pipeline] = each.entry.sequence
+            self._world.offsets.txns[each.entry.pipeline] = each.entry.sequence
 
     patch.setattr(MemoryOffsets, "project", project)
 

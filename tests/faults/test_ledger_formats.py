@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.entry import CommitRecord, Entry
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import Chain
 from rivermouth.verify.commits import FolderCommits
 from rivermouth.verify.log import read_ledger

@@ -14,7 +14,8 @@ from rivermouth.config import load
 from rivermouth.kafka.client import Kafka
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import State, status
-from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.testing import create_topic, produce
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
+from rivermouth.write.append import Append
+from rivermouth.write.commit import Target, record
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.json import decoder
-from rivermouth.protocol.entry import Outcome, RowCounts, app_id, classify, entry_of
+from rivermouth.protocol.commits import Outcome, app_id, classify, entry_of
+from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.append import Append
-from rivermouth.write.commit import Target, record
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

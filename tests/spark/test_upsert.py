@@ -8,15 +8,6 @@ from collections.abc import Sequence
 
 import pytest
 from deltalake import DeltaTable
-
-from rivermouth.config import Pipeline
-from rivermouth.formats.json import decoder
-from rivermouth.protocol.entry import Outcome, classify
-from rivermouth.protocol.offsets import Position
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.quarantine import QuarantineTable
-from rivermouth.warehouse.target import add_mark, create_target
 from rivermouth.write.commit import (
     TOMBSTONE,
     TXN_APP_ID,
@@ -27,6 +18,15 @@ from rivermouth.write.commit import (
 )
 from rivermouth.write.latest import MATERIALIZE_SOURCE, Upsert
 from rivermouth.write.replace_using import Replace
+
+from rivermouth.config import Pipeline
+from rivermouth.formats.json import decoder
+from rivermouth.protocol.commits import Outcome, classify
+from rivermouth.protocol.offsets import Position
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.target import add_mark, create_target
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rivermouth.errors import CommitUnknown, LedgerTrimmed, OffsetsTableAhead
-from rivermouth.protocol.entry import CommitRecord
+from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import Position
 from tests.builders import PIPELINE, place, position
@@ -26,7 +26,7 @@ def a_world() -> World:
 
 def made_anew(world: World, *operations: str) -> None:
     """Drop the table and make another one, to which others do something."""
-    world.table, world.rows, world.stands, world.kept = "table-2", [], set(), {}
+    world.log.table_id, world.rows, world.stands, world.kept = "table-2", [], set(), {}
     world.commits = [CommitRecord(0, 0, "CREATE TABLE", {}, {}, None)]
     for each in operations:
         world.did(each)
@@ -61,7 +61,7 @@ def test_a_table_made_anew_whose_own_log_was_cleaned_up_is_not_taken_for_ours_ei
     """The version that the offsets table knows can be read: it is of somebody else."""
     world = a_world()
     made_anew(world, "WRITE", "WRITE", "WRITE")
-    world.first_version = 2
+    world.log.first_version = 2
     with pytest.raises(OffsetsTableAhead):
         Driver(world).open()
 
@@ -69,9 +69,9 @@ def test_a_table_made_anew_whose_own_log_was_cleaned_up_is_not_taken_for_ours_ei
 def test_without_entries_and_without_an_offsets_table_nothing_is_read_again() -> None:
     world = a_world()
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.projected.clear()
-    world.projected_txn.clear()
+    world.offsets.txns.clear()
     before = len(world.commits)
     for _ in range(2):
         with pytest.raises(LedgerTrimmed, match="log clean-up took every entry"):

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import CommitFailed
-from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.commits import Recorded
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from tests.builders import PIPELINE, entry_after, span

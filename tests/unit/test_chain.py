@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.protocol.entry import Accepted, CommitRecord, Entry, app_id
+from rivermouth.protocol.commits import CommitRecord, app_id
+from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.rollback import restored_position

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.errors import CommitFailed
+from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
-from rivermouth.protocol.history import Recorded
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.row_counts import count_rows, with_rows

@@ -14,7 +14,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
-from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import Chain
 from rivermouth.warehouse.folder.log import FolderLog, duration_s, is_old, record_of
 from tests.builders import PIPELINE, entry_after, position, span

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from rivermouth.errors import BatchFailed, CommitFailed, LedgerBroken, RivermouthError
-from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.commits import Recorded
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog import warehouse as catalog
 from rivermouth.warehouse.catalog.log import CatalogLog

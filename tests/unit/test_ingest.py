@@ -27,7 +27,8 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import Position
 from tests.builders import PIPELINE, TABLE, TOPICS, place, position, span
@@ -360,7 +361,7 @@ def test_a_changed_identity_halts_the_start() -> None:
 def test_a_log_that_still_has_the_newest_entry_is_enough() -> None:
     world = a_world(5)
     until_done(world).batch()
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.ends[place()] = 9
     until_done(world)
     check_exactly_once(world)

@@ -125,7 +125,7 @@ def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
 def test_a_table_made_anew_goes_on_counting_where_the_offsets_table_stands() -> None:
     world = a_world(6)
     until_done(world)
-    world.commits, world.rows, world.table = world.commits[:1], [], "table-2"
+    world.commits, world.rows, world.log.table_id = world.commits[:1], [], "table-2"
     world.stands, world.kept = set(), {}
     assert resume(world, "reset") == position(0)
     assert newest(world).sequence == 3
@@ -202,7 +202,7 @@ def test_a_conflict_that_does_not_end_fails_the_batch_and_leaves_no_trace() -> N
 
 def trimmed(world: World) -> World:
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     return world
 
 
@@ -234,7 +234,7 @@ def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table()
     Driver(world).open().batch(3)
     trimmed(world)
     Driver(world).open().batch()
-    world.restore(world.first_version)
+    world.restore(world.log.first_version)
     with pytest.raises(TableUndone, match="found entry 2"):
         Driver(world).open()
 
@@ -244,7 +244,7 @@ def test_a_restore_to_where_nothing_stood_starts_over_if_nobody_knows_where_it_b
     driver = Driver(world).open()
     driver.batch(3)
     driver.batch(3)
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.truncate()
     empty = len(world.commits) - 1
     assert resume(world, "reset") == position(0)
@@ -262,7 +262,7 @@ def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harml
     driver.batch(3)
     world.restore(2)
     world.did("OPTIMIZE")
-    world.first_version = 4
+    world.log.first_version = 4
     with pytest.raises(TableUndone, match="nobody knows which"):
         Driver(world).open()
 
@@ -291,7 +291,7 @@ def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> No
         driver.batch(3)
     with pytest.raises(LedgerBroken, match="written over undone commits"):
         Driver(world).open()
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     with pytest.raises(LedgerTrimmed, match="commits were undone"):
         Driver(world).open()
     world.truncate()
@@ -317,7 +317,7 @@ def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
     world = a_world(6)
     Driver(world).open().batch(3)
     world.projected.pop()
-    world.projected_txn[PIPELINE] = 1
+    world.offsets.txns[PIPELINE] = 1
     trimmed(world)
     with pytest.raises(LedgerTrimmed, match="entry 1 there"):
         Driver(world).open()

@@ -10,7 +10,7 @@ import pytest
 from rivermouth.cli.resuming import Accept
 from rivermouth.errors import ConfigError, TopicMissing
 from rivermouth.job.job import Job, finish, parameters
-from rivermouth.spark.platform import SERVERLESS
+from rivermouth.registry.platforms import SERVERLESS
 
 pytestmark = pytest.mark.unit
 

@@ -12,15 +12,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.entry import (
-    CommitRecord,
-    Entry,
-    Outcome,
-    RowCounts,
-    app_id,
-    classify,
-    entry_of,
-)
+from rivermouth.protocol.commits import CommitRecord, Outcome, app_id, classify, entry_of
+from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from tests.builders import PIPELINE, entry_after, foreign, record_of_entry, span

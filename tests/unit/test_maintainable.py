@@ -18,7 +18,7 @@ from rivermouth.errors import (
     TableUndone,
 )
 from rivermouth.operate.maintain.maintainable import Standing, look
-from rivermouth.protocol.entry import CommitRecord
+from rivermouth.protocol.commits import CommitRecord
 from rivermouth.warehouse.folder.row_counts import with_rows
 from rivermouth.warehouse.ports import Books, Log
 from tests.builders import PIPELINE, entry_after, place, record_of_entry, span
@@ -104,7 +104,7 @@ def test_what_would_halt_a_start_is_raised_and_nothing_is_noted(
     commits = len(world.commits)
     with pytest.raises(halt):
         looked(world)
-    assert (len(world.commits), world.halted) == (commits, {}), name
+    assert (len(world.commits), world.offsets.noted) == (commits, {}), name
 
 
 def test_a_changed_setting_that_gives_identity_is_raised() -> None:
@@ -118,7 +118,7 @@ def test_a_halt_that_was_noted_is_raised_when_clean_up_has_taken_what_it_was_for
     with pytest.raises(TableUndone):
         Driver(world).open()
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     with pytest.raises(LedgerTrimmed, match="a start halted"):
         looked(world)
 
@@ -164,7 +164,7 @@ def test_of_several_pipelines_the_newest_entry_decides(newest: float, quiet: boo
 def test_a_table_is_left_alone_while_only_the_offsets_table_has_its_entries() -> None:
     world = a_world()
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     assert looked(world).quiet.startswith("log clean-up has taken all entries")
     Driver(world).open()
     assert looked(world).quiet == ""

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.errors import CommitFailed, RivermouthError
+from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.history import Recorded
 from rivermouth.warehouse.folder.offsets import SCHEMA, OffsetsTable
 from tests.builders import PIPELINE, entry_after, position, span
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rivermouth.errors import ConfigError
-from rivermouth.spark.platform import (
+from rivermouth.registry.platforms import (
     CLASSIC,
     CONNECT,
     LOCAL,

@@ -79,7 +79,7 @@ def world() -> World:
     world = World(ends={place(0): 6, place(1): 4})
     until_done(world)
     world.projected.clear()
-    world.projected_txn.clear()
+    world.offsets.txns.clear()
     return world
 
 
@@ -97,7 +97,7 @@ def newest(world: World) -> Entry:
 
 def clean_up(world: World) -> None:
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
 
 
 def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(

@@ -8,9 +8,9 @@ import pytest
 
 from rivermouth.config import load
 from rivermouth.errors import UpsertUnsupported
+from rivermouth.registry.platforms import SERVERLESS
 from rivermouth.run.run import Run
 from rivermouth.spark.address import Address
-from rivermouth.spark.platform import SERVERLESS
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit

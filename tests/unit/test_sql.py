@@ -14,7 +14,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rivermouth.config import Config, load
 from rivermouth.errors import QueryRefused
 from rivermouth.operate.sql import query, render
-from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 
 pytestmark = pytest.mark.unit

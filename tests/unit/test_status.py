@@ -13,15 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from rivermouth.protocol.planning import KafkaFacts
+from rivermouth.warehouse.folder.recent_commits import LOOK_BACK
 
 from rivermouth.cli.status_table import render
 from rivermouth.config import Config, load
 from rivermouth.errors import KafkaUnreachable, TopicMissing
 from rivermouth.operate.status import PipelineStatus, State, status
-from rivermouth.protocol.entry import Entry, app_id
+from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.protocol.planning import KafkaFacts
-from rivermouth.warehouse.folder.recent_commits import LOOK_BACK
 
 pytestmark = pytest.mark.unit
 

@@ -111,7 +111,7 @@ def _behind(config: Config) -> Behind:
     """How far a position is behind Kafka, for the display of a continuous run."""
     from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka.client import Kafka
-    from rivermouth.protocol.planning import behind
+    from rivermouth.protocol.kafka_facts import behind
 
     # Made when first asked: options that the client refuses are an unknown lag too.
     secrets = known_secrets()

@@ -26,9 +26,9 @@ from rivermouth.cli.tables import NOT_OK, show
 from rivermouth.config import Catalog, Config, load
 from rivermouth.errors import ConfigError, RivermouthError
 from rivermouth.local.scratch import scratch_root
+from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, platform_of
 from rivermouth.run.report import Silent, exit_code
 from rivermouth.run.run import Run
-from rivermouth.spark.platform import SERVERLESS, Platform, platform_of
 from rivermouth.verify import verify
 from rivermouth.verify.catalog import CatalogTables
 
@@ -86,11 +86,14 @@ class Job:
     @cached_property
     def platform(self) -> Platform:
         """What the session allows."""
-        return platform_of(connect=".connect." in type(self.session).__module__)
+        connect = ".connect." in type(self.session).__module__
+        # Of a session with a JVM the master tells whether its executors are this machine.
+        one_host = connect or (self.session.sparkContext.master or "").startswith("local")
+        return platform_of(connect=connect, one_host=one_host)
 
     def ingest(self, *, continuous: bool) -> int:
         """Bring the tables up to date; the exit code. Raises ConfigError."""
-        if continuous and not self.platform.continuous:
+        if continuous and not self.platform.has(Capability.CONTINUOUS):
             line = f"{SERVERLESS.name} compute runs nothing without end: leave out --continuous"
             raise ConfigError((line,))
         shown = console()

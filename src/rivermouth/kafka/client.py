@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.kafka.leader_epochs import READER, cut_logs
+from rivermouth.kafka.leader_epochs import READER, truncated_logs
 from rivermouth.kafka.options import client_of
+from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
-from rivermouth.protocol.planning import KafkaFacts
 
 T = TypeVar("T")
 
@@ -81,8 +81,8 @@ class Kafka:
         told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
         return {each: LogEnd(end.offset, end.leader_epoch) for each, end in told.items()}
 
-    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
-        """Where the logs end that were cut below their anchors, see ``epochs.cut_logs``."""
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        """Where the logs end that were truncated below their anchors, see ``leader_epochs``."""
         if not anchors:
             return {}
 
@@ -90,7 +90,7 @@ class Kafka:
             options = {**self._options, **READER}
             return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
 
-        return cut_logs(anchors, reader, self._timeout_s)
+        return truncated_logs(anchors, reader, self._timeout_s)
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""

@@ -29,7 +29,7 @@ READER = {
 _CUT = re.compile(r"truncation detected.*broker end offset is (\d+)")
 
 
-def cut_logs(
+def truncated_logs(
     anchors: Mapping[Partition, Anchor], reader: Callable[[], Consumer], timeout_s: float
 ) -> dict[Partition, int]:
     """Where the logs end that were cut below their anchor, in its epoch.

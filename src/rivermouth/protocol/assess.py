@@ -6,7 +6,7 @@ part. So none of them can say anything else than a run would do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rivermouth.config import OnDataLoss, Pipeline
@@ -60,7 +60,7 @@ class Assessment:
     state: State
     ledger: LedgerSnapshot
     halt: Halt | None = None
-    starts: Position = Position()
+    starts: Position = field(default_factory=Position)
     lost: tuple[OffsetRange, ...] = ()
     discovered: tuple[OffsetRange, ...] = ()
     opening: Opening | None = None
@@ -91,9 +91,7 @@ def assess(
         lost=starts.lost,
         discovered=found,
         opening=_opening(ledger, kafka, pipeline, (*found, *starts.lost), starts.lost, now_s),
-        to_project=tuple(
-            each for each in ledger.entries if each.entry.sequence > ledger.projected
-        ),
+        to_project=tuple(each for each in ledger.entries if each.entry.sequence > ledger.projected),
         behind=behind(starts.position, kafka.watermarks) if kafka is not None else 0,
         held_back=sum(kafka.held_back.values()) if kafka is not None else 0,
     )

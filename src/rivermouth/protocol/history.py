@@ -48,9 +48,7 @@ class History:
     def recovered_from(pipeline: str, where: str, entry: Entry) -> History:
         """A history that begins with an entry that only the offsets table knows."""
         known = Effective(entry.sequence)
-        return History(
-            pipeline, where, recovered=entry, sequence=entry.sequence, effective=known
-        )
+        return History(pipeline, where, recovered=entry, sequence=entry.sequence, effective=known)
 
     @property
     def newest(self) -> Entry | None:

@@ -106,9 +106,7 @@ def _begun(history: History, first: Entry) -> History:
     settled = [each for each in early if each.version <= known_until]
     history = replace(history, sequence=sequence, effective=Effective(sequence), unexplained=())
     unknown = bool(early) and sequence > 0
-    history = _marked(
-        replace(history, effective=None) if unknown else history, history.first or 0
-    )
+    history = _marked(replace(history, effective=None) if unknown else history, history.first or 0)
     history = replace(history, effective=Effective(sequence))
     if settled:  # whoever wrote the entry knew of them, and that nothing was rolled back
         history = _marked(history, settled[-1].version)

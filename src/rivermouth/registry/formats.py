@@ -28,8 +28,9 @@ class KeyForm:
 class Format:
     """How the value of a record is encoded (``source.format``).
 
-    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
-    the format's codes means. ``key`` is its form for message keys, if it has one.
+    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
+    checker's own reading, see ``verify.formats``. ``reasons`` says what each of the format's codes
+    means. ``key`` is its form for message keys, if it has one.
     """
 
     name: str

@@ -36,6 +36,9 @@ class LedgerLog(Protocol):
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, in order."""
 
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first; no more is read than is asked for."""
+
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.commits import Recorded, app_id
+from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, entry_of
 from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
+from rivermouth.protocol.rollback import rolls_back
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
+
+_LOOK_BACK = 1000
+"""How many commits are looked through before the whole log is read."""
 
 
 def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
@@ -19,9 +23,43 @@ def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
 
     Raises LogUnreadable and OffsetsTableUnreadable.
     """
+    return _snapshot(store, pipeline, store.log.commits())
+
+
+def read_recent_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
+    """The same from the end of the log, where that is enough to say what a run would do.
+
+    What the whole log is replayed for besides, an audit of all old entries, is left out.
+    """
+    recent = _recent(store, pipeline)
+    return read_ledger(store, pipeline) if recent is None else _snapshot(store, pipeline, recent)
+
+
+def _recent(store: LedgerStore, pipeline: Pipeline) -> list[CommitRecord] | None:
+    """The commits from the version on that the newest entry was planned on, and from the first
+    entry on that the offsets table lacks; None where these do not tell everything.
+    """
+    projected = store.offsets.sequence(pipeline.name)
+    found: list[CommitRecord] = []
+    base: int | None = None
+    for record in store.log.commits_backwards():
+        if base is not None and record.version <= base:
+            return found[::-1]
+        found.append(record)
+        entry = entry_of(record, pipeline.name)
+        if rolls_back(record) or len(found) > _LOOK_BACK or (entry and entry.base is None):
+            return None
+        if entry is not None and entry.sequence <= projected + 1:
+            base = entry.base if base is None else base
+    return None
+
+
+def _snapshot(
+    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord]
+) -> LedgerSnapshot:
     name, log, offsets = pipeline.name, store.log, store.offsets
     where = f"{name} {pipeline.target.table}"
-    history, entries = replay(History(name, where), log.commits())
+    history, entries = replay(History(name, where), commits)
     there = history.version is not None
     told = log.txn_version(app_id(name)) if there else 0
     kept = offsets.newest(name) if history.newest is None and told != 0 else None

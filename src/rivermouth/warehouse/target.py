@@ -11,7 +11,6 @@ from rivermouth.spark.address import Address, create_table, literal, quoted
 from rivermouth.write.soft_delete import TOMBSTONE, foreign_mark
 
 
-
 def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
     """Create the table at ``address`` with the configured columns and ``_kafka``, if missing."""
     properties = ", ".join(

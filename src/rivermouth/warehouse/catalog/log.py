@@ -67,6 +67,16 @@ class CatalogLog:
                 return
             limit *= 10
 
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """See ``ports.LedgerLog``: asked for in pieces that grow."""
+        limit, given = _AT_ONCE, 0
+        while True:
+            found = self._history(f"LIMIT {limit}", missing_ok=True)[::-1]
+            yield from found[given:]
+            if len(found) < limit:
+                return
+            limit, given = limit * 10, len(found)
+
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
         return str(self._detail()["id"])

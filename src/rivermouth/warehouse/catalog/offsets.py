@@ -101,9 +101,7 @@ class CatalogOffsets:
         options |= {"txnAppId": app_of(pipeline), "txnVersion": sequence}
         self._write(missing, table_name, options)
 
-    def _write(
-        self, entries: Sequence[Counted], table_name: str, options: dict[str, str]
-    ) -> None:
+    def _write(self, entries: Sequence[Counted], table_name: str, options: dict[str, str]) -> None:
         rows = self._session.createDataFrame(rows_of(entries, table_name))
         mode = "overwrite" if "replaceWhere" in options else "append"
         self._address.write(rows.coalesce(1).write.mode(mode).options(**options))

@@ -90,9 +90,9 @@ class FolderLog:
             yield record_of(following, actions)
             following += 1
 
-    def commits_backwards(self, limit: int) -> Iterator[CommitRecord]:
-        """The newest ``limit`` commits, newest first: a look at the end of a long log."""
-        for version in self._versions()[: -limit - 1 : -1]:
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first: a look at the end of a long log."""
+        for version in reversed(self._versions()):
             yield record_of(version, self._actions(version))
 
     def added_statistics(self, version: int) -> list[Mapping[str, Any]]:

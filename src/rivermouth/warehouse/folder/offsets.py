@@ -12,9 +12,17 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.warehouse.offsets_rows import AGAIN, REBUILD, SCHEMA, app_of, rollback_app_of, rows_of
+from rivermouth.warehouse.offsets_rows import (
+    AGAIN,
+    REBUILD,
+    SCHEMA,
+    app_of,
+    rollback_app_of,
+    rows_of,
+)
 from rivermouth.warehouse.ports import Counted
 from rivermouth.warehouse.recovered import read_projected
+
 
 class FolderOffsets:
     """The offsets table of a warehouse, at ``path``. Shared by all pipelines."""
@@ -97,12 +105,13 @@ class FolderOffsets:
             raise self._failed("could not be rebuilt", str(fault), REBUILD) from fault
 
     def _append(self, table: DeltaTable, missing: Sequence[Counted], table_name: str) -> None:
+        sequence = missing[-1].recorded.entry.sequence
         try:
             write_deltalake(
                 table,
                 rows_of(missing, table_name),
                 mode="append",
-                commit_properties=_commit_properties(missing[-1], missing[-1].recorded.entry.sequence),
+                commit_properties=_commit_properties(missing[-1], sequence),
             )
         except CommitFailedError:
             raise
@@ -138,7 +147,8 @@ class FolderOffsets:
         return self._table
 
     def _failed(self, how: str, found: str, remedy: str) -> ProjectionFailed:
-        return ProjectionFailed(f"the offsets table {how}; the target table is as it should be", where=str(self.path), found=found, remedy=remedy)
+        what = f"the offsets table {how}; the target table is as it should be"
+        return ProjectionFailed(what, where=str(self.path), found=found, remedy=remedy)
 
     def _unreadable(self, how: str, found: str, remedy: str) -> OffsetsTableUnreadable:
         what = f"the offsets table {how}; the target table is as it should be"

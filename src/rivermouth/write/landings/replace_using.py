@@ -30,7 +30,10 @@ from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
 
 
 def replace_using(site: Site) -> ReplaceUsing:
-    """The landing, once engine, configuration and table are fit for it. Raises UpsertUnsupported."""
+    """The landing, where engine, configuration and table are fit for it.
+
+    Raises UpsertUnsupported.
+    """
     if not isinstance(site.rows, Keyed):
         raise TypeError("replaceUsing lands changes by key")
     if site.others:
@@ -75,9 +78,7 @@ class ReplaceUsing:
         self._remove_marked(session)
 
     @contextmanager
-    def _staged(
-        self, session: SparkSession, folded: DataFrame, commit: str
-    ) -> Iterator[DataFrame]:
+    def _staged(self, session: SparkSession, folded: DataFrame, commit: str) -> Iterator[DataFrame]:
         """The one materialisation: the join and Delta's writer evaluate their source again."""
         path = self._stage / commit
         files = f"file:{path}" if not path.is_relative_to("/Volumes") else str(path)
@@ -108,9 +109,7 @@ def _counted_again(decoded: DataFrame, counted_by: list[Column]) -> dict[str, in
     return decoded.agg(*counted_by).collect()[0].asDict()
 
 
-def replaced_rows(
-    changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: bool
-) -> DataFrame:
+def replaced_rows(changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: bool) -> DataFrame:
     """The rows of ``table`` that ``changes`` (see ``Keyed.fold``) touch, as they are to be.
 
     The same columns in the same order. A row to delete comes with the mark.

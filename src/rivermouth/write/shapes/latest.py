@@ -24,7 +24,9 @@ def latest(pipeline: Pipeline) -> Keyed:
     order_by, tombstones = pipeline.target.order_by, pipeline.source.key is not None
     names = [each.name for each in pipeline.columns]
     values = {name: f"s.change.row.{quoted(name)}" for name in names}
-    newer = f"{_rank('s.change.row', 's.change._kafka', order_by)} > {_rank('t', 't._kafka', order_by)}"
+    newer = (
+        f"{_rank('s.change.row', 's.change._kafka', order_by)} > {_rank('t', 't._kafka', order_by)}"
+    )
     return Keyed(
         keys=pipeline.target.keys,
         fold=partial(fold, order_by=order_by, tombstones=tombstones),

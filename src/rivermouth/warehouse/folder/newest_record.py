@@ -1,24 +1,10 @@
-"""The end of a table's log: enough for the newest entry, however long the log is."""
+"""How old the newest record of a commit is: from the statistics of the files that it added."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from rivermouth.protocol.commits import CommitRecord, entry_of
 from rivermouth.warehouse.folder.log import FolderLog
-
-LOOK_BACK = 1000
-"""How many commits are looked through for the newest entry of a pipeline."""
-
-
-def read_tail(log: FolderLog, pipeline: str) -> list[CommitRecord]:
-    """The commits from the newest entry on, in order; else the newest ``LOOK_BACK``."""
-    tail: list[CommitRecord] = []
-    for record in log.commits_backwards(LOOK_BACK):
-        tail.append(record)
-        if entry_of(record, pipeline) is not None:
-            break
-    return tail[::-1]
 
 
 def newest_record_ms(log: FolderLog, version: int) -> int | None:
