@@ -24,7 +24,7 @@ from rivermouth.config import load
 from rivermouth.local.session import start_session
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
 from rivermouth.run.run import Run
-from rivermouth.source.streaming import READER_DEFAULTS
+from rivermouth.source.options import READER_DEFAULTS
 
 DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
 _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}

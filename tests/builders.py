@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.history import History as LedgerHistory
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.replay import replay
 
 PIPELINE = "orders"
 CLUSTER = "cluster-1"
@@ -84,6 +86,11 @@ class History:
 
     def restored(self, version: object) -> History:
         return self.did("RESTORE", version=version, timestamp=None)
+
+
+def replayed(records: Iterable[CommitRecord], pipeline: str = PIPELINE) -> LedgerHistory:
+    """What a log says of a pipeline's ledger."""
+    return replay(LedgerHistory(pipeline, ""), records)[0]
 
 
 def renumbered(records: list[CommitRecord]) -> list[CommitRecord]:

@@ -243,7 +243,7 @@ def test_a_corrupt_append_run_is_found_out(append: World, case: str) -> None:
 
 
 def restore(world: World, _: list[Batch]) -> None:
-    DeltaTable(str(world.log.table_id)).restore(1)
+    DeltaTable(str(world.table)).restore(1)
 
 
 def rows_of(path: Path) -> pa.Table:

@@ -80,5 +80,5 @@ def test_a_winner_that_was_compacted_away_is_not_held_against_the_table(
     proof = world.verify()
     assert proof.ok, proof.problems
     assert proof.unchecked == ("1 key that only records no longer in Kafka could decide",)
-    world.replace_table(world.log.table_id, world.arrow([rows[0]]))
+    world.replace_table(world.table, world.arrow([rows[0]]))
     assert {kind for kind, number in world.verify().counts.items() if number} >= {Kind.MISSING}
