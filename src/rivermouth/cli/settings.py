@@ -1,4 +1,4 @@
-"""``validate`` and ``config``: what can be said about a configuration file by itself."""
+"""``validate`` and ``config``: commands that need a configuration file and nothing else."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def load_config(file: Path) -> Config:
 
 
 def load_local(file: Path) -> Config:
-    """The same for what a Spark of this machine does. Raises ConfigError, also where the tables
-    lie in a catalog.
+    """The same, for a command that works with a Spark of this machine. It raises ConfigError also
+    if the tables are in a catalog.
     """
     config = load_config(file)
     _ = config.folder
@@ -41,14 +41,14 @@ def load_local(file: Path) -> Config:
 
 
 def known_secrets() -> Secrets:
-    """Who knows the secrets that a configuration names, where this command runs."""
+    """What reads the secrets that a configuration names, where this command runs."""
     from rivermouth.databricks.secrets import secrets_here
 
     return secrets_here()
 
 
 def selected(config: Config, select: str) -> list[str]:
-    """The names in ``select`` in the order of the file; all where it is empty.
+    """The names in ``select`` in the order of the file; all names if it is empty.
 
     Raises ConfigError with one line per name that is not configured.
     """
@@ -70,7 +70,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def validate(file: ConfigFile) -> None:
-    """Check a configuration file; touches neither Kafka nor a table."""
+    """Check a configuration file; uses neither Kafka nor a table."""
     pipelines = load_config(file).pipelines
     names = ", ".join(pipelines)
     typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")
