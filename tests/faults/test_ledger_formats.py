@@ -13,8 +13,8 @@ import pytest
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.entry import CommitRecord, Entry
 from rivermouth.protocol.history import Chain
-from rivermouth.verify.commits import FolderCommits
-from rivermouth.verify.log import read_ledger
+from rivermouth.verify.ledger.commits import FolderCommits
+from rivermouth.verify.ledger.log import read_ledger
 from rivermouth.verify.result import Findings
 from tests.builders import span
 from tests.doubles import Driver, World

@@ -11,7 +11,7 @@ import pytest
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic, produce
 from rivermouth.verify import Kind
-from rivermouth.verify.source import Source, client_options
+from rivermouth.verify.kafka.source import Source, client_options
 from tests.kafka.verify_world import Batch, World
 from tests.waiting import PATIENCE_S
 

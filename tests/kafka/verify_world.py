@@ -22,7 +22,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, verify
-from rivermouth.verify.source import Source, client_options
+from rivermouth.verify.kafka.source import Source, client_options
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(

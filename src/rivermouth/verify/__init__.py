@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
-from rivermouth.verify.proof import Bounds, verify_pipeline
+from rivermouth.verify.kafka.source import Source, client_options
+from rivermouth.verify.pipeline import Bounds, verify_pipeline
 from rivermouth.verify.result import Kind, PipelineProof, Verification
-from rivermouth.verify.source import Source, client_options
-from rivermouth.verify.tables import FolderTables, Tables
+from rivermouth.verify.tables.folder import FolderTables, Tables
 
 __all__ = ["Bounds", "Kind", "PipelineProof", "Verification", "verify"]
 

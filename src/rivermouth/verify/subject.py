@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
-from rivermouth.verify.coverage import Coverage, Span
-from rivermouth.verify.entry import Place
-from rivermouth.verify.log import Ledger
+from rivermouth.verify.kafka.source import Source
+from rivermouth.verify.ledger.coverage import Coverage, Span
+from rivermouth.verify.ledger.entry import Place
+from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
-from rivermouth.verify.source import Source
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.verify.spill import Spill
+from rivermouth.verify.proofs.spill import Spill
 
 pytestmark = pytest.mark.unit
 

@@ -30,7 +30,7 @@ from confluent_kafka import (
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.kafka.options import client_of
-from rivermouth.verify.entry import Place, shown
+from rivermouth.verify.ledger.entry import Place, shown
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.
 _ADMIN: Any = admin

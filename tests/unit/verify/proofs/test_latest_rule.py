@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.verify.fold import Change, fold, rank
+from rivermouth.verify.proofs.latest_rule import Change, fold, rank
 
 pytestmark = pytest.mark.unit
 

@@ -12,13 +12,13 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
-from rivermouth.verify.catalog import CatalogRows, CatalogTables
-from rivermouth.verify.log import Ledger, read_ledger
-from rivermouth.verify.projection import verify_offsets_table
-from rivermouth.verify.proof import verify_pipeline
+from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.pipeline import verify_pipeline
+from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
-from rivermouth.verify.rows import Unreadable
-from rivermouth.verify.slices import Slice, packed
+from rivermouth.verify.tables.batches import Unreadable
+from rivermouth.verify.tables.catalog import CatalogRows, CatalogTables
+from rivermouth.verify.tables.slices import Slice, packed
 from tests.builders import PIPELINE, entry_after, span
 from tests.doubles import a_pipeline
 

@@ -14,11 +14,11 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.config import TableName
-from rivermouth.verify.coverage import Coverage, Offsets
-from rivermouth.verify.entry import LedgerEntry, Place, shown
+from rivermouth.verify.ledger.coverage import Coverage, Offsets
+from rivermouth.verify.ledger.entry import LedgerEntry, Place, shown
 from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
-from rivermouth.verify.rows import coordinates
-from rivermouth.verify.tables import Tables
+from rivermouth.verify.tables.batches import coordinates
+from rivermouth.verify.tables.folder import Tables
 
 _COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
 

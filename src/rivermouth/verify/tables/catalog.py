@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
-from rivermouth.verify.commits import Commit
+from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.result import Findings
-from rivermouth.verify.rows import Unreadable, canonical
-from rivermouth.verify.slices import Slice, packed, width_of
+from rivermouth.verify.tables.batches import Unreadable, canonical
+from rivermouth.verify.tables.slices import Slice, packed, width_of
 
 Ask = Callable[[str], pa.Table]
 """Answers a statement of Spark's SQL, timestamps in UTC."""

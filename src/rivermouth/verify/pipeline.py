@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rivermouth.config import Config, Mode, Pipeline
-from rivermouth.verify.append import WINDOW, verify_append
-from rivermouth.verify.coverage import Coverage
-from rivermouth.verify.entry import Place, shown
-from rivermouth.verify.log import Ledger, read_ledger
-from rivermouth.verify.projection import verify_offsets_table
-from rivermouth.verify.quarantine import Quarantined, read_quarantine
-from rivermouth.verify.replay import Progress
+from rivermouth.verify.kafka.source import Source
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.proofs.append import WINDOW, verify_append
+from rivermouth.verify.proofs.latest import BUCKET, verify_upsert
+from rivermouth.verify.proofs.offsets_table import verify_offsets_table
+from rivermouth.verify.proofs.quarantine import Quarantined, read_quarantine
+from rivermouth.verify.proofs.replay import Progress
 from rivermouth.verify.result import Findings, Kind, PipelineProof
-from rivermouth.verify.rows import Rows, Unreadable
-from rivermouth.verify.source import Source
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables import Tables
-from rivermouth.verify.upsert import BUCKET, verify_upsert
+from rivermouth.verify.tables.batches import Rows, Unreadable
+from rivermouth.verify.tables.folder import Tables
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rivermouth.verify.entry import LedgerEntry, Place
+from rivermouth.verify.ledger.entry import LedgerEntry, Place
 
 Offsets = NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rivermouth.verify.commits import Commit, Commits
-from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, parse_entry, shown
+from rivermouth.verify.ledger.commits import Commit, Commits
+from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Place, parse_entry, shown
 from rivermouth.verify.result import Findings, Kind
 
 

@@ -20,16 +20,16 @@ import pyarrow as pa
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
-from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.decode import RowDecoder, differences, parse_object
-from rivermouth.verify.entry import Place, shown
-from rivermouth.verify.quarantine import Quarantined
-from rivermouth.verify.replay import Progress, replay
+from rivermouth.verify.formats.json import RowDecoder, differences, parse_object
+from rivermouth.verify.formats.text import Undecodable
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.proofs.replay import Progress, replay
+from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import PROBLEM_LINES, Kind
-from rivermouth.verify.rows import Rows, coordinates, field, tuples
-from rivermouth.verify.scalars import Undecodable
-from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.tables.batches import Rows, coordinates, field, tuples
 
 WINDOW = 1 << 20
 _ALL_VALUES = 200_000

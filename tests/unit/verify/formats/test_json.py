@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.converters import UNJUDGED
-from rivermouth.verify.decode import KeyDecoder, RowDecoder, differences, parse_object
-from rivermouth.verify.scalars import Undecodable, days, micros
+from rivermouth.verify.formats.json import KeyDecoder, RowDecoder, differences, parse_object
+from rivermouth.verify.formats.json_values import UNJUDGED
+from rivermouth.verify.formats.text import Undecodable, days, micros
 
 pytestmark = pytest.mark.unit
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rivermouth.config import OFFSETS_TABLE, Pipeline
-from rivermouth.verify.commits import Commits
-from rivermouth.verify.coverage import Coverage
-from rivermouth.verify.entry import LedgerEntry, LedgerRange, Place, shown
-from rivermouth.verify.log import Ledger
+from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Place, shown
+from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables import Tables
+from rivermouth.verify.tables.folder import Tables
 
 _RANGE = ("from_offset", "until_offset", "end_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")

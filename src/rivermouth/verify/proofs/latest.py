@@ -17,18 +17,18 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from rivermouth.verify.converters import UNJUDGED
-from rivermouth.verify.decode import KeyDecoder, RowDecoder, parse_object
-from rivermouth.verify.entry import Place, shown
-from rivermouth.verify.fold import Change, Key
-from rivermouth.verify.judge import Judge, Row
-from rivermouth.verify.quarantine import Quarantined
-from rivermouth.verify.replay import Progress, Seen, replay
+from rivermouth.verify.formats.json import KeyDecoder, RowDecoder, parse_object
+from rivermouth.verify.formats.json_values import UNJUDGED
+from rivermouth.verify.formats.text import Undecodable
+from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.proofs.key_check import Judge, Row
+from rivermouth.verify.proofs.latest_rule import Change, Key
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.proofs.replay import Progress, Seen, replay
+from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import Kind
-from rivermouth.verify.rows import Rows, field, tuples
-from rivermouth.verify.scalars import Undecodable
-from rivermouth.verify.spill import Spill
 from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.tables.batches import Rows, field, tuples
 
 BUCKET = 50_000
 _MAX_BUCKETS = 1024

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rivermouth.verify.entry import Place, shown
+from rivermouth.verify.ledger.entry import Place, shown
 
 Key = tuple[Any, ...]
 

@@ -10,9 +10,9 @@ import numpy as np
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
-from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.entry import Place, shown
-from rivermouth.verify.quarantine import Quarantined
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.verify.decode import RowDecoder, differences, parse_object
-from rivermouth.verify.entry import Place, shown
-from rivermouth.verify.fold import Change, Key, Standing, fold, rank
+from rivermouth.verify.formats.json import RowDecoder, differences, parse_object
+from rivermouth.verify.formats.text import Undecodable
+from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.proofs.latest_rule import Change, Key, Standing, fold, rank
 from rivermouth.verify.result import Kind
-from rivermouth.verify.scalars import Undecodable
 from rivermouth.verify.subject import Subject
 
 _LOOKUPS = 100

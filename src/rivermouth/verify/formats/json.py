@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.converters import Number, converter, or_none
-from rivermouth.verify.scalars import Undecodable
+from rivermouth.verify.formats.json_values import Number, converter, or_none
+from rivermouth.verify.formats.text import Undecodable
 
 _SCANNER = json.JSONDecoder(parse_float=Number)
 

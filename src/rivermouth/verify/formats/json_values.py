@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.scalars import Undecodable, days, decimal, micros
+from rivermouth.verify.formats.text import Undecodable, days, decimal, micros
 
 Convert = Callable[[Any], Any]
 

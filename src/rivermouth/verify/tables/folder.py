@@ -8,8 +8,8 @@ from typing import Protocol
 from deltalake import DeltaTable
 
 from rivermouth.config import TableName
-from rivermouth.verify.commits import Commits, FolderCommits
-from rivermouth.verify.rows import FolderRows, Rows
+from rivermouth.verify.ledger.commits import Commits, FolderCommits
+from rivermouth.verify.tables.batches import FolderRows, Rows
 
 
 class Tables(Protocol):

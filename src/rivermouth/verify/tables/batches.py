@@ -19,8 +19,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from numpy.typing import NDArray
 
-from rivermouth.verify.coverage import Offsets
-from rivermouth.verify.entry import Place
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Place
 
 # Spark writes INT96 by default; read as nanoseconds, years before 1678 and after 2262 wrap.
 _ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
