@@ -13,9 +13,9 @@ import pytest
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.entry import Entry
-from rivermouth.verify.commits import FolderCommits
-from rivermouth.verify.log import read_ledger
+from rivermouth.verify.ledger.log import read_ledger
 from rivermouth.verify.result import Findings
+from rivermouth.verify.tables.folder import FolderCommits
 from tests.builders import replayed, span
 from tests.doubles import Driver, World
 

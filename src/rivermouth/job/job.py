@@ -30,7 +30,7 @@ from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, plat
 from rivermouth.run.report import Silent, exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify
-from rivermouth.verify.catalog import CatalogTables
+from rivermouth.verify.tables.catalog import CatalogTables
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:
