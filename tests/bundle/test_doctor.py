@@ -378,7 +378,7 @@ def test_the_command_ends_with_2_where_something_fails(doctor: Doctor, world: Wo
     done = doctor(str(world.file), "--databricks")
     assert done.returncode == 2
     assert "FAIL schema main.bronze" in done.stdout
-    assert done.stdout.splitlines()[-1] == "FAILED: 4 of the checks; mend the first one first"
+    assert done.stdout.splitlines()[-1] == "FAILED: 4 of the checks; fix the first one first"
     shown = [line for line in done.stdout.splitlines() if str(world.file) not in line]
     assert [line for line in shown if len(line) > 80] == []
 
