@@ -235,7 +235,7 @@ class MemoryKafka(Kafka):
         ends, epochs = self._world.ends, self._world.epochs
         return {each: LogEnd(ends[each], epochs.get(each, 0)) for each in partitions}
 
-    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {
             each: end
             for each, last, end in self._world.cuts

@@ -229,7 +229,7 @@ class Ingest:
     def _check_uncut(self) -> None:
         newest = self._keeper.chain.newest
         anchors = unsure(newest, self._facts.epochs) if newest is not None else {}
-        check_uncut(self.pipeline.name, anchors, self._rooms.kafka.cut_logs(anchors))
+        check_uncut(self.pipeline.name, anchors, self._rooms.kafka.truncated_logs(anchors))
 
     def _record(self, session: SparkSession, kind: str, entry: Entry) -> None:
         self._trace_plan(kind, entry)
