@@ -84,7 +84,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-
 def _reader(made_by: Reference, schema: pa.Schema, columns: Sequence[str]) -> Reader:
     make: MakeReader = resolve(made_by)
     try:
