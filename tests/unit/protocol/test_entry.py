@@ -1,10 +1,9 @@
-"""Entries and their text, and the verdict on our own last write."""
+"""Entries and their text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,11 +11,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.commits import CommitRecord, Outcome, app_id, classify, entry_of
+from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
-from rivermouth.protocol.history import Chain
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from tests.builders import PIPELINE, entry_after, foreign, record_of_entry, span
+from tests.builders import PIPELINE, entry_after, replayed, span
 
 pytestmark = pytest.mark.unit
 
@@ -92,7 +90,7 @@ def test_a_text_that_claims_to_be_an_entry_is_one_or_is_broken_and_nothing_else(
         return
     assert isinstance(entry, Entry)
     record = CommitRecord(1, 0, "WRITE", {}, {app_id(PIPELINE): 1}, text)
-    Chain(PIPELINE, "").extend([record])
+    replayed([record])
 
 
 @pytest.mark.parametrize(
@@ -111,6 +109,12 @@ def test_a_text_that_claims_to_be_an_entry_is_one_or_is_broken_and_nothing_else(
         ("a commit id that is not a text", {"commit": ["c"]}, "not a text"),
         ("a sequence of none", {"sequence": 0}, "sequence 0"),
         ("counts for more ranges than there are", {"rows": [[1, 0], [1, 0]]}, "2 counts"),
+        ("a loss of what it does not cover", {"lost": [["t", 0, 0, 4]]}, "none of the ranges"),
+        (
+            "a rollback accepted together with records",
+            {"accepts": {"kind": "reset", "version": 4, "standing": 0}},
+            "covers no offsets",
+        ),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_a_broken_ledger(
@@ -138,68 +142,3 @@ def test_the_first_format_stays_readable_for_ever() -> None:
         config={"keys": ["id"]},
         rows=(RowCounts(5, 1), RowCounts(0, 0)),
     )
-
-
-FIRST = entry_after(None, span(0, 5))
-OURS = entry_after(FIRST, span(5, 8))
-RIVAL_SAME = replace(OURS, commit="rival")
-RIVAL_OTHER = replace(entry_after(FIRST, span(5, 7)), commit="rival")
-LATER = replace(entry_after(RIVAL_OTHER, span(7, 9)), commit="rival 2")
-BARE_TXN = CommitRecord(2, 0, "WRITE", {}, {app_id(PIPELINE): OURS.sequence}, None)
-OTHER_PIPELINE = record_of_entry(2, replace(OURS, pipeline="other", commit="x"))
-
-
-@pytest.mark.parametrize(
-    ("name", "since", "outcome"),
-    [
-        ("the log cannot be read", None, Outcome.UNKNOWN),
-        ("nothing new", [], Outcome.ABSENT),
-        ("only foreign commits", [foreign(2, "OPTIMIZE")], Outcome.ABSENT),
-        ("another pipeline with our sequence", [OTHER_PIPELINE], Outcome.ABSENT),
-        ("our commit", [record_of_entry(2, OURS)], Outcome.COMMITTED),
-        (
-            "ours among foreign ones",
-            [foreign(2, "OPTIMIZE"), record_of_entry(3, OURS), foreign(4, "VACUUM END")],
-            Outcome.COMMITTED,
-        ),
-        (
-            "ours, and a rival who followed on",
-            [record_of_entry(2, OURS), record_of_entry(3, entry_after(OURS, span(8, 9)))],
-            Outcome.COMMITTED,
-        ),
-        (
-            "a rival with the same range",
-            [record_of_entry(2, RIVAL_SAME)],
-            Outcome.ALREADY_COMMITTED,
-        ),
-        ("a rival with another range", [record_of_entry(2, RIVAL_OTHER)], Outcome.SUPERSEDED),
-        (
-            "a rival who is two ahead",
-            [record_of_entry(2, RIVAL_OTHER), record_of_entry(3, LATER)],
-            Outcome.SUPERSEDED,
-        ),
-        ("a txn of ours without an entry", [BARE_TXN], Outcome.SUPERSEDED),
-    ],
-)
-def test_our_write_is_judged_on_the_log_alone(
-    name: str, since: list[CommitRecord] | None, outcome: Outcome
-) -> None:
-    assert classify(OURS, since) is outcome, name
-
-
-Change = Callable[[CommitRecord], CommitRecord]
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("no metadata", lambda record: replace(record, user_metadata=None)),
-        ("metadata of others", lambda record: replace(record, user_metadata="hello")),
-        ("no txn: a session conf stamped it", lambda record: replace(record, txns={})),
-        ("the txn of others", lambda record: replace(record, txns={"rivermouth/else": 2})),
-    ],
-)
-def test_a_commit_carries_an_entry_only_with_its_txn(name: str, change: Change) -> None:
-    record = record_of_entry(2, OURS)
-    assert entry_of(record, PIPELINE) == OURS
-    assert entry_of(change(record), PIPELINE) is None, name

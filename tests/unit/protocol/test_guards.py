@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -16,8 +17,15 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
-from rivermouth.protocol.guards import check_identity, check_partition, check_source
-from rivermouth.protocol.offsets import Watermarks
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.guards import (
+    check_identity,
+    check_not_truncated,
+    check_partition,
+    check_source,
+    to_ask_about,
+)
+from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPICS, entry_after, place, span
 
 pytestmark = pytest.mark.unit
@@ -113,3 +121,41 @@ def test_a_partition_that_is_gone_halts_and_lost_offsets_are_named() -> None:
         check_partition(PIPELINE, place(), 5, None)
     with pytest.raises(RetentionLost, match=r"\[5,8\) were deleted"):
         check_partition(PIPELINE, place(), 5, Watermarks(8, 9))
+
+
+LED = replace(NEWEST, epochs={place(): 3})
+
+
+@pytest.mark.parametrize(
+    ("newest", "epochs", "asked"),
+    [
+        (None, {place(): 4}, {}),
+        (LED, {place(): 3}, {}),
+        (LED, {place(): 4}, {place(): (5, 3)}),
+        (LED, {}, {}),
+        (NEWEST, {place(): 4}, {}),
+        (LED, {place(1): 4}, {}),
+    ],
+    ids=[
+        "no entry",
+        "the same leader",
+        "another leader",
+        "the broker does not tell",
+        "the entry does not tell",
+        "another partition",
+    ],
+)
+def test_kafka_is_asked_where_a_log_ends_only_if_its_leader_has_changed(
+    newest: Entry | None,
+    epochs: Mapping[TopicPartition, int],
+    asked: Mapping[TopicPartition, Anchor],
+) -> None:
+    assert to_ask_about(newest, epochs) == asked
+
+
+def test_a_log_that_was_truncated_below_the_position_halts_however_long_it_is_now() -> None:
+    check_not_truncated(PIPELINE, LED, {})
+    with pytest.raises(LogTruncated, match="cut at 2") as caught:
+        check_not_truncated(PIPELINE, LED, {place(): 2})
+    assert (caught.value.where, caught.value.found) == ("orders t-0", "an end at 2")
+    assert caught.value.expected == "leader epoch 3 to reach to 5"

@@ -16,7 +16,7 @@ from rivermouth.local.java import find_java
 
 pytestmark = pytest.mark.unit
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VECTOR = "--add-modules=jdk.incubator.vector"
 
 
