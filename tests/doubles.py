@@ -112,6 +112,10 @@ class World:
     def commits(self) -> list[CommitRecord]:
         return self.log.commits
 
+    @commits.setter
+    def commits(self, commits: list[CommitRecord]) -> None:
+        self.log.commits = commits
+
     @property
     def projected(self) -> list[Counted]:
         return self.offsets.projected

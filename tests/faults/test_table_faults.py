@@ -15,12 +15,12 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.run import committer as keeper
+from rivermouth.run import committer
+from rivermouth.run.ingest import Edges
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.ports import Books
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -122,7 +122,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
         if point == "P3" and pending and callable(act := pending.pop()):
             act()
 
-    monkeypatch.setattr(keeper, "reach", reach)
+    monkeypatch.setattr(committer, "reach", reach)
     yield pending
     assert not pending, "the moment never came"
 
@@ -163,8 +163,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
         thread.join()
 
     thread = threading.Thread(target=rival)
-    books = partial(Books, pause=pause)
-    monkeypatch.setattr("rivermouth.warehouse.folder.warehouse.Books", books)
+    monkeypatch.setattr("rivermouth.run.assembly.Edges", partial(Edges, pause=pause))
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))

@@ -18,9 +18,9 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.entry import Accepted, Entry
-from rivermouth.protocol.history import Chain
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position
-from tests.builders import PIPELINE, TOPICS, place, position, span
+from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -33,10 +33,8 @@ def a_world(*ends: int) -> World:
     return World(ends={place(n): end for n, end in enumerate(ends)})
 
 
-def audit(world: World) -> Chain:
-    chain = Chain(PIPELINE, "")
-    chain.extend(world.commits)
-    return chain
+def audit(world: World) -> History:
+    return replayed(world.commits)
 
 
 def newest(world: World) -> Entry:
@@ -52,13 +50,13 @@ def resume(world: World, accept: str, crash: str = "") -> Position:
 
 
 def check_exactly_once(world: World) -> None:
-    chain = audit(world)
-    assert chain.faults == ()
-    assert chain.position == Position(world.ends)
+    history = audit(world)
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
     lows = {each: world.low.get(each, 0) for each in world.ends}
     whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
     assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
-    assert world.projected[-1].entry.sequence == chain.sequence
+    assert world.projected[-1].recorded.entry.sequence == history.sequence
 
 
 # Accepting a RESTORE
@@ -102,9 +100,9 @@ def test_a_restore_that_came_into_a_batch_is_torn_and_heals_through_one_more_res
     driver = Driver(world).open()
     driver.batch(3)
     world.restore(1)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         driver.batch(3)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         resume(world, "restore")
     world.restore(3)
     assert resume(world, "restore") == position(0)
@@ -287,9 +285,9 @@ def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> No
     driver = Driver(world).open()
     driver.batch(3)
     world.restore(1)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         driver.batch(3)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         Driver(world).open()
     world.log.first_version = len(world.commits) - 1
     with pytest.raises(LedgerTrimmed, match="commits were undone"):

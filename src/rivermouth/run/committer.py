@@ -150,7 +150,7 @@ class Committer:
         history = self.history
         if fault is not None:
             raise self._at.writes.translate(fault) from fault
-        if history.first and history.recorded is None and history.recovered is not None:
+        if history.first and history.recorded is None:
             # The first commit after clean-up: Delta skipped it, so the txn is not below it.
             raise trimmed(history.where, f"entry {plan.sequence} or later", history.sequence)
         raise CommitFailed("Delta returned without a commit", where=history.where)

@@ -35,7 +35,7 @@ def small(rivermouth_broker: Broker, tmp_path: Path) -> World:
 def by_hand(world: World) -> Evidence:
     """What there is to check of a table written by hand."""
     columns = (("id", "BIGINT"), ("n", "BIGINT"))
-    pipeline = Watched("p", (world.topic,), world.log.table_id, world.quarantine, columns)
+    pipeline = Watched("p", (world.topic,), world.table, world.quarantine, columns)
     return Evidence(world.servers, world.folder / "lake", (pipeline,))
 
 

@@ -79,7 +79,7 @@ RULES = [
         "key: string",
         "mode: sample, order_by: [id]",
         [
-            "source.key has no meaning in mode sample — it says which row a null value deletes: "
+            "source.key has no meaning in mode sample — it says which row a null value deletes; "
             "write mode: upsert or history, or remove it",
             "order_by has no meaning in mode sample — write mode: upsert or history, or remove it",
         ],

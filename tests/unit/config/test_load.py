@@ -303,7 +303,7 @@ def test_tables_may_lie_in_a_catalog(lake: str, loads: Loads) -> None:
 
 def test_what_looks_into_a_folder_says_so_where_there_is_a_catalog(lake: str, loads: Loads) -> None:
     config = loads(lake.replace("warehouse: lake", "warehouse: {catalog: main}"))
-    with pytest.raises(ConfigError, match="the tables lie in the catalog main"):
+    with pytest.raises(ConfigError, match="the tables are in the catalog main"):
         _ = config.folder
 
 

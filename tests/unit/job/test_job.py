@@ -1,18 +1,20 @@
-"""What the scripts in jobs/ refuse before they do anything, and how they end."""
+"""The jobs: what they import, what they refuse before they do anything, how they end."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.resuming import Accept
 from rivermouth.errors import ConfigError, TopicMissing
-from rivermouth.job.job import Job, finish, parameters
+from rivermouth.job import Job, finish, parameters
 from rivermouth.registry.platforms import SERVERLESS
 
 pytestmark = pytest.mark.unit
+
+JOBS = Path(__file__).parents[2] / "jobs"
 
 LAKE = """
 version: 1
@@ -57,7 +59,24 @@ def test_serverless_compute_runs_nothing_without_end(job_of: Callable[..., Job])
 
 def test_one_person_accepts_for_one_pipeline_at_a_time(job_of: Callable[..., Job]) -> None:
     with pytest.raises(ConfigError, match="name one pipeline"):
-        job_of("--set=BROKERS=k:9092").resume(Accept.RESTORE)
+        job_of("--set=BROKERS=k:9092").resume("restore")
+
+
+def test_less_than_a_day_of_retention_is_refused_before_spark_starts(
+    job_of: Callable[..., Job],
+) -> None:
+    job = job_of("--set=BROKERS=k:9092")
+    with pytest.raises(ConfigError, match="at least 24"):
+        job.maintain(retain_hours=23)
+    assert "session" not in job.__dict__
+
+
+@pytest.mark.parametrize("script", sorted(JOBS.glob("*.py")), ids=lambda path: path.name)
+def test_a_script_depends_on_one_module_of_rivermouth(script: Path) -> None:
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {x.name for node in ast.walk(tree) if isinstance(node, ast.Import) for x in node.names}
+    assert modules | names == {"__future__", "rivermouth.job"}
 
 
 def test_a_job_that_went_well_returns_and_any_other_ends_the_process_with_its_code(

@@ -1,4 +1,4 @@
-"""Java's Kafka options as librdkafka understands them, and those it refuses."""
+"""The Kafka options of each client, and those that are refused."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ SECRET = r'password="a \"b\\c";'
         ({"ssl.truststore.location": "/ca.jks"}, {"ssl.truststore.location": "/ca.jks"}),
     ],
 )
-def test_what_librdkafka_understands_a_java_client_is_told_too(
+def test_the_options_of_librdkafka_are_translated(
     options: dict[str, str], java: dict[str, str]
 ) -> None:
     assert java.items() <= java_options(options).items()
 
 
-def test_a_password_of_any_signs_reaches_both_clients() -> None:
+def test_a_password_with_any_characters_reaches_both_clients() -> None:
     told = java_options({"sasl.mechanism": "PLAIN", **USER})
     assert native_options(told) == {"sasl.mechanism": "PLAIN", **USER}
 
 
-def test_what_only_a_java_client_knows_is_left_out() -> None:
+def test_an_option_that_only_a_java_client_has_is_dropped() -> None:
     Kafka({**SERVERS, "default.api.timeout.ms": "5000", "metrics.num.samples": "3"})
 
 
@@ -134,7 +134,7 @@ ON_DATABRICKS = [
 
 
 @pytest.mark.parametrize(("options", "java"), ON_DATABRICKS)
-def test_on_databricks_the_classes_of_kafka_carry_their_prefix_once(
+def test_on_databricks_the_classes_of_kafka_get_their_prefix_once(
     options: dict[str, str], java: dict[str, str]
 ) -> None:
     told = java_options(options, databricks=True)
@@ -143,12 +143,12 @@ def test_on_databricks_the_classes_of_kafka_carry_their_prefix_once(
 
 
 @pytest.mark.parametrize("options", [given for given, _ in ON_DATABRICKS])
-def test_elsewhere_no_class_carries_a_prefix_that_was_not_written(options: dict[str, str]) -> None:
+def test_on_other_platforms_no_class_gets_a_prefix(options: dict[str, str]) -> None:
     written = "kafkashaded" in str(options)
     assert ("kafkashaded" in str(java_options(options))) is written
 
 
-def test_librdkafka_finds_user_and_password_under_either_name_of_the_module() -> None:
+def test_librdkafka_gets_user_and_password_whatever_the_module_is_called() -> None:
     told = java_options({"sasl.mechanism": "PLAIN", **USER}, databricks=True)
     assert native_options(told) == {"sasl.mechanism": "PLAIN", **USER}
 
@@ -157,12 +157,12 @@ CREDENTIAL = {"databricks.serviceCredential": "events", "databricks.serviceCrede
 OWN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **USER}
 
 
-def test_spark_is_told_the_options_of_kafka_under_their_whole_names() -> None:
+def test_spark_gets_the_options_of_kafka_under_their_full_names() -> None:
     told = spark_options({**SERVERS, "client.id": "a"})
     assert told == {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.client.id": "a"}
 
 
-def test_with_a_service_credential_spark_has_no_other_login_and_librdkafka_its_own() -> None:
+def test_with_a_service_credential_only_librdkafka_gets_the_other_login() -> None:
     options = {**SERVERS, **CREDENTIAL, **OWN, "client.id": "a"}
     assert spark_options(options, databricks=True) == {
         "kafka.bootstrap.servers": "127.0.0.1:1",
@@ -173,14 +173,16 @@ def test_with_a_service_credential_spark_has_no_other_login_and_librdkafka_its_o
 
 
 @pytest.mark.parametrize("name", CREDENTIAL)
-def test_a_service_credential_is_refused_elsewhere_than_on_databricks(name: str) -> None:
-    with pytest.raises(KafkaRefused, match=f"the option {name} is known on Databricks only") as it:
+def test_a_service_credential_is_refused_on_other_platforms(name: str) -> None:
+    with pytest.raises(KafkaRefused, match=f"only Databricks knows the option {name}") as it:
         spark_options({**SERVERS, **OWN, name: "hunter"})
     assert it.value.where == "127.0.0.1:1"
     assert "hunter" not in str(it.value)
 
 
-def test_a_service_credential_alone_leaves_the_guards_without_a_login() -> None:
-    with pytest.raises(KafkaRefused, match="the guards have no login") as caught:
+def test_a_service_credential_alone_leaves_the_broker_checks_without_a_login() -> None:
+    with pytest.raises(
+        KafkaRefused, match="authenticates only Spark; the broker checks need"
+    ) as caught:
         Kafka({**SERVERS, **CREDENTIAL})
     assert "Add security.protocol and sasl" in caught.value.remedy

@@ -76,7 +76,7 @@ def test_each_topic_is_read_in_exactly_three_batches(sizes: Sizes) -> None:
 
 def test_the_folder_holds_a_configuration_that_loads(tmp_path: Path) -> None:
     folder = DemoFolder(tmp_path / "demo")
-    folder.make_anew()
+    folder.recreate()
     folder.configure("localhost:9092", 110, 22)
     config = load(folder.config)
     assert config.warehouse == folder.path / "lake"
@@ -91,9 +91,9 @@ def test_the_folder_is_made_anew_over_an_earlier_demo_and_over_an_empty_one(
 ) -> None:
     folder = DemoFolder(tmp_path / "demo")
     folder.path.mkdir()
-    folder.make_anew()
+    folder.recreate()
     (folder.path / "lake").mkdir()
-    folder.make_anew()
+    folder.recreate()
     assert not (folder.path / "lake").exists()
 
 
@@ -101,11 +101,11 @@ def test_a_folder_that_no_demo_made_is_not_deleted(tmp_path: Path) -> None:
     folder = DemoFolder(tmp_path)
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(SetupError, match="no demo made") as refused:
-        folder.make_anew()
+        folder.recreate()
     assert refused.value.exit_code == 2
     assert (tmp_path / "thesis.txt").exists()
     with pytest.raises(SetupError, match="there is a file"):
-        DemoFolder(tmp_path / "thesis.txt").make_anew()
+        DemoFolder(tmp_path / "thesis.txt").recreate()
 
 
 @pytest.mark.parametrize(
