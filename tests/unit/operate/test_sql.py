@@ -48,7 +48,16 @@ def config(tmp_path: Path) -> Config:
 
 
 def commit(config: Config, sequence: int, commit_id: str) -> Path:
-    entry = Entry("orders", sequence, commit_id, "K", "", {}, (), Position())
+    entry = Entry(
+        pipeline="orders",
+        sequence=sequence,
+        commit=commit_id,
+        cluster="K",
+        table="",
+        topics={},
+        ranges=(),
+        position=Position(),
+    )
     rows = {
         "id": [sequence],
         "amount": [Decimal("1.50")],
@@ -102,7 +111,7 @@ def test_a_leading_comment_and_a_parenthesis_are_no_obstacle(config: Config) -> 
     assert query(config, "-- one\n/* two */ (SELECT 1 AS x)").as_dicts() == [{"x": 1}]
 
 
-def test_quarantine_shows_only_commits_that_stand(config: Config) -> None:
+def test_quarantine_shows_only_commits_in_effect(config: Config) -> None:
     commit(config, 2, "c2")
     quarantine(config, "c1", "c2", "left over by a crash")
     assert commits_shown(config) == ["c1", "c2"]

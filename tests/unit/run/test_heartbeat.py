@@ -1,35 +1,19 @@
-"""An old entry that is written again: log clean-up may then take it, the offsets table has it."""
+"""The ledger heartbeat: an old entry is written again, and the offsets table has it then."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.history import Chain
-from rivermouth.run.ingest import Ingest, Rooms
+from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.folder.row_counts import with_rows
-from rivermouth.warehouse.ports import Books, Log, Offsets
-from rivermouth.warehouse.recovered import ProjectedEntry
-from tests.builders import PIPELINE, place, span
-from tests.doubles import (
-    NO_SESSION,
-    Crash,
-    Heard,
-    MemoryKafka,
-    MemoryLog,
-    MemoryOffsets,
-    MemoryWriter,
-    WithoutTxn,
-    World,
-    a_pipeline,
-    translated,
-    until_done,
-)
+from rivermouth.warehouse.ports import OffsetsTable
+from tests.builders import PIPELINE, place, replayed, span
+from tests.doubles import NO_SESSION, Crash, Heard, World, a_pipeline, edges, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -42,30 +26,12 @@ class Start:
 
     def __init__(self, world: World, folder: Path) -> None:
         crash = Crash()
-        memory = MemoryLog(world, crash)
-        log: Log = memory
-        self._offsets: Offsets = FolderOffsets(folder)
-        if world.catalog:
-            log, self._offsets = WithoutTxn(memory), MemoryOffsets(world, crash)
-        writer = MemoryWriter(world, crash)
-        self._rooms = Rooms(
-            kafka=MemoryKafka(world),
-            books=Books(
-                log=log,
-                offsets=self._offsets,
-                with_rows=partial(with_rows, memory),
-                record=writer.record,
-                translate=translated,
-            ),
-            writer=writer,
-            decode=lambda raw: raw,
-            listener=Heard(crash),
-            now=lambda: world.now,
-        )
+        self._offsets: OffsetsTable = world.offsets if world.catalog else FolderOffsets(folder)
+        self._edges = edges(world, crash, Heard(crash), self._offsets)
 
     def __call__(self) -> int:
         """Open the pipeline; return the sequence that it then stands at."""
-        ingest = Ingest(a_pipeline(), self._rooms)
+        ingest = Ingest(a_pipeline(), self._edges)
         ingest.open(NO_SESSION)
         return ingest.sequence
 
@@ -75,7 +41,7 @@ class Start:
 
 @pytest.fixture
 def world() -> World:
-    """Entries 1 (births) and 2; all read."""
+    """Entries 1 (newly discovered partitions) and 2; all read."""
     world = World(ends={place(0): 6, place(1): 4})
     until_done(world)
     world.projected.clear()
@@ -89,10 +55,9 @@ def start(either_place: None, world: World, tmp_path: Path) -> Start:
 
 
 def newest(world: World) -> Entry:
-    chain = Chain(PIPELINE, "")
-    chain.extend(world.commits)
-    assert chain.newest is not None
-    return chain.newest
+    found = replayed(world.commits).newest
+    assert found is not None
+    return found
 
 
 def clean_up(world: World) -> None:

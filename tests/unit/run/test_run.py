@@ -9,8 +9,9 @@ import pytest
 from rivermouth.config import load
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.registry.platforms import SERVERLESS
-from rivermouth.run.run import Run
-from rivermouth.spark.address import Address
+from rivermouth.run.assembly import Assembly
+from rivermouth.warehouse.warehouse import warehouse_of
+from rivermouth.write.landing import landing_of
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit

@@ -1,4 +1,4 @@
-"""Batches that the driver plans: what moved in Kafka halts, even where nothing is to be read."""
+"""Driver-planned batches: what moved in Kafka halts, even where nothing is to be read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rivermouth.errors import (
     RetentionLost,
     TopicRecreated,
 )
-from rivermouth.source.driver_planned import Planned
-from rivermouth.source.streaming import Trigger
+from rivermouth.source.batches import Trigger
+from rivermouth.source.driver_planned import DriverPlanned
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, World
 
@@ -66,7 +66,7 @@ def test_what_moved_halts_a_run_that_has_nothing_to_read(
     world, driver = all_read()
     commits = len(world.commits)
     change(world)
-    planned = Planned(driver.ingest, driver.stands)
+    planned = DriverPlanned(driver.ingest, driver.stands)
     with pytest.raises(halt) as caught:
         planned.run(NO_SESSION, {}, ONCE, threading.Event())
     assert caught.value.code == code
@@ -77,7 +77,7 @@ def test_a_continuous_run_looks_again_at_every_trigger() -> None:
     world, driver = all_read()
     stop = StopsAfter(3, lambda: world.ends.update({place(0): 2}))
     with pytest.raises(LogTruncated):
-        Planned(driver.ingest, driver.stands).run(NO_SESSION, {}, Trigger(1), stop)
+        DriverPlanned(driver.ingest, driver.stands).run(NO_SESSION, {}, Trigger(1), stop)
     assert stop.waited == 3
 
 
@@ -102,5 +102,5 @@ def test_where_nothing_moved_a_run_ends_and_writes_nothing() -> None:
     world, driver = all_read()
     world.ends[place(2)] = 0  # a partition that appeared, empty
     commits = len(world.commits)
-    Planned(driver.ingest, driver.stands).run(NO_SESSION, {}, ONCE, threading.Event())
+    DriverPlanned(driver.ingest, driver.stands).run(NO_SESSION, {}, ONCE, threading.Event())
     assert len(world.commits) == commits

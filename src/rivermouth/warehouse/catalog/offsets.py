@@ -56,8 +56,8 @@ class CatalogOffsets:
 
         An entry that covers no offsets has no rows; it is projected again, as nothing.
         """
-        newest = F.coalesce(F.max("sequence"), F.lit(0)).alias("sequence")
-        rows = self._collect(lambda table: _of(table, pipeline).select(newest))
+        newest = "coalesce(max(sequence), 0) AS sequence"
+        rows = self._collect(lambda table: _of(table, pipeline).selectExpr(newest))
         return int(rows[0]["sequence"])
 
     def newest(self, pipeline: str) -> ProjectedEntry | None:

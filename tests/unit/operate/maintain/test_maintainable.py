@@ -1,9 +1,8 @@
-"""What keeps maintenance off a table: what would halt a start, and that nothing happens there."""
+"""What keeps maintenance off a table: what would halt a start, and a table that is quiet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 
@@ -17,22 +16,12 @@ from rivermouth.errors import (
     TableReplaced,
     TableUndone,
 )
-from rivermouth.operate.maintain.maintainable import Standing, look
+from rivermouth.operate.maintain.maintainable import TableEntries, maintainable
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.warehouse.folder.row_counts import with_rows
-from rivermouth.warehouse.ports import Books, Log
+from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 from tests.builders import PIPELINE, entry_after, place, record_of_entry, span
-from tests.doubles import (
-    Crash,
-    Driver,
-    MemoryLog,
-    MemoryOffsets,
-    MemoryWriter,
-    World,
-    a_pipeline,
-    translated,
-    until_done,
-)
+from tests.doubles import Driver, World, a_pipeline, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -40,20 +29,12 @@ DAY = 86400.0
 OTHER = "invoices"
 
 
-def books(world: World, log: Log | None = None) -> Books:
-    crash = Crash()
-    memory = MemoryLog(world, crash)
-    return Books(
-        log=log or memory,
-        offsets=MemoryOffsets(world, crash),
-        with_rows=partial(with_rows, memory),
-        record=MemoryWriter(world, crash).record,
-        translate=translated,
-    )
+def store(world: World, log: LedgerLog | None = None) -> LedgerStore:
+    return LedgerStore(log or MemoryLog(world.log), world.offsets)
 
 
-def ledger(world: World, pipeline: Pipeline | None = None) -> tuple[Pipeline, Books]:
-    return pipeline or a_pipeline(), books(world)
+def ledger(world: World, pipeline: Pipeline | None = None) -> tuple[Pipeline, LedgerStore]:
+    return pipeline or a_pipeline(), store(world)
 
 
 def other() -> Pipeline:
@@ -67,20 +48,20 @@ def a_world() -> World:
     return world
 
 
-def looked(world: World, days: float = 0) -> Standing:
-    return look([ledger(world)], days * DAY)
+def looked(world: World, days: float = 0) -> TableEntries:
+    return maintainable([ledger(world)], days * DAY)
 
 
 def test_a_table_may_be_maintained_and_the_commits_of_its_entries_are_told() -> None:
     world = a_world()
-    stands = looked(world)
-    assert stands.quiet == ""
-    assert list(stands.commits) == [PIPELINE]
-    assert set(stands.commits[PIPELINE].values()) == world.stands
+    found = looked(world)
+    assert found.quiet == ""
+    assert list(found.commits) == [PIPELINE]
+    assert set(found.commits[PIPELINE].values()) == world.stands
 
 
 def test_a_table_without_an_entry_has_nothing_to_lose() -> None:
-    assert looked(World(), days=99) == Standing({PIPELINE: {}})
+    assert looked(World(), days=99) == TableEntries({PIPELINE: {}})
 
 
 Change = Callable[[World], object]
@@ -93,7 +74,7 @@ Change = Callable[[World], object]
         ("restored", lambda w: w.restore(1), TableUndone),
         ("a commit is lost", lambda w: w.commits.pop(1), LedgerBroken),
         ("the end is lost", lambda w: w.commits.pop(), OffsetsTableAhead),
-        ("another table", lambda w: setattr(w, "table", "other"), TableReplaced),
+        ("another table", lambda w: setattr(w.log, "table_id", "other"), TableReplaced),
     ],
 )
 def test_what_would_halt_a_start_is_raised_and_nothing_is_noted(
@@ -109,7 +90,7 @@ def test_what_would_halt_a_start_is_raised_and_nothing_is_noted(
 
 def test_a_changed_setting_that_gives_identity_is_raised() -> None:
     with pytest.raises(IdentityChanged):
-        look([ledger(a_world(), a_pipeline(keys=("id",)))], 0)
+        maintainable([ledger(a_world(), a_pipeline(keys=("id",)))], 0)
 
 
 def test_a_halt_that_was_noted_is_raised_when_clean_up_has_taken_what_it_was_for() -> None:
@@ -129,7 +110,7 @@ def test_what_halts_one_pipeline_keeps_maintenance_off_for_all_that_write_the_ta
     world.commits.append(record_of_entry(len(world.commits), born))
     both = [ledger(world), ledger(world, other())]
     with pytest.raises(IdentityChanged) as caught:  # its settings are none of a real pipeline
-        look(both, 0)
+        maintainable(both, 0)
     assert caught.value.where.startswith(OTHER)
 
 
@@ -149,16 +130,17 @@ def two_pipelines(newest_at_day: float) -> World:
 def test_a_table_is_left_alone_once_a_start_would_write_its_newest_entry_again(
     days: float, quiet: bool
 ) -> None:
-    stands = looked(a_world(), days)
-    assert bool(stands.quiet) is quiet
-    assert not quiet or f"no entry for {days:.0f} days" in stands.quiet
-    assert stands.commits[PIPELINE], "its quarantine is maintained anyway"
+    found = looked(a_world(), days)
+    assert bool(found.quiet) is quiet
+    assert not quiet or f"no entry for {days:.0f} days" in found.quiet
+    assert found.commits[PIPELINE], "its quarantine is maintained anyway"
 
 
 @pytest.mark.parametrize(("newest", "quiet"), [(25, False), (19, True)])
 def test_of_several_pipelines_the_newest_entry_decides(newest: float, quiet: bool) -> None:
     world = two_pipelines(newest)
-    assert bool(look([ledger(world), ledger(world, other())], 30 * DAY).quiet) is quiet
+    both = [ledger(world), ledger(world, other())]
+    assert bool(maintainable(both, 30 * DAY).quiet) is quiet
 
 
 def test_a_table_is_left_alone_while_only_the_offsets_table_has_its_entries() -> None:
@@ -174,7 +156,8 @@ class Busy(MemoryLog):
     """The log of a table to which a run commits while it is looked at, so many times."""
 
     def __init__(self, world: World, times: int) -> None:
-        super().__init__(world, Crash())
+        super().__init__(world.log)
+        self._world = world
         self._times = times
 
     def commits(self) -> Iterator[CommitRecord]:
@@ -189,11 +172,11 @@ class Busy(MemoryLog):
 @pytest.mark.parametrize("times", [1, 4])
 def test_a_run_that_commits_meanwhile_is_no_fault(times: int) -> None:
     world = a_world()
-    stands = look([(a_pipeline(), books(world, Busy(world, times)))], 0)
-    assert max(stands.commits[PIPELINE]) == 2 + times
+    found = maintainable([(a_pipeline(), store(world, Busy(world, times)))], 0)
+    assert max(found.commits[PIPELINE]) == 2 + times
 
 
 def test_what_still_looks_broken_after_several_looks_is_raised() -> None:
     world = a_world()
     with pytest.raises(LedgerBroken):
-        look([(a_pipeline(), books(world, Busy(world, 99)))], 0)
+        maintainable([(a_pipeline(), store(world, Busy(world, 99)))], 0)

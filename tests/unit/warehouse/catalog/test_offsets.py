@@ -12,10 +12,12 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.errors import CommitFailed
+from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
+from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
+from rivermouth.warehouse.ports import Counted
 from tests.builders import PIPELINE, entry_after, span
 
 pytestmark = pytest.mark.unit
@@ -119,13 +121,17 @@ class Offsets(CatalogOffsets):
         return 0
 
 
-def entries(count: int, pipeline: str = PIPELINE) -> list[Recorded]:
+def counted(entry: Entry, version: int) -> Counted:
+    return Counted(Recorded(version, 0, entry), entry.rows or ())
+
+
+def entries(count: int, pipeline: str = PIPELINE) -> list[Counted]:
     """Consecutive entries of two partitions."""
-    newest, recorded = None, []
+    newest, found = None, []
     for n in range(count):
         newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
-        recorded.append(Recorded(n + 1, 0, newest))
-    return recorded
+        found.append(counted(newest, n + 1))
+    return found
 
 
 def test_entries_are_written_once_and_in_one_commit() -> None:
@@ -153,7 +159,7 @@ def test_of_two_drivers_that_saw_the_same_each_row_is_there_once(faster: int, la
 def test_an_entry_without_ranges_needs_no_commit() -> None:
     table = Table()
     Offsets(table).project([], NAME)
-    Offsets(table).project([Recorded(1, 0, entry_after(None))], NAME)
+    Offsets(table).project([counted(entry_after(None), 1)], NAME)
     assert table.commits == 0
 
 
@@ -164,7 +170,7 @@ def test_what_others_are_in_the_way_of_is_tried_again_a_few_times(text: str) -> 
     Offsets(table).project(entries(2), NAME)
     assert table.sequences() == [1, 2]
     table.faults = [PySparkException(text)] * 3
-    with pytest.raises(CommitFailed, match="the offsets table could not be written"):
+    with pytest.raises(ProjectionFailed, match="the offsets table could not be written"):
         Offsets(table).project(entries(3), NAME)
     assert table.sequences() == [1, 2]
 
@@ -177,14 +183,38 @@ def test_any_other_error_is_told_at_once_and_does_not_say_that_nothing_is_visibl
 ) -> None:
     table = Table()
     table.faults = [fault]
-    with pytest.raises(CommitFailed, match="the target table is as it should be") as caught:
+    with pytest.raises(ProjectionFailed, match="the target table is as it should be") as caught:
         Offsets(table).project(entries(1), NAME)
     assert caught.value.found
     assert "Nothing of this batch" not in str(caught.value)
     assert table.faults == []
 
 
-def test_a_note_of_a_halt_is_made_even_if_another_pipeline_makes_one_too() -> None:
+@pytest.mark.parametrize(
+    "ask", [CatalogOffsets.sequence, CatalogOffsets.newest, CatalogOffsets.rollback_noted]
+)
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        (PySparkException("[INTERNAL_ERROR] no\nmore"), "DROP it"),
+        (Py4JNetworkError("Answer from Java side is empty"), "Run again"),
+    ],
+    ids=["Spark", "JVM"],
+)
+def test_an_offsets_table_that_cannot_be_read_is_no_failed_commit(
+    fault: Exception, remedy: str, ask: Callable[[CatalogOffsets, str], object]
+) -> None:
+    table = Table()
+    table.faults = [fault]
+    offsets = CatalogOffsets(cast(SparkSession, Session(table)), ADDRESS)
+    with pytest.raises(OffsetsTableUnreadable, match="cannot be read") as caught:
+        ask(offsets, PIPELINE)
+    assert (caught.value.where, caught.value.exit_code) == (str(ADDRESS), 1)
+    assert caught.value.found
+    assert remedy in caught.value.remedy
+
+
+def test_a_rollback_is_noted_even_if_another_pipeline_notes_one_too() -> None:
     table = Table()
     table.faults = [PySparkException(CONFLICTS[0])]
     Offsets(table).note_rollback(PIPELINE, 7)

@@ -13,12 +13,13 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.errors import CommitFailed
+from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.folder.row_counts import count_rows, with_rows
+from rivermouth.warehouse.folder.row_counts import count_rows, with_counts
+from rivermouth.warehouse.ports import Counted
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit
@@ -114,39 +115,39 @@ def unknown(version: int, entry: Entry) -> Recorded:
     return Recorded(version, 0, replace(entry, rows=None))
 
 
-def counts(recorded: list[Recorded]) -> list[tuple[RowCounts, ...] | None]:
-    return [each.entry.rows for each in recorded]
+def counts(found: list[Counted]) -> list[tuple[RowCounts, ...]]:
+    return [each.rows for each in found]
 
 
 def test_an_entry_is_counted_in_the_files_of_its_own_commit(table: Path) -> None:
-    found = with_rows(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
+    found = with_counts(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(3, 0),), (RowCounts(2, 0),)]
-    assert counts(with_rows(FolderLog(table), [unknown(1, SECOND)])) == [(RowCounts(2, 0),)]
+    assert counts(with_counts(FolderLog(table), [unknown(1, SECOND)])) == [(RowCounts(2, 0),)]
 
 
 def test_what_an_entry_says_of_itself_is_kept(table: Path) -> None:
     told = Recorded(0, 0, replace(FIRST, rows=(RowCounts(4, 1),)))
-    found = with_rows(FolderLog(table), [told, unknown(1, SECOND)])
+    found = with_counts(FolderLog(table), [told, unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(4, 1),), (RowCounts(2, 0),)]
-    assert with_rows(FolderLog(table), []) == []
+    assert with_counts(FolderLog(table), []) == []
 
 
 def test_files_that_vacuum_took_are_counted_in_the_table_as_it_is(table: Path) -> None:
     DeltaTable(str(table)).optimize.compact()
     DeltaTable(str(table)).vacuum(0, enforce_retention_duration=False, dry_run=False)
     assert not any(file.exists() for file in FolderLog(table).added_files(0))
-    found = with_rows(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
+    found = with_counts(FolderLog(table), [unknown(0, FIRST), unknown(1, SECOND)])
     assert counts(found) == [(RowCounts(3, 0),), (RowCounts(2, 0),)]
 
 
 def test_a_file_that_is_gone_from_the_table_itself_is_said_to_be_uncountable(table: Path) -> None:
     FolderLog(table).added_files(0)[0].unlink()
-    with pytest.raises(CommitFailed, match="the commits stand"):
-        with_rows(FolderLog(table), [unknown(0, FIRST)])
+    with pytest.raises(ProjectionFailed, match="the commits stand"):
+        with_counts(FolderLog(table), [unknown(0, FIRST)])
 
 
 def test_an_entry_of_empty_ranges_counts_nothing(table: Path) -> None:
     born = entry_after(None, span(3, 3), span(0, 0, 1))
-    assert counts(with_rows(FolderLog(table), [unknown(0, born)])) == [
+    assert counts(with_counts(FolderLog(table), [unknown(0, born)])) == [
         (RowCounts(0, 0), RowCounts(0, 0))
     ]
