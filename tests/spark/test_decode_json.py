@@ -7,7 +7,7 @@ import struct
 import pytest
 from chispa import assert_df_equality
 
-from rivermouth.formats.json import decoder
+from rivermouth.formats.decoder import decoder
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark

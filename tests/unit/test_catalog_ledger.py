@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from rivermouth.errors import CommitUnknown, LedgerTrimmed, OffsetsTableAhead
-from rivermouth.protocol.entry import CommitRecord
-from rivermouth.protocol.history import Chain
+from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.offsets import Position
-from tests.builders import PIPELINE, place, position
+from tests.builders import place, position, replayed
 from tests.doubles import NO_SESSION, Driver, World, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -26,16 +25,10 @@ def a_world() -> World:
 
 def made_anew(world: World, *operations: str) -> None:
     """Drop the table and make another one, to which others do something."""
-    world.table, world.rows, world.stands, world.kept = "table-2", [], set(), {}
+    world.log.table_id, world.rows, world.stands, world.kept = "table-2", [], set(), {}
     world.commits = [CommitRecord(0, 0, "CREATE TABLE", {}, {}, None)]
     for each in operations:
         world.did(each)
-
-
-def chain_of(world: World) -> Chain:
-    chain = Chain(PIPELINE, "")
-    chain.extend(world.commits)
-    return chain
 
 
 @pytest.mark.parametrize(
@@ -53,15 +46,15 @@ def test_a_table_made_anew_is_never_taken_for_clean_up(operations: tuple[str, ..
     assert Driver(world).ingest.resume(NO_SESSION, "reset") == position(0)
     until_done(world)
     assert world.applied() == [(place(), n) for n in range(15)]
-    assert chain_of(world).faults == ()
-    assert chain_of(world).position == Position(world.ends)
+    assert replayed(world.commits).faults == ()
+    assert replayed(world.commits).position == Position(world.ends)
 
 
 def test_a_table_made_anew_whose_own_log_was_cleaned_up_is_not_taken_for_ours_either() -> None:
     """The version that the offsets table knows can be read: it is of somebody else."""
     world = a_world()
     made_anew(world, "WRITE", "WRITE", "WRITE")
-    world.first_version = 2
+    world.log.first_version = 2
     with pytest.raises(OffsetsTableAhead):
         Driver(world).open()
 
@@ -69,9 +62,9 @@ def test_a_table_made_anew_whose_own_log_was_cleaned_up_is_not_taken_for_ours_ei
 def test_without_entries_and_without_an_offsets_table_nothing_is_read_again() -> None:
     world = a_world()
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.projected.clear()
-    world.projected_txn.clear()
+    world.offsets.txns.clear()
     before = len(world.commits)
     for _ in range(2):
         with pytest.raises(LedgerTrimmed, match="log clean-up took every entry"):
@@ -84,13 +77,13 @@ def test_of_a_write_and_a_log_that_both_failed_both_are_told(
 ) -> None:
     world = a_world()
     driver = Driver(world).open()
-    read = driver.log.commits_after
+    read = driver.ingest._edges.store.log.commits_after
 
     def fail(version: int) -> Iterator[CommitRecord]:
         driver.crash.step = "log unreadable"
         return read(version)
 
-    monkeypatch.setattr(driver.log, "commits_after", fail)
+    monkeypatch.setattr(driver.ingest._edges.store.log, "commits_after", fail)
     with pytest.raises(CommitUnknown) as caught:
         driver.batch(crash="write failed")
     assert "WriteFailed" in caught.value.found

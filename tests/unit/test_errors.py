@@ -12,7 +12,7 @@ import pytest
 from rivermouth import errors
 from rivermouth.config import codes
 from rivermouth.errors import ConfigError, OffsetGap, RivermouthError
-from rivermouth.formats.decoded import REASONS
+from rivermouth.registry.formats import FORMATS
 
 pytestmark = pytest.mark.unit
 
@@ -113,7 +113,7 @@ def explained() -> dict[str, list[str]]:
 def test_the_guide_explains_every_code_and_no_other() -> None:
     raised = {code: name for name, parent, code, _ in real() if not code.endswith("00")}
     whole = {"RM100", "RM900"}
-    known = {*raised, *whole, *codes(), *REASONS}
+    known = {*raised, *whole, *codes(), *FORMATS.reasons}
     assert set(explained()) == known
 
 
@@ -132,7 +132,7 @@ def test_the_guide_names_the_class_of_every_error() -> None:
 
 def test_the_guide_repeats_what_the_program_says_of_bad_records_and_settings() -> None:
     rows = explained()
-    for code, meaning in {**REASONS, **codes()}.items():
+    for code, meaning in {**FORMATS.reasons, **codes()}.items():
         assert meaning in rows[code][0], code
 
 

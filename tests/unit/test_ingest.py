@@ -27,10 +27,11 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts
-from rivermouth.protocol.history import Chain
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position
-from tests.builders import PIPELINE, TABLE, TOPICS, place, position, span
+from tests.builders import TABLE, TOPICS, place, position, replayed, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -40,10 +41,8 @@ def a_world(*ends: int) -> World:
     return World(ends={place(n): end for n, end in enumerate(ends)})
 
 
-def audit(world: World) -> Chain:
-    chain = Chain(PIPELINE, "")
-    chain.extend(world.commits)
-    return chain
+def audit(world: World) -> History:
+    return replayed(world.commits)
 
 
 def newest(world: World) -> Entry:
@@ -57,11 +56,13 @@ def everything(world: World) -> list[tuple[object, int]]:
 
 
 def check_exactly_once(world: World) -> None:
-    chain = audit(world)
-    assert chain.faults == ()
-    assert chain.position == Position(world.ends)
+    history = audit(world)
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
     assert world.applied() == everything(world)
-    assert [each.entry.sequence for each in world.projected] == list(range(1, chain.sequence + 1))
+    assert [each.recorded.entry.sequence for each in world.projected] == list(
+        range(1, history.sequence + 1)
+    )
 
 
 def test_a_first_run_records_where_it_starts_before_it_reads() -> None:
@@ -196,7 +197,7 @@ def test_a_commit_of_a_dead_driver_is_projected_and_reported_by_the_next() -> No
     after = Driver(world).open()
     assert after.heard.opening is not None
     assert (after.heard.opening.sequence, after.heard.opening.projected) == (2, 1)
-    assert [each.entry.sequence for each in world.projected] == [1, 2]
+    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2]
 
 
 def test_a_write_that_raised_but_stands_counts_and_the_driver_goes_on() -> None:
@@ -264,13 +265,13 @@ def test_a_driver_that_freezes_behind_its_commit_reports_it_and_stops(
 ) -> None:
     world = a_world(9)
     frozen = Driver(world).open()
-    read = frozen.log.commits_after
+    read = frozen.ingest._edges.store.log.commits_after
 
     def wakes_late(version: int) -> Iterator[CommitRecord]:
         Driver(world).open().batch(3)
         return read(version)
 
-    monkeypatch.setattr(frozen.log, "commits_after", wakes_late)
+    monkeypatch.setattr(frozen.ingest._edges.store.log, "commits_after", wakes_late)
     with pytest.raises(Superseded, match="entry 3 is another driver's"):
         frozen.batch(3)
     assert [each.sequence for each in frozen.heard.commits] == [1, 2]
@@ -290,7 +291,7 @@ def _set(world: World, name: str, value: object) -> None:
     [
         ("another cluster", lambda w: _set(w, "cluster", "other"), OtherCluster),
         ("a topic created again", lambda w: _set(w, "topics", {"t": "other"}), TopicRecreated),
-        ("another table in its place", lambda w: _set(w, "table", "other"), TableReplaced),
+        ("another table in its place", lambda w: _set(w.log, "table_id", "other"), TableReplaced),
         ("retention passed the position", lambda w: w.low.update({place(): 6}), RetentionLost),
         ("the topic is shorter", lambda w: w.ends.update({place(): 4}), LogTruncated),
         ("it was cut and has grown again", lambda w: w.cut(place(), 4, 9), LogTruncated),
@@ -360,7 +361,7 @@ def test_a_changed_identity_halts_the_start() -> None:
 def test_a_log_that_still_has_the_newest_entry_is_enough() -> None:
     world = a_world(5)
     until_done(world).batch()
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.ends[place()] = 9
     until_done(world)
     check_exactly_once(world)
@@ -391,7 +392,7 @@ def test_a_table_undone_under_a_batch_is_found_right_after_it_and_at_every_start
     driver = Driver(world).open()
     driver.batch(3)
     world.did("RESTORE", version=1)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         driver.batch(3)
     with pytest.raises(LedgerBroken):
         Driver(world).open()

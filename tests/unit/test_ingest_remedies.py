@@ -18,9 +18,9 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.entry import Accepted, Entry
-from rivermouth.protocol.history import Chain
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position
-from tests.builders import PIPELINE, TOPICS, place, position, span
+from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -33,10 +33,8 @@ def a_world(*ends: int) -> World:
     return World(ends={place(n): end for n, end in enumerate(ends)})
 
 
-def audit(world: World) -> Chain:
-    chain = Chain(PIPELINE, "")
-    chain.extend(world.commits)
-    return chain
+def audit(world: World) -> History:
+    return replayed(world.commits)
 
 
 def newest(world: World) -> Entry:
@@ -52,13 +50,13 @@ def resume(world: World, accept: str, crash: str = "") -> Position:
 
 
 def check_exactly_once(world: World) -> None:
-    chain = audit(world)
-    assert chain.faults == ()
-    assert chain.position == Position(world.ends)
+    history = audit(world)
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
     lows = {each: world.low.get(each, 0) for each in world.ends}
     whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
     assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
-    assert world.projected[-1].entry.sequence == chain.sequence
+    assert world.projected[-1].recorded.entry.sequence == history.sequence
 
 
 # Accepting a RESTORE
@@ -102,9 +100,9 @@ def test_a_restore_that_came_into_a_batch_is_torn_and_heals_through_one_more_res
     driver = Driver(world).open()
     driver.batch(3)
     world.restore(1)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         driver.batch(3)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         resume(world, "restore")
     world.restore(3)
     assert resume(world, "restore") == position(0)
@@ -125,7 +123,7 @@ def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
 def test_a_table_made_anew_goes_on_counting_where_the_offsets_table_stands() -> None:
     world = a_world(6)
     until_done(world)
-    world.commits, world.rows, world.table = world.commits[:1], [], "table-2"
+    world.commits, world.rows, world.log.table_id = world.commits[:1], [], "table-2"
     world.stands, world.kept = set(), {}
     assert resume(world, "reset") == position(0)
     assert newest(world).sequence == 3
@@ -202,7 +200,7 @@ def test_a_conflict_that_does_not_end_fails_the_batch_and_leaves_no_trace() -> N
 
 def trimmed(world: World) -> World:
     world.did("OPTIMIZE")
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     return world
 
 
@@ -234,7 +232,7 @@ def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table()
     Driver(world).open().batch(3)
     trimmed(world)
     Driver(world).open().batch()
-    world.restore(world.first_version)
+    world.restore(world.log.first_version)
     with pytest.raises(TableUndone, match="found entry 2"):
         Driver(world).open()
 
@@ -244,7 +242,7 @@ def test_a_restore_to_where_nothing_stood_starts_over_if_nobody_knows_where_it_b
     driver = Driver(world).open()
     driver.batch(3)
     driver.batch(3)
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     world.truncate()
     empty = len(world.commits) - 1
     assert resume(world, "reset") == position(0)
@@ -262,7 +260,7 @@ def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harml
     driver.batch(3)
     world.restore(2)
     world.did("OPTIMIZE")
-    world.first_version = 4
+    world.log.first_version = 4
     with pytest.raises(TableUndone, match="nobody knows which"):
         Driver(world).open()
 
@@ -287,11 +285,11 @@ def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> No
     driver = Driver(world).open()
     driver.batch(3)
     world.restore(1)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         driver.batch(3)
-    with pytest.raises(LedgerBroken, match="written over undone commits"):
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
         Driver(world).open()
-    world.first_version = len(world.commits) - 1
+    world.log.first_version = len(world.commits) - 1
     with pytest.raises(LedgerTrimmed, match="commits were undone"):
         Driver(world).open()
     world.truncate()
@@ -317,7 +315,7 @@ def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
     world = a_world(6)
     Driver(world).open().batch(3)
     world.projected.pop()
-    world.projected_txn[PIPELINE] = 1
+    world.offsets.txns[PIPELINE] = 1
     trimmed(world)
     with pytest.raises(LedgerTrimmed, match="entry 1 there"):
         Driver(world).open()

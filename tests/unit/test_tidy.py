@@ -28,7 +28,7 @@ FORBIDDEN_WORDS = re.compile(
     "|".join(["TO" + "DO", "FIX" + "ME", "type: " + "ignore", "no" + "qa"])
 )
 MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
-PURE = ("errors", "protocol", "config", "run.report")
+PURE = ("errors", "registry", "config", "protocol", "run.report")
 FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
 
 

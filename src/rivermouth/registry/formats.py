@@ -28,10 +28,9 @@ class KeyForm:
 class Format:
     """How the value of a record is encoded (``source.format``).
 
-    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct ``<row STRUCT, fault STRING>``
-    made from the column ``value``; ``fault`` is null for a good record, else why it is bad.
-    ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
-    the format's codes means. ``key`` is its form for message keys, if it has one.
+    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
+    checker's own reading, see ``verify.formats``. ``reasons`` says what each of the format's codes
+    means. ``key`` is its form for message keys, if it has one.
     """
 
     name: str
@@ -62,6 +61,12 @@ class Formats:
         self.by_name[known.name] = known
 
     @property
+    def reasons(self) -> dict[str, str]:
+        """Why a record may go to quarantine, by code: of any format, and of each."""
+        own = (pair for each in self.by_name.values() for pair in each.reasons.items())
+        return {**REASONS, **dict(own)}
+
+    @property
     def keys(self) -> dict[str, KeyForm]:
         """The forms of message keys, by name: plain ones, and those of formats."""
         of_formats = (each.key for each in self.by_name.values())
@@ -80,7 +85,7 @@ FORMATS = Formats(
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.json:key_reader",
+                reader="rivermouth.verify.formats.json:reader",
             ),
         ),
     },

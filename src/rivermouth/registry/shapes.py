@@ -13,7 +13,7 @@ class Shape:
 
     ``keyed``: rows have ``keys``, may have ``order_by``, and tombstones delete where
     ``source.key`` is given; else none of the three has a meaning. ``changes`` is
-    ``(Pipeline, Target) -> write.shapes.Rows``: what records become. ``proof`` is what ``verify``
+    ``(Pipeline) -> write.rows.Rows``: what records become. ``proof`` is what ``verify``
     does with its tables, see ``verify.proofs``. ``summary`` is half a sentence for people.
     """
 
@@ -41,14 +41,14 @@ SHAPES = Shapes(
             name="append",
             summary="add a row for each record",
             keyed=False,
-            changes="rivermouth.write.append:append",
+            changes="rivermouth.write.shapes.append:append",
             proof="rivermouth.verify.proofs.append:verify_append",
         ),
         "upsert": Shape(
             name="upsert",
             summary="keep the newest row of each key",
             keyed=True,
-            changes="rivermouth.write.latest:latest",
+            changes="rivermouth.write.shapes.latest:latest",
             proof="rivermouth.verify.proofs.latest:verify_latest",
         ),
     },

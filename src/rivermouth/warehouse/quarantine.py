@@ -17,9 +17,11 @@ from pyspark.sql import functions as F
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
-from rivermouth.formats.decoded import REASONS
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Counts
+from rivermouth.registry.formats import FORMATS
 from rivermouth.spark.address import Address, create_table
+from rivermouth.write.counts import quarantined
 
 COLUMNS = (
     "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
@@ -39,17 +41,13 @@ class QuarantineTable:
         """Create it, if missing. In a catalog a write that creates a table counts nothing."""
         create_table(session, self.address, COLUMNS)
 
-    def write(self, bad: DataFrame, entry: Entry) -> None:
-        """Append the bad rows of a decoded batch under the entry's commit id.
-
-        Where the entry says how many were seen, raises BatchFailed if others were written:
-        Kafka has deleted records between two reads of one range.
-        """
+    def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
+        """See ``write.landing.Quarantine``."""
         kafka = F.col("_kafka")
         rows = bad.select(
-            F.lit(entry.commit).alias("commit"),
-            F.lit(entry.pipeline).alias("pipeline"),
-            F.lit(entry.sequence).cast("bigint").alias("sequence"),
+            F.lit(plan.commit).alias("commit"),
+            F.lit(plan.draft.pipeline).alias("pipeline"),
+            F.lit(plan.sequence).cast("bigint").alias("sequence"),
             *(kafka.getField(name).alias(name) for name in KAFKA_FIELDS),
             "key",
             "value",
@@ -60,21 +58,21 @@ class QuarantineTable:
         observation = Observation()
         counted = rows.observe(observation, F.count(F.lit(1)).alias("written"))
         writer = counted.coalesce(1).write.mode("append")
-        said = f"rivermouth quarantine of commit {entry.commit}"
+        said = f"rivermouth quarantine of commit {plan.commit}"
         self.address.write(writer.option("userMetadata", said))
         reach("P12")
-        if entry.rows is None:
+        if counts is None:
             return
-        seen, written = sum(each.quarantined for each in entry.rows), observation.get["written"]
+        seen, written = quarantined(counts), observation.get["written"]
         if seen != written:
             raise BatchFailed(
                 "Kafka gave other bad records when the range was read again",
-                where=entry.pipeline,
+                where=plan.draft.pipeline,
                 expected=f"{seen} records",
                 found=f"{written} records",
             )
 
 
 def _reason() -> Column:
-    texts = [F.lit(text) for pair in REASONS.items() for text in pair]
+    texts = [F.lit(text) for pair in FORMATS.reasons.items() for text in pair]
     return F.create_map(*texts)[F.col("code")]

@@ -1,0 +1,44 @@
+"""What a shape gives to a landing: rows to add, or one change per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Each good record becomes one row.
+
+    ``columns`` are those of the table without ``_kafka``, over a decoded batch (``formats``).
+    They are built once per pipeline: each is many calls into the JVM.
+    """
+
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The good records of a batch become one change per key.
+
+    ``fold`` makes of good decoded rows a DataFrame with one row per key: ``key_columns``, a
+    struct of the ``keys``, and whatever the expressions below ask for. These are SQL over ``s``,
+    a row of the fold, and ``t``, the row of the table with that key. In this order: where
+    ``delete`` holds, the row goes; where ``update`` holds, ``updates`` give its columns; where no
+    row has the key and ``insert`` holds, ``inserts`` give the new one. ``deletes`` says whether
+    ``delete`` may ever hold.
+    """
+
+    keys: tuple[str, ...]
+    fold: Callable[[DataFrame], DataFrame]
+    delete: str
+    update: str
+    updates: Mapping[str, str]
+    insert: str
+    inserts: Mapping[str, str]
+    deletes: bool
+
+
+Rows = Plain | Keyed
