@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rivermouth.registry.platforms import Capability
+from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import Reference
 
 
@@ -31,6 +31,11 @@ class Landings:
     def register(self, known: Landing) -> None:
         """Put a landing before those that are known."""
         self.in_order.insert(0, known)
+
+    def first(self, platform: Platform, *, keyed: bool) -> Landing | None:
+        """The one that is taken on a platform; None where nothing lands such rows there."""
+        fitting = (each for each in self.in_order if each.keyed is keyed)
+        return next((each for each in fitting if platform.has(*each.needs)), None)
 
 
 LANDINGS = Landings(

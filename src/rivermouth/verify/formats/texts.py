@@ -1,0 +1,59 @@
+"""Single values that are written as text, one cast for each Arrow type.
+
+Written from the documented behaviour of Spark's ``try_cast``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.formats.scalars import days, decimal, micros, single
+
+_TRUE = ("t", "true", "y", "yes", "1")
+
+
+def from_text(kind: pa.DataType) -> Callable[[str], Any]:
+    """What casts text to the canonical value (see ``Reader``) of a type.
+
+    It raises Undecodable for a text that does not fit. Raises Undecodable for an unknown type.
+    """
+    cast = _cast(kind)
+
+    def read(text: str) -> Any:
+        try:
+            return cast(text)
+        except ValueError as fault:
+            raise Undecodable(f"not {kind}: {text!r}") from fault
+
+    return read
+
+
+def fitting(number: int, kind: pa.DataType) -> int:
+    """The number, if a whole number of that type can hold it; raises Undecodable."""
+    limit = 1 << (kind.bit_width - 1)
+    if not -limit <= number < limit:
+        raise Undecodable(f"not {kind}: {number}")
+    return number
+
+
+def _cast(kind: pa.DataType) -> Callable[[str], Any]:
+    """Casts text to a type; what it returns raises ValueError."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return str
+    if pa.types.is_integer(kind):
+        return lambda text: fitting(int(text), kind)
+    if pa.types.is_floating(kind):
+        return float if kind.bit_width == 64 else lambda text: single(float(text))
+    if pa.types.is_boolean(kind):
+        return lambda text: text.strip().lower() in _TRUE
+    if pa.types.is_decimal(kind):
+        return lambda text: decimal(text.strip(), kind.precision, kind.scale)
+    if pa.types.is_date(kind):
+        return days
+    if pa.types.is_timestamp(kind):
+        return lambda text: micros(text, zone=kind.tz is not None)
+    raise Undecodable(f"text for a column of type {kind}")
