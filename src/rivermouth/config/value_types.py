@@ -98,12 +98,12 @@ def _read_warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
 def _refused(takes: Callable[[Shape], bool]) -> str:
     """In which modes a setting has no meaning."""
     refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if not takes(each)]
-    return f"Refused for mode {' and '.join(refusing)}." if refusing else ""
+    return f"Refused for mode {' or '.join(refusing)}." if refusing else ""
 
 
 def _needs_keys() -> str:
     keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
-    return f"Required for mode {' and '.join(keyed)}."
+    return f"Required for mode {' or '.join(keyed)}."
 
 
 def _summaries() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rivermouth.errors import ConfigError
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import Reference
 
@@ -32,10 +33,13 @@ class Landings:
         """Put a landing before those that are known."""
         self.in_order.insert(0, known)
 
-    def first(self, platform: Platform, *, keyed: bool) -> Landing | None:
-        """The one that is taken on a platform; None where nothing lands such rows there."""
-        fitting = (each for each in self.in_order if each.keyed is keyed)
-        return next((each for each in fitting if platform.has(*each.needs)), None)
+    def first(self, platform: Platform, *, keyed: bool) -> Landing:
+        """The one that is taken on a platform. Raises ConfigError if nothing lands such rows."""
+        for each in self.in_order:
+            if each.keyed is keyed and platform.has(*each.needs):
+                return each
+        rows = "changes by key" if keyed else "rows to add"
+        raise ConfigError((f"nothing here lands {rows} on the platform {platform.name}",))
 
 
 LANDINGS = Landings(

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.errors import ConfigError
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.registry.landings import LANDINGS
@@ -69,10 +68,5 @@ def landing_of(site: Site, platform: Platform) -> Landing:
     It makes the table ready for itself. Raises ConfigError where there is none.
     """
     keyed = isinstance(site.rows, Keyed)
-    chosen = LANDINGS.first(platform, keyed=keyed)
-    if chosen is None:
-        what = "changes by key" if keyed else "rows"
-        line = f"{site.pipeline}: nothing here lands {what} on the platform {platform.name}"
-        raise ConfigError((line,))
-    make: Callable[[Site], Landing] = resolve(chosen.make)
+    make: Callable[[Site], Landing] = resolve(LANDINGS.first(platform, keyed=keyed).make)
     return make(site)

@@ -154,8 +154,8 @@ def test_the_descriptions_say_which_registered_shape_takes_a_setting() -> None:
     (pipeline,) = schema["properties"]["pipelines"]["patternProperties"].values()
     source, target = (pipeline["properties"][name]["properties"] for name in ("source", "target"))
     said = [each["description"] for each in (target["keys"], target["order_by"], source["key"])]
-    assert "Required for mode `upsert` and `history` and `insert`." in said[0]
-    assert said[0].endswith("Refused for mode `append` and `sample`.")
-    assert said[1].endswith("Refused for mode `append` and `sample` and `insert`.")
-    assert said[2].endswith("Refused for mode `append` and `sample` and `insert`.")
+    assert "Required for mode `upsert` or `history` or `insert`." in said[0]
+    assert said[0].endswith("Refused for mode `append` or `sample`.")
+    assert said[1].endswith("Refused for mode `append` or `sample` or `insert`.")
+    assert said[2].endswith("Refused for mode `append` or `sample` or `insert`.")
     assert target["mode"]["description"].endswith("`insert`: keep some records.")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rivermouth.verify.formats.reader import Reader, Undecodable
-from rivermouth.verify.formats.texts import fitting, from_text
+from rivermouth.verify.formats.texts import fits, from_text
 
 
 def string(schema: pa.Schema, columns: Sequence[str]) -> Reader:
@@ -18,7 +18,14 @@ def string(schema: pa.Schema, columns: Sequence[str]) -> Reader:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return lambda key: (key,)
     cast = from_text(kind)
-    return lambda key: (cast(key.decode("utf-8", "replace")),)
+
+    def read(key: bytes) -> tuple[Any, ...]:
+        try:
+            return (cast(key.decode("utf-8", "replace")),)
+        except Undecodable as fault:
+            raise Undecodable(f"a message key that is {fault}") from fault
+
+    return read
 
 
 def long(schema: pa.Schema, columns: Sequence[str]) -> Reader:
@@ -30,7 +37,10 @@ def long(schema: pa.Schema, columns: Sequence[str]) -> Reader:
     def read(key: bytes) -> tuple[Any, ...]:
         if len(key) != 8:
             raise Undecodable(f"a message key of {len(key)} bytes, expected 8")
-        return (fitting(struct.unpack(">q", key)[0], kind),)
+        number = struct.unpack(">q", key)[0]
+        if not fits(number, kind):
+            raise Undecodable(f"a message key that is not {kind}: {number}")
+        return (number,)
 
     return read
 

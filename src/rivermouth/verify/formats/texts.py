@@ -32,11 +32,16 @@ def from_text(kind: pa.DataType) -> Callable[[str], Any]:
     return read
 
 
-def fitting(number: int, kind: pa.DataType) -> int:
-    """The number, if a whole number of that type can hold it; raises Undecodable."""
+def fits(number: int, kind: pa.DataType) -> bool:
+    """Whether a column of that type, one of whole numbers, can hold the number."""
     limit = 1 << (kind.bit_width - 1)
-    if not -limit <= number < limit:
-        raise Undecodable(f"not {kind}: {number}")
+    return bool(-limit <= number < limit)
+
+
+def _integer(text: str, kind: pa.DataType) -> int:
+    number = int(text)
+    if not fits(number, kind):
+        raise ValueError(f"{number} is too large")
     return number
 
 
@@ -45,7 +50,7 @@ def _cast(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return str
     if pa.types.is_integer(kind):
-        return lambda text: fitting(int(text), kind)
+        return lambda text: _integer(text, kind)
     if pa.types.is_floating(kind):
         return float if kind.bit_width == 64 else lambda text: single(float(text))
     if pa.types.is_boolean(kind):

@@ -39,7 +39,7 @@ class Change(NamedTuple):
 class Expected:
     """What a rule leaves of a key: a row, or none.
 
-    ``certain`` is False where records or entries that nobody can read any more may have left
+    ``certain`` is False where records or entries that can no longer be read may have left
     another row.
     """
 

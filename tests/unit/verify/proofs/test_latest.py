@@ -1,132 +1,189 @@
-"""The rule of the newest row per key: cases by hand, and against a slow model."""
+"""Tables of the newest row per key: the whole proof over records and rows in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rivermouth.verify.proofs.latest import Latest
-from rivermouth.verify.proofs.rule import Change, rank
+from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Reader
+from rivermouth.verify.proofs.latest import verify_latest
+from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.result import Kind
+from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables.ports import Unreadable
+from tests.unit.verify.doubles import (
+    SCHEMA,
+    ZERO,
+    MemorySource,
+    configured,
+    entry,
+    found,
+    message,
+    problems,
+    row,
+    span,
+    stored,
+    subject,
+    value,
+    workspace,
+)
 
 pytestmark = pytest.mark.unit
 
-Fact = tuple[int, int, int, "int | None", bool]  # entry, partition, offset, order, tombstone
+KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
+RECORDS = [
+    message(0, value(1, 5)),
+    message(1, value(1, 3)),  # lower
+    message(2, value(2, 1)),
+    message(3, None, b"2"),
+    message(4, value(3, 1)),
+    message(5, value(3, 1)),  # a tie: the later offset wins
+    message(6, value(4, None)),
+    message(7, value(4, -9)),  # null is lowest
+]
+ENTRIES = (entry(1, span(0, 3)), entry(2, span(3, 8)))
+ROWS = [row(1, 5, 0), row(3, 1, 5), row(4, -9, 7)]
+SOFT = SCHEMA.append(pa.field("_tombstone", pa.bool_()))
 
 
-def change(fact: Fact) -> Change:
-    entry, partition, offset, order, tombstone = fact
-    return Change(entry, ("t", partition), offset, (order,), 0, None if tombstone else b"{}")
+def verified(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    records: Sequence[Any] = RECORDS,
+    schema: pa.Schema = SCHEMA,
+    **target: Any,
+) -> Subject:
+    config = configured(folder, **{"key": "string", **KEYED, **target})
+    asked = subject(config, MemorySource({ZERO: records}), *ENTRIES)
+    verify_latest(asked, stored(rows, schema=schema), workspace(folder, Bounds(bucket=2)))
+    return asked
 
 
-CASES: dict[str, tuple[Sequence[Fact], tuple[int, int] | None]] = {
-    "no record": ([], None),
-    "one record": ([(0, 0, 0, 1, False)], (0, 0)),
-    "a tombstone alone": ([(0, 0, 0, None, True)], None),
-    "the greater order wins over the later offset": (
-        [(0, 0, 0, 2, False), (0, 0, 1, 1, False)],
-        (0, 0),
+def test_a_good_table_has_nothing_wrong_and_says_how_many_records_were_replaced(
+    tmp_path: Path,
+) -> None:
+    asked = verified(tmp_path, ROWS)
+    assert (found(asked), asked.findings.unchecked) == ({}, [])
+    assert (asked.coverage.records(), asked.findings.superseded) == (8, 5)
+
+
+CASES: Mapping[str, tuple[Sequence[Mapping[str, Any]], Kind, str]] = {
+    "no row": (ROWS[1:], Kind.MISSING, "key 1: found no row, expected the row of t-0@0"),
+    "two rows": (
+        [*ROWS, row(1, 3, 1)],
+        Kind.DUPLICATED,
+        "key 1: 2 rows, from t-0@0, t-0@1",
     ),
-    "null is lowest": ([(0, 0, 0, -9, False), (0, 0, 1, None, False)], (0, 0)),
-    "of equals, the later offset": ([(0, 0, 0, 1, False), (0, 0, 1, 1, False)], (0, 1)),
-    "of equals, the greater partition": ([(0, 0, 9, 1, False), (0, 1, 0, 1, False)], (1, 0)),
-    "a lower rank in a later entry does not win": (
-        [(0, 0, 0, 2, False), (1, 0, 1, 1, False)],
-        (0, 0),
+    "an older row": (
+        [row(1, 3, 1), *ROWS[1:]],
+        Kind.DIFFERENT,
+        "key 1: found the row of t-0@1, expected the row of t-0@0",
     ),
-    "after a tombstone a lower rank wins": (
-        [(0, 0, 0, 2, False), (1, 0, 1, None, True), (1, 0, 2, 1, False)],
-        (0, 2),
+    "a deleted row": (
+        [*ROWS, row(2, 1, 2)],
+        Kind.UNEXPECTED,
+        "key 2: found the row of t-0@2, expected no row",
     ),
-    "a record before the tombstone of its own entry does not count": (
-        [(0, 0, 0, 2, False), (0, 0, 1, None, True)],
-        None,
+    "a key of nobody": (
+        [*ROWS, row(9, 1, 2)],
+        Kind.UNEXPECTED,
+        "key 9: found the row of t-0@2, expected no row",
     ),
-    "in one entry, a tombstone does not remove records of another partition": (
-        [(0, 0, 0, None, True), (0, 1, 0, 2, False)],
-        (1, 0),
+    "another value": (
+        [row(1, 6, 0), *ROWS[1:]],
+        Kind.DIFFERENT,
+        "key 1 of t-0@0: other values in n",
     ),
-    "in a later entry, a tombstone deletes a row of another partition": (
-        [(0, 1, 0, 2, False), (1, 0, 0, None, True)],
-        None,
+    "a row without coordinates": (
+        [*ROWS, row(9, 9, None)],
+        Kind.UNEXPECTED,
+        "1 row without Kafka coordinates",
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_rule_leaves_the_newest_row(case: str) -> None:
-    facts, expected = CASES[case]
-    found = Latest().expected([change(each) for each in reversed(facts)], 0, certain=True)
-    row = found.row
-    assert (row and (row.partition[1], row.offset)) == expected
-    assert found.certain
+def test_a_difference_is_found_with_its_key(tmp_path: Path, case: str) -> None:
+    rows, kind, line = CASES[case]
+    asked = verified(tmp_path, rows)
+    assert found(asked) == {kind: 1}
+    assert problems(asked) == (line,)
+
+
+def test_a_softly_deleted_row_is_no_row(tmp_path: Path) -> None:
+    rows = [{**each, "_tombstone": None} for each in ROWS]
+    deleted = {**row(2, 1, 2), "_tombstone": True}
+    assert found(verified(tmp_path, [*rows, deleted], schema=SOFT)) == {}
+    assert found(verified(tmp_path, [*rows, {**deleted, "_tombstone": None}], schema=SOFT)) == {
+        Kind.UNEXPECTED: 1
+    }
 
 
 @pytest.mark.parametrize(
-    ("facts", "readable_from", "certain"),
+    ("record", "why"),
     [
-        ([(0, 0, 5, 1, False)], 1, False),
-        ([(0, 0, 5, 1, False), (1, 0, 6, 2, False)], 1, False),
-        ([(0, 0, 5, 1, False), (1, 0, 6, None, True)], 1, True),
-        ([(0, 0, 5, None, True)], 1, False),
+        (message(3, b"{"), "not JSON"),
+        (message(3, b"{}"), "a key column is null"),
+        (message(3, b""), "the value is empty"),
+        (message(3, None, None), "there is no message key"),
+        (message(3, None, b"x"), "a message key that is not int64: 'x'"),
     ],
 )
-def test_only_a_tombstone_in_an_entry_that_kafka_still_holds_makes_a_key_certain(
-    facts: Sequence[Fact], readable_from: int, certain: bool
+def test_a_good_record_that_verify_cannot_decode_is_a_difference(
+    tmp_path: Path, record: Any, why: str
 ) -> None:
-    found = Latest().expected([change(each) for each in facts], readable_from, certain=False)
-    assert found.certain is certain
+    asked = verified(tmp_path, ROWS, [*RECORDS[:2], record, *RECORDS[4:]])
+    assert found(asked) == {Kind.DIFFERENT: 1}
+    [line] = problems(asked)
+    assert line.startswith("t-0@3: not in quarantine, but verify cannot decode it: ")
+    assert why in line
 
 
-def test_nan_ranks_above_every_number_and_null_below() -> None:
-    values = [None, float("-inf"), 0.0, float("inf"), float("nan")]
-    ranks = [rank((each,), ("t", 0), 0) for each in values]
-    assert ranks == sorted(ranks)
-    assert len({*map(str, ranks)}) == len(values)
-
-
-def slow(changes: Sequence[Change]) -> Change | None:
-    """The rule again, one record after the other, without sorting or grouping."""
-    row: Change | None = None
-    for entry in sorted({each.entry for each in changes}):
-        batch = [each for each in changes if each.entry == entry]
-        tombstones = [each for each in batch if each.value is None]
-        left = [
-            each
-            for each in batch
-            if each.value is not None
-            and not any(
-                tomb.partition == each.partition and tomb.offset > each.offset
-                for tomb in tombstones
-            )
-        ]
-        if tombstones:
-            row = None
-        for each in left:
-            if row is None or each.rank > row.rank:
-                row = each
-    return row
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 3),
-            st.integers(0, 1),
-            st.none() | st.integers(0, 2),
-            st.booleans(),
-        ),
-        max_size=12,
+def test_without_a_form_of_keys_a_null_value_is_no_tombstone(tmp_path: Path) -> None:
+    config = configured(tmp_path, **KEYED)
+    asked = subject(config, MemorySource({ZERO: RECORDS[:4]}), entry(1, span(0, 4)))
+    verify_latest(asked, stored([ROWS[0], row(2, 1, 2)]), workspace(tmp_path))
+    assert problems(asked) == (
+        "t-0@3: not in quarantine, but verify cannot decode it: the value is null",
     )
-)
-def test_the_rule_agrees_with_a_slow_model(
-    drawn: list[tuple[int, int, int | None, bool]],
+
+
+def test_a_winner_whose_other_columns_verify_cannot_decode_is_a_difference(
+    tmp_path: Path,
 ) -> None:
-    ordered = sorted(drawn, key=lambda each: each[0])
-    changes = [
-        change((entry, partition, offset, order, tombstone))
-        for offset, (entry, partition, order, tombstone) in enumerate(ordered)
-    ]
-    assert Latest().expected(changes, 0, certain=True).row == slow(changes)
+    records = [message(0, b'{"id":1,"n":"x"}')]
+    asked = subject(
+        configured(tmp_path, mode="upsert", keys=["id"]),
+        MemorySource({ZERO: records}),
+        entry(1, span(0, 1)),
+    )
+    verify_latest(asked, stored([row(1, 1, 0)]), workspace(tmp_path))
+    assert found(asked) == {Kind.DIFFERENT: 1}
+    assert "cannot decode it: not int64: 'x'" in problems(asked)[0]
+
+
+def vague(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    """A reader that cannot tell the order column."""
+    return lambda value: tuple(7 if name == "id" else NOT_VERIFIABLE for name in columns)
+
+
+def test_a_key_or_order_column_must_be_verifiable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_by = f"{__name__}:{vague.__name__}"
+    monkeypatch.setitem(FORMATS.by_name, "json", Format("json", "none:none", made_by, {}))
+    asked = subject(
+        configured(tmp_path, **KEYED), MemorySource({ZERO: RECORDS[:1]}), entry(1, span(0, 1))
+    )
+    verify_latest(asked, stored([]), workspace(tmp_path))
+    assert "a key or order column holds text made from an object" in problems(asked)[0]
+
+
+def test_a_table_without_the_columns_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="it lacks the columns _kafka, n"):
+        verified(tmp_path, [], schema=pa.schema([("id", pa.int64())]))
