@@ -33,6 +33,7 @@ from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
@@ -318,9 +319,8 @@ def edges(
         landing=landing,
         decode=lambda raw: raw,
         listener=heard,
-        pauses=lambda: repeat(0.0, 4),
+        attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),
         now=lambda: world.now,
-        pause=lambda _: None,
     )
 
 

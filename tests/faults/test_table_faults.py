@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.run import committer
-from rivermouth.run.ingest import Edges
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
@@ -163,7 +163,8 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
         thread.join()
 
     thread = threading.Thread(target=rival)
-    monkeypatch.setattr("rivermouth.run.assembly.Edges", partial(Edges, pause=pause))
+    attempts = Attempts(lambda: repeat(0.0, 4), pause)
+    monkeypatch.setattr(Attempts, "by", lambda _: attempts)
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))

@@ -26,7 +26,7 @@ class Catalog:
     volume: Annotated[
         str, Field(description="The volume for files that a run needs only while it runs.")
     ] = "state"
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 KEYS = tuple(each.name for each in fields(Catalog))

@@ -53,7 +53,7 @@ def read_name(known: Iterable[str], value: object) -> str:
     """One of the ``known`` names; raises ``Refused``."""
     words = tuple(known)
     if isinstance(value, str) and value in words:
-        return str(value)
+        return value
     suggestion = closest(value, words) if isinstance(value, str) else ""
     message = f"{{path}} must be {' or '.join(words)}, not {{value}}"
     problem = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -20,6 +18,7 @@ from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.report import Listener
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import Warehouse
 from rivermouth.warehouse.quarantine import QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
@@ -31,8 +30,7 @@ class Assembly:
     """What the pipelines of one run share.
 
     ``scratch`` is a folder on the driver's own disk; ``platform`` says what the session allows;
-    ``secrets`` is asked for those that the configuration only names; ``pauses`` gives a
-    pipeline's pauses between attempts, see ``committer.Coordinates``.
+    ``secrets`` is asked for those that the configuration only names.
     """
 
     config: Config
@@ -41,7 +39,6 @@ class Assembly:
     platform: Platform
     secrets: Secrets
     warehouse: Warehouse
-    pauses: Callable[[Pipeline], Iterator[float]]
     # Of two pipelines that create their common table at once, one would fail.
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
 
@@ -66,7 +63,7 @@ class Assembly:
             landing=landing,
             decode=decoder(pipeline),
             listener=listener,
-            pauses=partial(self.pauses, pipeline),
+            attempts=Attempts.by(pipeline.retry),
         )
         return Ingest(pipeline, edges)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -33,6 +33,7 @@ from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import trimmed
 from rivermouth.run.report import CommitReport, Listener
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites
 
 Write = Callable[[CommitPlan], object]
@@ -43,16 +44,14 @@ Write = Callable[[CommitPlan], object]
 class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
-    ``pauses`` gives the pauses in seconds between attempts while commits of others are in the
-    way; it ends when the time for them is used up. ``pause`` waits.
+    ``attempts`` says how long a commit is tried again while commits of others are in the way.
     """
 
     table_name: str
     store: LedgerStore
     writes: LedgerWrites
     listener: Listener
-    pauses: Callable[[], Iterator[float]]
-    pause: Callable[[float], None] = time.sleep
+    attempts: Attempts
 
 
 class Committer:
@@ -71,19 +70,19 @@ class Committer:
         where it stands and another driver's has followed it already.
 
         Where a commit of others is in the way, the same ranges are written again under the
-        same sequence, for as long as the pauses say; never skipped, never widened.
+        same sequence, for as long as the attempts last; never skipped, never widened.
         """
-        pauses = self._at.pauses()
-        while True:
+        conflict: CommitConflict | None = None
+        for _ in self._at.attempts.each():
+            if conflict is not None:
+                plan = plan.again(new_commit(), self.history.version)
             try:
                 self._commit(plan, write)
                 return
-            except CommitConflict:
-                pause = next(pauses, None)
-                if pause is None:
-                    raise
-                self._at.pause(pause)
-                plan = plan.again(new_commit(), self.history.version)
+            except CommitConflict as met:
+                conflict = met
+        if conflict is not None:
+            raise conflict
 
     def project(self, entries: Sequence[Recorded]) -> None:
         """Write the rows of these entries into the offsets table, where they are not there yet."""

@@ -7,7 +7,7 @@ the ledger, decoding, landing, committing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +37,7 @@ from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.committer import Committer, Coordinates, new_commit
 from rivermouth.run.report import Listener, OpenReport
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import read_ledger
 from rivermouth.write.landing import Landing
@@ -52,10 +53,8 @@ class Edges:
     landing: Landing
     decode: Callable[[DataFrame], DataFrame]
     listener: Listener
-    pauses: Callable[[], Iterator[float]]
-    """See ``committer.Coordinates``."""
+    attempts: Attempts
     now: Callable[[], float] = time.time
-    pause: Callable[[float], None] = time.sleep
 
 
 class Ingest:
@@ -147,8 +146,7 @@ class Ingest:
                 store=edges.store,
                 writes=edges.writes,
                 listener=edges.listener,
-                pauses=edges.pauses,
-                pause=edges.pause,
+                attempts=edges.attempts,
             ),
         )
         return self._committer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Config, Pipeline, pauses
+from rivermouth.config import Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError, Unexpected
@@ -65,7 +64,6 @@ class Run:
             platform=platform,
             secrets=secrets,
             warehouse=warehouse_of(config, session),
-            pauses=lambda pipeline: pauses(pipeline.retry, random.random, time.monotonic),
             creating={each: threading.Lock() for each in tables},
         )
 

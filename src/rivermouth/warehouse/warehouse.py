@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.catalog.warehouse import CatalogWarehouse
 from rivermouth.warehouse.folder.warehouse import FolderWarehouse
 from rivermouth.warehouse.ports import Warehouse
@@ -19,5 +20,5 @@ def warehouse_of(config: Config, session: SparkSession) -> Warehouse:
     """Where the tables of ``config`` lie, through ``session``."""
     where = config.warehouse
     if isinstance(where, Path):
-        return FolderWarehouse(session, where)
-    return CatalogWarehouse(session, where)
+        return FolderWarehouse(session, where, Attempts.by(config.retry))
+    return CatalogWarehouse(session, where, Attempts.by(config.retry))

@@ -53,6 +53,7 @@ BROKEN = [
     ("mode: upsert", "mode: upsrt"),
     ("keys: [id]", "keys: id"),
     ("  p:", "  P-1:"),
+    ("format: json", "format: json, key: null"),
     ("from: 200ms", "from: 200"),
     ("from: 200ms", "form: 200ms"),
     ("failOnDataLoss: true", "failOnDataLoss: false"),
@@ -96,6 +97,8 @@ def test_files_that_load_fit_the_schema(text: str) -> None:
 def test_the_schema_is_one_and_refers_to_nothing() -> None:
     jsonschema_rs.meta.validate(json_schema())
     assert '"$ref"' not in json.dumps(json_schema())
+    assert json.dumps(json_schema()).count('"title"') == 1, "of the whole, not of each part"
+    assert '"default": []' not in json.dumps(json_schema()), "nothing to offer"
 
 
 @pytest.mark.parametrize(("old", "new"), BROKEN)

@@ -26,6 +26,7 @@ from rivermouth.spark.address import (
     table_property,
 )
 from rivermouth.spark.errors import FAULTS, said, translate
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
 from rivermouth.warehouse.ports import Counted
 from rivermouth.warehouse.recovered import COLUMNS, newest_of
@@ -33,15 +34,19 @@ from rivermouth.warehouse.recovered import COLUMNS, newest_of
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."
 _ANEW = "If it is damaged, DROP it: a run writes it anew, from what the tables' logs still hold"
-_TRIES = 3
-"""How often a write is tried while commits of others are in its way."""
 
 
 class CatalogOffsets:
-    """The offsets table at ``address``. Shared by all pipelines."""
+    """The offsets table at ``address``. Shared by all pipelines.
 
-    def __init__(self, session: SparkSession, address: Address) -> None:
+    ``attempts`` are made while others write to it.
+    """
+
+    def __init__(
+        self, session: SparkSession, address: Address, attempts: Attempts = ATTEMPTS
+    ) -> None:
         self._session = session
+        self._attempts = attempts
         self._address = address
         self._there = False
         self._creating = threading.Lock()
@@ -108,15 +113,18 @@ class CatalogOffsets:
 
     def _committed(self, write: Callable[[], object]) -> None:
         """Carry out a write, again where commits of others were in its way."""
-        for left in reversed(range(_TRIES)):
+        conflict: Exception | None = None
+        for _ in self._attempts.each():
             try:
                 self._create()
                 write()
                 return
             except FAULTS as fault:
-                conflict = isinstance(translate(fault, ""), CommitConflict)
-                if not (conflict and left):
+                if not isinstance(translate(fault, ""), CommitConflict):
                     raise self._failed("could not be written", fault) from fault
+                conflict = fault
+        if conflict is not None:
+            raise self._failed("could not be written", conflict) from conflict
 
     def _collect(self, question: Callable[[DataFrame], DataFrame]) -> list[dict[str, Any]]:
         try:

@@ -13,6 +13,7 @@ from rivermouth.config import OFFSETS_TABLE, Catalog, Pipeline, TableName
 from rivermouth.local.scratch import volumes_root
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.catalog.log import CatalogLog
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.catalog.row_counts import with_counts
@@ -24,10 +25,12 @@ from rivermouth.write.entry import record
 class CatalogWarehouse:
     """The tables of a configuration in the catalog that ``names`` says."""
 
-    def __init__(self, session: SparkSession, names: Catalog) -> None:
+    def __init__(
+        self, session: SparkSession, names: Catalog, attempts: Attempts = ATTEMPTS
+    ) -> None:
         self._session = session
         self._names = names
-        self._offsets = CatalogOffsets(session, self.offsets())
+        self._offsets = CatalogOffsets(session, self.offsets(), attempts)
 
     def address(self, table: TableName) -> Address:
         """See ``Warehouse.address``."""

@@ -125,8 +125,10 @@ class FolderLog:
     def _table(self) -> DeltaTable:
         try:
             return DeltaTable(str(self.path))
-        except (DeltaError, OSError) as fault:
-            raise LogUnreadable(
+        except OSError as fault:
+            raise _unreadable(self._log, fault) from fault
+        except DeltaError as fault:  # a checkpoint that is damaged, for one
+            raise LedgerBroken(
                 "the log cannot be read", where=str(self.path), found=str(fault)
             ) from fault
 

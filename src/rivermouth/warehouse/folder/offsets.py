@@ -12,6 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.offsets_rows import (
     AGAIN,
     REBUILD,
@@ -25,10 +26,14 @@ from rivermouth.warehouse.recovered import read_projected
 
 
 class FolderOffsets:
-    """The offsets table of a warehouse, at ``path``. Shared by all pipelines."""
+    """The offsets table of a warehouse, at ``path``. Shared by all pipelines.
 
-    def __init__(self, path: Path) -> None:
+    ``attempts`` are made while others write to it.
+    """
+
+    def __init__(self, path: Path, attempts: Attempts = ATTEMPTS) -> None:
         self.path = path
+        self._attempts = attempts
         self._table: DeltaTable | None = None
 
     def sequence(self, pipeline: str) -> int:
@@ -68,7 +73,7 @@ class FolderOffsets:
         if not entries:
             return
         pipeline = entries[0].recorded.entry.pipeline
-        for _ in range(3):
+        for _ in self._attempts.each():
             table = self._created()
             stands = table.transaction_version(app_of(pipeline)) or 0
             missing = [each for each in entries if each.recorded.entry.sequence > stands]
@@ -79,7 +84,7 @@ class FolderOffsets:
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
-        raise self._failed("refused three times", "a conflict each time", AGAIN)
+        raise self._failed("could not be written", "a conflict at each attempt", AGAIN)
 
     def rebuild(self, entries: Sequence[Counted], table_name: str) -> None:
         """Replace the rows of these consecutive entries; see ``project``.

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.folder.lock import TableLock
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
@@ -23,10 +24,10 @@ from rivermouth.write.entry import record
 class FolderWarehouse:
     """The local warehouse ``folder``."""
 
-    def __init__(self, session: SparkSession, folder: Path) -> None:
+    def __init__(self, session: SparkSession, folder: Path, attempts: Attempts = ATTEMPTS) -> None:
         self._session = session
         self._folder = folder
-        self._offsets = FolderOffsets(OFFSETS_TABLE.path(folder))
+        self._offsets = FolderOffsets(OFFSETS_TABLE.path(folder), attempts)
 
     def address(self, table: TableName) -> Address:
         """See ``Warehouse.address``."""
