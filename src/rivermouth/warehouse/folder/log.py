@@ -92,7 +92,11 @@ class FolderLog:
             following += 1
 
     def commits_backwards(self) -> Iterator[CommitRecord]:
-        """Every readable commit, the newest first: a look at the end of a long log."""
+        """Every readable commit, the newest first: a look at the end of a long log.
+
+        Of what is not read, at least no file may be missing: raises LedgerBroken.
+        """
+        self.check_without_hole()
         for version in reversed(self._versions()):
             yield record_of(version, self._actions(version))
 
