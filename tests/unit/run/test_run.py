@@ -41,7 +41,6 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
         platform=SERVERLESS,
         secrets=unresolved,
         warehouse=warehouse_of(config, NO_SESSION),
-        pauses=lambda _: iter(()),
         creating={config.pipelines["a"].target.table: threading.Lock()},
     )
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:

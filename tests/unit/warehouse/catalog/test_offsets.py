@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import repeat
 from typing import Any, cast
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.ports import Counted
 from tests.builders import PIPELINE, entry_after, span
@@ -106,7 +108,8 @@ class Offsets(CatalogOffsets):
     """One driver's offsets table; ``meanwhile`` happens between its look and its write."""
 
     def __init__(self, table: Table, meanwhile: Callable[[], object] = lambda: None) -> None:
-        super().__init__(cast(SparkSession, Session(table)), ADDRESS)
+        twice = Attempts(lambda: repeat(0.0, 2), lambda _: None)
+        super().__init__(cast(SparkSession, Session(table)), ADDRESS, twice)
         self._held = table
         self._meanwhile = meanwhile
         self._there = True
