@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import pytest
 
-from rivermouth.errors import LogUnreadable
+from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import app_id, entry_of
 from rivermouth.protocol.entry import Entry
 from tests.builders import PIPELINE, entry_after, replayed, span
@@ -77,10 +77,9 @@ def entries(table: SomeTable) -> dict[int, Entry]:
 def test_where_there_is_no_table_there_are_no_commits(table: SomeTable) -> None:
     assert [*table.log().commits()] == []
     assert [*table.log().commits_backwards()] == []
-    with pytest.raises(LogUnreadable):
-        table.log().table_id()
-    with pytest.raises(LogUnreadable):
-        table.log().retention_s()
+    for question in (table.log().table_id, table.log().retention_s):
+        with pytest.raises((LogUnreadable, LedgerBroken)):
+            question()
 
 
 def test_commits_come_in_order_and_entries_as_they_were_written(standing: SomeTable) -> None:
@@ -167,6 +166,10 @@ def test_a_table_keeps_its_id_until_another_one_takes_its_place(written: SomeTab
     written.create()
     assert written.log().table_id() != first
     assert versions(written) == [0]
+
+
+def test_a_commit_without_records_tells_no_time_of_one(standing: SomeTable) -> None:
+    assert standing.log().newest_record_ms(1) is None
 
 
 def test_the_log_is_kept_for_thirty_days_where_no_property_says_otherwise(

@@ -75,6 +75,9 @@ class MemoryLog:
         """See ``LedgerLog``."""
         return reversed(self._table.commits[self._table.first_version :])
 
+    def newest_record_ms(self, version: int) -> None:
+        """See ``LedgerLog``: there are no records."""
+
     def table_id(self) -> str:
         """See ``LedgerLog``."""
         self._check_there()

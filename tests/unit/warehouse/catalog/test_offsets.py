@@ -26,6 +26,7 @@ pytestmark = pytest.mark.unit
 
 ADDRESS = Address(name=("main", "rivermouth", "offsets"))
 NAME = "silver.orders"
+THRICE = Attempts(lambda: iter((0.1, 0.2)), lambda _: None)
 CONFLICTS = ("[DELTA_METADATA_CHANGED] by another", "[DELTA_CONCURRENT_TRANSACTION] by another")
 
 
@@ -108,8 +109,7 @@ class Offsets(CatalogOffsets):
     """One driver's offsets table; ``meanwhile`` happens between its look and its write."""
 
     def __init__(self, table: Table, meanwhile: Callable[[], object] = lambda: None) -> None:
-        twice = Attempts(lambda: repeat(0.0, 2), lambda _: None)
-        super().__init__(cast(SparkSession, Session(table)), ADDRESS, twice)
+        super().__init__(cast(SparkSession, Session(table)), ADDRESS, THRICE)
         self._held = table
         self._meanwhile = meanwhile
         self._there = True
