@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from itertools import repeat
 from typing import Any, cast
 
 import pyarrow as pa
