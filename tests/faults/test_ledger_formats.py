@@ -13,9 +13,9 @@ import pytest
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.entry import CommitRecord, Entry
 from rivermouth.protocol.history import Chain
-from rivermouth.verify.ledger.commits import FolderCommits
 from rivermouth.verify.ledger.log import read_ledger
 from rivermouth.verify.result import Findings
+from rivermouth.verify.tables.folder import FolderCommits
 from tests.builders import span
 from tests.doubles import Driver, World
 

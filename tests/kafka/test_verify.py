@@ -337,7 +337,7 @@ def test_trimmed_entries_are_unchecked_and_their_rows_are_not_held_against_the_t
     assert proof.ok, proof.problems
     assert proof.unchecked == (
         "entries before 3: log clean-up removed them",
-        "8 rows of entries that log clean-up removed",
+        "8 rows: log clean-up removed their entries",
     )
 
 
@@ -427,7 +427,7 @@ def test_keys_that_expired_records_may_have_changed_are_unchecked(own: World) ->
     assert proof.ok, proof.problems
     assert proof.unchecked == (
         f"{own.topic}-0[0,2): expired in Kafka",
-        "2 keys that only records no longer in Kafka could decide",
+        "2 keys: not verifiable without records that Kafka no longer holds",
     )
 
 
@@ -467,4 +467,4 @@ def test_a_topic_that_is_gone_leaves_its_rows_unchecked(own: World) -> None:
     wait_for(lambda: own.topic not in admin.list_topics(timeout=10).topics)
     proof = own.verify()
     assert found(proof) == {Kind.FAULT: 1}
-    assert proof.unchecked == (f"{own.topic}: gone from Kafka",)
+    assert proof.unchecked == (f"{own.topic}: no longer in Kafka",)

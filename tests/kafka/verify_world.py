@@ -22,7 +22,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, verify
-from rivermouth.verify.kafka.source import Source, client_options
+from rivermouth.verify.kafka.client import KafkaSource, client_options
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
@@ -141,7 +141,7 @@ class World:
 
     def write(self, batch: Batch, *, append: bool = True, project: bool = True) -> None:
         """Commit a batch as a writer would: quarantine ahead, rows and entry, projection."""
-        identity = Source(client_options(self.config)).identity([self.topic])
+        identity = KafkaSource(client_options(self.config)).identity([self.topic])
         batch.topic_id = batch.topic_id or identity.topics[self.topic]
         if batch.bad:
             self.write_quarantine(batch)

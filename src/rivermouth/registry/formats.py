@@ -80,7 +80,7 @@ FORMATS = Formats(
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.json:key_reader",
+                reader="rivermouth.verify.formats.json:reader",
             ),
         ),
     },

@@ -1,35 +1,20 @@
-"""From JSON values to canonical Python values, one converter per Arrow type.
+"""From JSON values to the canonical values of ``Reader``, one converter for each Arrow type.
 
-Whole numbers, ``Decimal``, text, bytes; DATE as days and TIMESTAMP as microseconds since
-1970; STRUCT as dict, MAP as list of pairs. A number with a point or an exponent comes in
-as ``Number``, which keeps its spelling.
+A number with a point or an exponent comes in as ``Number``, which keeps its spelling.
 """
 
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.text import Undecodable, days, decimal, micros
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
+from rivermouth.verify.formats.scalars import days, decimal, micros, single
 
 Convert = Callable[[Any], Any]
-
-
-class _Unjudged:
-    """Equal to every value."""
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = object.__hash__
-
-
-UNJUDGED = _Unjudged()
-"""Stands for text made from a JSON object or array: Spark keeps the record's own spelling."""
 
 
 class Number(str):
@@ -46,21 +31,23 @@ _FLOATS = {
 
 
 def converter(kind: pa.DataType) -> Convert:
-    """From a JSON value that is not null to the canonical value of the type."""
+    """What converts a JSON value that is not null to a value of this type.
+
+    It raises Undecodable for a value that does not fit. Raises Undecodable for an unknown type.
+    """
     for test, convert in _BY_TYPE:
         if test(kind):
             return convert(kind)
     raise Undecodable(f"a column of type {kind}")
 
 
-def or_none(convert: Convert, value: Any) -> Any:
-    """The converted value; None stays None."""
+def _or_none(convert: Convert, value: Any) -> Any:
     return None if value is None else convert(value)
 
 
 def _integer(kind: pa.DataType) -> Convert:
     limit = 1 << (kind.bit_width - 1)
-    # Jackson lets a byte be written unsigned and wraps it.
+    # Jackson accepts an unsigned byte and wraps it.
     most = 256 if kind.bit_width == 8 else limit
 
     def convert(value: Any) -> int:
@@ -79,16 +66,16 @@ def _floating(kind: pa.DataType) -> Convert:
             return _FLOATS[value]
         if isinstance(value, (bool, dict, list)):
             raise Undecodable(f"not {kind}: {value!r}")
-        return float(value) if kind.bit_width == 64 else _single(float(value))
+        return _double(value) if kind.bit_width == 64 else single(_double(value))
 
     return convert
 
 
-def _single(value: float) -> float:
+def _double(value: int | str) -> float:
     try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf") if int(value) > 0 else float("-inf")
 
 
 def _text(_: pa.DataType) -> Convert:
@@ -97,7 +84,8 @@ def _text(_: pa.DataType) -> Convert:
             return str(value) if value.isascii() else value.encode("utf-8", "replace").decode()
         if isinstance(value, bool):
             return "true" if value else "false"
-        return UNJUDGED if isinstance(value, (dict, list)) else str(value)
+        # Of an object or array Spark keeps the record's own spelling, which is lost here.
+        return NOT_VERIFIABLE if isinstance(value, (dict, list)) else str(value)
 
     return convert
 
@@ -119,6 +107,13 @@ def _decimal(kind: pa.DataType) -> Convert:
         return decimal(text, kind.precision, kind.scale)
 
     return convert
+
+
+def _binary(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError as fault:
+        raise Undecodable(f"not Base64: {text!r}") from fault
 
 
 def _from_text(read: Callable[[str], Any]) -> Callable[[pa.DataType], Convert]:
@@ -147,7 +142,7 @@ def _struct(kind: pa.DataType) -> Convert:
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Undecodable(f"not an object: {value!r}")
-        return {name: or_none(inner, value.get(name)) for name, inner in fields}
+        return {name: _or_none(inner, value.get(name)) for name, inner in fields}
 
     return convert
 
@@ -158,7 +153,7 @@ def _list(kind: pa.DataType) -> Convert:
     def convert(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Undecodable(f"not an array: {value!r}")
-        return [or_none(inner, each) for each in value]
+        return [_or_none(inner, each) for each in value]
 
     return convert
 
@@ -169,7 +164,7 @@ def _map(kind: pa.DataType) -> Convert:
     def convert(value: Any) -> list[tuple[str, Any]]:
         if not isinstance(value, dict):
             raise Undecodable(f"not an object: {value!r}")
-        return [(name, or_none(inner, each)) for name, each in value.items()]
+        return [(name, _or_none(inner, each)) for name, each in value.items()]
 
     return convert
 
@@ -185,6 +180,6 @@ _BY_TYPE: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], 
     (pa.types.is_map, _map),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _text),
     (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
-     _from_text(base64.b64decode)),
+     _from_text(_binary)),
     (lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind), _list),
 )  # fmt: skip

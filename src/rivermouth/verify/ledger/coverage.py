@@ -1,4 +1,4 @@
-"""Which offsets the ledger covers, as arrays that place millions of offsets at once."""
+"""Which offsets the ledger covers, as arrays: millions of offsets are looked up at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rivermouth.verify.ledger.entry import LedgerEntry, Place
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 
 Offsets = NDArray[np.int64]
 
@@ -15,9 +15,9 @@ Offsets = NDArray[np.int64]
 class Span:
     """The recorded ranges of one partition, in order of their offsets.
 
-    ``entries`` holds for each range the index of its entry in the ledger; ``disjoint`` says
-    whether no offset lies in two. ``visible`` and ``quarantined`` count records per range
-    while a pipeline is verified.
+    ``entries`` holds for each range the index of its entry among the effective entries.
+    ``disjoint``: no offset lies in two ranges. ``visible`` and ``quarantined`` count records per
+    range while a pipeline is verified.
     """
 
     def __init__(self, ranges: Sequence[tuple[int, int, int]]) -> None:
@@ -50,16 +50,17 @@ class Coverage:
     """The ledger's ranges by partition; partitions without a covered offset are left out."""
 
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
-        ranges: dict[Place, list[tuple[int, int, int]]] = {}
+        ranges: dict[Partition, list[tuple[int, int, int]]] = {}
         for number, entry in enumerate(entries):
             for each in entry.ranges:
                 if each.start < each.until:
-                    ranges.setdefault(each.place, []).append((each.start, each.until, number))
-        self.spans: Mapping[Place, Span] = {
-            place: Span(found) for place, found in sorted(ranges.items())
+                    found = ranges.setdefault(each.partition, [])
+                    found.append((each.start, each.until, number))
+        self.spans: Mapping[Partition, Span] = {
+            partition: Span(found) for partition, found in sorted(ranges.items())
         }
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[Partition]:
         return iter(self.spans)
 
     def total(self) -> int:
@@ -69,3 +70,7 @@ class Coverage:
     def records(self) -> int:
         """How many visible records have been counted."""
         return sum(int(each.visible.sum()) for each in self.spans.values())
+
+    def quarantined(self) -> int:
+        """How many quarantined records have been counted."""
+        return sum(int(each.quarantined.sum()) for each in self.spans.values())

@@ -6,44 +6,46 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Place = tuple[str, int]
-"""A topic and a partition."""
+Partition = tuple[str, int]
+"""One partition: its topic and its number."""
 
 
-def shown(place: Place) -> str:
-    """``topic-partition``, as people write it."""
-    return f"{place[0]}-{place[1]}"
+def shown(partition: Partition) -> str:
+    """``topic-number``, as people write it."""
+    return f"{partition[0]}-{partition[1]}"
 
 
 @dataclass(frozen=True)
 class LedgerRange:
     """The offsets ``start <= o < until`` of one partition."""
 
-    place: Place
+    partition: Partition
     start: int
     until: int
 
     def __str__(self) -> str:
-        return f"{shown(self.place)}[{self.start},{self.until})"
+        return f"{shown(self.partition)}[{self.start},{self.until})"
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """An entry where it stands in the log."""
+    """An entry, and the version of the table whose commit holds it."""
 
     version: int
     sequence: int
     commit: str
     cluster: str
     topics: Mapping[str, str]
+    """The id of each topic, by its name."""
     ranges: tuple[LedgerRange, ...]
-    position: Mapping[Place, int]
+    position: Mapping[Partition, int]
+    """The next offset of each partition after this entry."""
     lost: tuple[LedgerRange, ...] = ()
-    """Ranges that Kafka had deleted before they were read, recorded as such."""
+    """Ranges recorded as lost: Kafka deleted them before they were read."""
     accepts: str | None = None
-    """``restore`` or ``reset``: an operator accepted what undid the entries before it."""
-    ends: Mapping[Place, int] = field(default_factory=dict)
-    """Where the partitions' logs ended when the entry was planned."""
+    """``restore`` or ``reset``: an operator accepted the operation that rolled entries back."""
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    """The end offset of each partition when the batch was planned."""
 
 
 def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
@@ -62,16 +64,16 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
     )
 
 
-def _offsets(nested: Mapping[str, Mapping[str, Any]]) -> dict[Place, int]:
+def _offsets(nested: Mapping[str, Mapping[str, Any]]) -> dict[Partition, int]:
     return {
-        (topic, int(partition)): int(offset)
-        for topic, partitions in nested.items()
-        for partition, offset in partitions.items()
+        (topic, int(number)): int(offset)
+        for topic, numbers in nested.items()
+        for number, offset in numbers.items()
     }
 
 
 def _ranges(listed: Iterable[Any]) -> tuple[LedgerRange, ...]:
     return tuple(
-        LedgerRange((topic, int(partition)), int(start), int(until))
-        for topic, partition, start, until in listed
+        LedgerRange((topic, int(number)), int(start), int(until))
+        for topic, number, start, until in listed
     )

@@ -1,167 +1,132 @@
-"""Upsert tables: the topic is folded again, and compared with the table key by key.
+"""Tables with the newest row of each key: the rule is applied to the topic, key by key.
 
-Memory: keys are spread by hash over files on disk, about 50,000 records each, and one
-file at a time is folded and compared; so it is bounded by that many records and their
-rows, unless single keys have more changes than that. A quarantined record takes 17 bytes.
-Every key is compared, with the place of its winner and the values of all columns.
+Memory: keys are spread by hash over files on disk, ``Bounds.bucket`` records for each file, and
+one file at a time is compared. So memory is bounded by that many records and their rows, unless
+single keys have more changes than that. A quarantined record takes 17 bytes. Every key is
+compared, with the coordinates of its record and the values of all columns.
 
-What expired, what compaction removed and what entries were trimmed may have left rows that
-cannot be judged: such keys are counted as unchecked, never as wrong.
+Expired records, compaction and trimmed entries may have left rows that are not verifiable: such
+keys are counted as unchecked, never as wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import Message
 
-from rivermouth.verify.formats.json import KeyDecoder, RowDecoder, parse_object
-from rivermouth.verify.formats.json_values import UNJUDGED
-from rivermouth.verify.formats.text import Undecodable
-from rivermouth.verify.ledger.entry import Place, shown
-from rivermouth.verify.proofs.key_check import Judge, Row
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
+from rivermouth.verify.proofs.key_check import KeyCheck, Row
 from rivermouth.verify.proofs.latest_rule import Change, Key
-from rivermouth.verify.proofs.quarantine import Quarantined
-from rivermouth.verify.proofs.replay import Progress, Seen, replay
-from rivermouth.verify.proofs.spill import Spill
+from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.replay import Seen, replay
+from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject, count
-from rivermouth.verify.tables.batches import Rows, field, tuples
+from rivermouth.verify.tables.batches import field, tuples
+from rivermouth.verify.tables.ports import Rows
 
-BUCKET = 50_000
-_MAX_BUCKETS = 1024
-_PENDING = 50_000
+_BUCKETS_MAX = 1024
+_SOFT_DELETE = "_tombstone"
+"""Where no MERGE can delete, a deleted row has a value here until a later statement removes it."""
 
 
-def verify_upsert(
-    subject: Subject,
-    table: Rows,
-    quarantine: Mapping[Place, Quarantined],
-    folder: Path,
-    progress: Progress,
-    bucket: int = BUCKET,
-) -> None:
-    """Compare the table with the folded topic; what differs goes into the findings."""
-    number = min(_MAX_BUCKETS, 1 + subject.coverage.total() // bucket)
-    changes = _Buckets(folder / "changes", number)
-    rows = _Buckets(folder / "rows", number)
-    reader = _Changes(subject, table)
-    for seen in replay(subject, quarantine, progress):
-        for key, change in reader.changes(seen):
+def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``upsert``."""
+    table, coverage = stored.table, subject.coverage
+    columns = [each.name for each in subject.pipeline.columns]
+    stored.require([*columns, "_kafka"])
+    comparison = Comparison(subject.reader(table.schema, columns), columns)
+    number = min(_BUCKETS_MAX, 1 + coverage.total() // workspace.bounds.bucket)
+    changes = Buckets(workspace.folder / "changes", number)
+    rows = Buckets(workspace.folder / "rows", number)
+    keyed = _Changes(subject, table)
+    for seen in replay(subject, stored, workspace.progress):
+        for key, change in keyed.of(seen):
             changes.add(key, change)
-    for key, row in _table_rows(subject, table):
+    for key, row in _table_rows(subject, table, columns):
         rows.add(key, row)
-    judge = Judge(subject, table.schema)
+    check = KeyCheck(subject, comparison)
     for each in range(number):
         by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
-        for key, change in changes.take(each):
-            by_key.setdefault(key, ([], []))[0].append(change)
-        for key, row in rows.take(each):
-            by_key.setdefault(key, ([], []))[1].append(row)
-        for key, (found, standing) in by_key.items():
-            judge.key(key, found, standing)
-    quarantined = sum(int(span.quarantined.sum()) for span in subject.coverage.spans.values())
-    subject.findings.superseded = max(0, subject.coverage.records() - quarantined - judge.expected)
-    if judge.undecided:
-        line = f"{count(judge.undecided, 'key')} that only records no longer in Kafka could decide"
+        for key, facts in changes.take(each):
+            by_key.setdefault(key, ([], []))[0].append(Change(*facts))
+        for key, facts in rows.take(each):
+            by_key.setdefault(key, ([], []))[1].append(Row(*facts))
+        for key, (its_changes, its_rows) in by_key.items():
+            check.check(key, its_changes, its_rows)
+    good = coverage.records() - coverage.quarantined()
+    subject.findings.superseded = max(0, good - check.expected)
+    if check.not_verifiable:
+        keys = count(check.not_verifiable, "key")
+        line = f"{keys}: not verifiable without records that Kafka no longer holds"
         subject.findings.unchecked.append(line)
-
-
-class _Buckets:
-    """Keyed items, spread by the hash of their key over numbered files."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._spill = Spill(folder)
-        self._pending: list[list[Any]] = [[] for _ in range(number)]
-        self._items = 0
-
-    def add(self, key: Key, item: object) -> None:
-        self._pending[hash(key) % len(self._pending)].append((key, item))
-        self._items += 1
-        if self._items >= _PENDING:
-            self._flush()
-
-    def take(self, number: int) -> Iterator[Any]:
-        """All items of one file, in the order they came, with their keys."""
-        self._flush()
-        return self._spill.take_items(number)
-
-    def _flush(self) -> None:
-        for number, items in enumerate(self._pending):
-            if items:
-                self._spill.add_items(number, items)
-        self._pending = [[] for _ in self._pending]
-        self._items = 0
 
 
 class _Changes:
     """Turns visible records into keyed changes."""
 
     def __init__(self, subject: Subject, table: Rows) -> None:
-        target, form = subject.pipeline.target, subject.pipeline.source.key
+        keys, order_by = subject.pipeline.target.keys, subject.pipeline.target.order_by
+        # One reader for both, so that a value is parsed once. The other columns are only read
+        # of the record that wins: to decode them all here costs more than to parse winners again.
+        columns = [*dict.fromkeys((*keys, *order_by))]
         self._subject = subject
-        self._keys = RowDecoder(table.schema, target.keys)
-        self._order = RowDecoder(table.schema, target.order_by)
-        self._tombstones = KeyDecoder(form.value, table.schema, target.keys) if form else None
+        self._read = subject.reader(table.schema, columns)
+        self._read_key = subject.key_reader(table.schema)
+        self._keys = len(keys)
+        self._order = [columns.index(name) for name in order_by]
 
-    def changes(self, seen: Seen) -> Iterator[tuple[Key, Change]]:
+    def of(self, seen: Seen) -> Iterator[tuple[Key, Change]]:
         """The changes among the good records; one that does not decode is a finding."""
-        entries = self._subject.coverage.spans[seen.place].entries[seen.ranges]
+        entries = self._subject.coverage.spans[seen.partition].entries[seen.ranges]
         facts = zip(seen.messages, entries.tolist(), seen.good.tolist(), strict=True)
         for message, entry, good in facts:
             if not good:
                 continue
             try:
-                yield self._change(seen.place, message, entry)
+                yield self._change(seen.partition, message, entry)
             except Undecodable as fault:
-                where = f"{shown(seen.place)}@{message.offset()}"
-                line = f"{where}: not in quarantine, yet it does not decode here: {fault}"
+                where = f"{shown(seen.partition)}@{message.offset()}"
+                line = f"{where}: not in quarantine, but verify cannot decode it: {fault}"
                 self._subject.findings.add(Kind.DIFFERENT, line)
 
-    def _change(self, place: Place, message: Message, entry: int) -> tuple[Key, Change]:
-        value, order = message.value(), ()
-        if value is not None:
-            parsed = parse_object(value)
-            key = _judged(self._keys.row(parsed))
-            if None in key:
-                raise Undecodable("a key column is null")
-            order = _judged(self._order.row(parsed))
-        elif self._tombstones is not None:
-            key = self._tombstones.row(message.key())
+    def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
+        value = message.value()
+        order: tuple[Any, ...] = ()
+        if value is None and self._read_key is not None:
+            key = decoded_key(self._read_key, message.key())
         else:
-            raise Undecodable("a null value")
+            found = decoded(self._read, value)
+            key, order = found[: self._keys], tuple(found[index] for index in self._order)
+        for each in (*key, *order):
+            if each is NOT_VERIFIABLE:
+                raise Undecodable("a key or order column holds text made from an object")
+        if None in key:
+            raise Undecodable("a key column is null")
         stamp = message.timestamp()[1] * 1000
-        return key, Change(entry, place, int(message.offset() or 0), order, stamp, value)
+        return key, Change(entry, partition, int(message.offset() or 0), order, stamp, value)
 
 
-def _judged(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if any(each is UNJUDGED for each in values):
-        raise Undecodable("a key or order column holds text made from an object")
-    return values
-
-
-def _table_rows(subject: Subject, table: Rows) -> Iterator[tuple[Key, Row]]:
-    columns = [each.name for each in subject.pipeline.columns]
+def _table_rows(subject: Subject, table: Rows, columns: list[str]) -> Iterator[tuple[Key, Row]]:
     keys = [columns.index(name) for name in subject.pipeline.target.keys]
-    strangers = 0
-    # A marked row is deleted: where no MERGE can delete, a later statement takes it away.
-    marks = "_tombstone" in table.schema.names
-    for batch in table.batches([*columns, "_kafka"], "_tombstone IS NULL" if marks else None):
-        topics, partitions, offsets = (
-            field(batch, "_kafka", name).to_pylist() for name in ("topic", "partition", "offset")
-        )
-        stamps = field(batch, "_kafka", "timestamp").to_pylist()
-        places = zip(topics, partitions, offsets, stamps, strict=True)
+    unknown = 0
+    deleted = f"{_SOFT_DELETE} IS NULL" if _SOFT_DELETE in table.schema.names else None
+    for batch in table.batches([*columns, "_kafka"], deleted):
+        names = ("topic", "partition", "offset", "timestamp")
+        facts = (field(batch, "_kafka", name).to_pylist() for name in names)
+        coordinates = zip(*facts, strict=True)
         for values, (topic, partition, offset, stamp) in zip(
-            tuples(batch, columns), places, strict=True
+            tuples(batch, columns), coordinates, strict=True
         ):
             if topic is None or partition is None or offset is None:
-                strangers += 1
+                unknown += 1
             else:
                 key = tuple(values[index] for index in keys)
                 yield key, Row((topic, partition), offset, values, stamp)
-    if strangers:
-        line = f"{count(strangers, 'row')} without Kafka coordinates"
-        subject.findings.add(Kind.UNEXPECTED, line, count=strangers)
+    if unknown:
+        line = f"{count(unknown, 'row')} without Kafka coordinates"
+        subject.findings.add(Kind.UNEXPECTED, line, count=unknown)

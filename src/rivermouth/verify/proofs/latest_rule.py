@@ -1,9 +1,9 @@
-"""The fold of an upsert, entry by entry, repeated from its rule and not from the writer.
+"""The rule of tables that keep the newest row of each key, repeated from its description.
 
-Inside an entry, a tombstone removes the earlier records of its key in its own partition;
-of what is left the greatest rank wins. A tombstone in an entry deletes the row that stood
-before that entry; otherwise the winner replaces that row only if it ranks higher. The rank
-is (order_by columns, topic, partition, offset), nulls lowest.
+The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
+records of its key in its own partition; of what is left the highest rank wins. A tombstone in an
+entry deletes the row from before that entry; otherwise the winner replaces that row only if its
+rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rivermouth.verify.ledger.entry import Place, shown
+from rivermouth.verify.ledger.entry import Partition, shown
 
 Key = tuple[Any, ...]
 
@@ -23,7 +23,8 @@ class Change(NamedTuple):
     """One good record of a key; ``value`` is None for a tombstone."""
 
     entry: int
-    place: Place
+    """The index of its entry among the effective entries."""
+    partition: Partition
     offset: int
     order: tuple[Any, ...]
     timestamp_us: int
@@ -31,28 +32,28 @@ class Change(NamedTuple):
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """What the greatest of wins."""
-        return rank(self.order, self.place, self.offset)
+        """The highest one wins."""
+        return rank(self.order, self.partition, self.offset)
 
     def __str__(self) -> str:
-        return f"{shown(self.place)}@{self.offset}"
+        return f"{shown(self.partition)}@{self.offset}"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What stands of a key after an entry: a row, or none.
+class Latest:
+    """What the rule leaves of a key: a row, or none.
 
-    ``certain`` is False while records or entries that nobody can read any more may have
-    left another row.
+    ``certain`` is False where records or entries that nobody can read any more may have left
+    another row.
     """
 
     row: Change | None
     certain: bool
 
 
-def rank(order: Iterable[Any], place: Place, offset: int) -> tuple[Any, ...]:
+def rank(order: Iterable[Any], partition: Partition, offset: int) -> tuple[Any, ...]:
     """The rank of a record or row: nulls lowest, NaN highest, then topic, partition, offset."""
-    return (*(_ranked(each) for each in order), place, offset)
+    return (*(_ranked(each) for each in order), partition, offset)
 
 
 def _ranked(value: Any) -> tuple[Any, ...]:
@@ -63,29 +64,32 @@ def _ranked(value: Any) -> tuple[Any, ...]:
     return (1, False, value)
 
 
-def fold(changes: Iterable[Change], dark_until: int, *, certain: bool) -> Standing:
-    """Fold all changes of one key, in any order.
+def latest(changes: Iterable[Change], readable_from: int, *, certain: bool) -> Latest:
+    """Apply the rule to all changes of one key, in any order.
 
-    Entries below ``dark_until`` may have had records that cannot be read any more;
-    ``certain`` says whether no row stood before the first entry.
+    From entry ``readable_from`` on, Kafka still holds every record; earlier entries may have had
+    more changes. ``certain`` says whether the key is known to have no row before the first entry.
     """
-    standing = Standing(None, certain)
+    found = Latest(None, certain)
     for entry, batch in groupby(sorted(changes, key=attrgetter("entry")), attrgetter("entry")):
         had_tombstone, winner = _winner(list(batch))
-        row = standing.row
+        row = found.row
         if had_tombstone or row is None or (winner is not None and winner.rank > row.rank):
             row = winner if had_tombstone or winner is not None else row
-        known = had_tombstone if entry >= dark_until else False
-        standing = Standing(row, standing.certain or known)
-    return standing
+        known = had_tombstone and entry >= readable_from
+        found = Latest(row, found.certain or known)
+    return found
 
 
 def _winner(batch: list[Change]) -> tuple[bool, Change | None]:
-    last: dict[Place, int] = {}
+    """Whether an entry has a tombstone of the key, and which of its changes wins."""
+    last: dict[Partition, int] = {}
     for each in batch:
         if each.value is None:
-            last[each.place] = max(each.offset, last.get(each.place, -1))
+            last[each.partition] = max(each.offset, last.get(each.partition, -1))
     left = [
-        each for each in batch if each.value is not None and each.offset > last.get(each.place, -1)
+        each
+        for each in batch
+        if each.value is not None and each.offset > last.get(each.partition, -1)
     ]
     return bool(last), max(left, key=attrgetter("rank"), default=None)

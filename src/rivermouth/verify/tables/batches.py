@@ -1,88 +1,22 @@
-"""Reading a table as it stands at one version: batches of coordinates and canonical values.
-
-A folder is read through delta-rs, which applies deletion vectors and column mapping; Spark is
-not involved.
-Rows come in batches of a few thousand, in no order.
-"""
+"""Batches of rows: canonical values, Kafka coordinates, rows as tuples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from numpy.typing import NDArray
 
 from rivermouth.verify.ledger.coverage import Offsets
-from rivermouth.verify.ledger.entry import Place
-
-# Spark writes INT96 by default; read as nanoseconds, years before 1678 and after 2262 wrap.
-_ENGINE = {"datafusion.execution.parquet.coerce_int96": "us"}
-
-
-class Unreadable(Exception):
-    """The table cannot be read; the text says why."""
-
-
-class Rows(Protocol):
-    """The rows of a table as it stands at one version."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns and types."""
-
-    def transaction(self, app: str) -> int | None:
-        """The version of the newest ``txn`` of ``app`` in the snapshot; 0 where there is none,
-        None where nobody can tell.
-        """
-
-    def batches(
-        self, columns: Sequence[str], predicate: str | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """All rows, projected to ``columns``, with canonical values (see ``converters``)."""
-
-
-class FolderRows:
-    """The rows of the table at ``path``, at ``version`` (None: the newest)."""
-
-    def __init__(self, path: Path, version: int | None = None) -> None:
-        try:
-            self._table = DeltaTable(str(path), version=version)
-            self._schema = pa.schema(self._table.schema().to_arrow())
-        except (DeltaError, TableNotFoundError) as fault:
-            raise Unreadable(f"{path.parent.name}.{path.name}: {fault}") from fault
-
-    @property
-    def schema(self) -> pa.Schema:
-        """See ``Rows``."""
-        return self._schema
-
-    def transaction(self, app: str) -> int:
-        """See ``Rows``."""
-        return self._table.transaction_version(app) or 0
-
-    def batches(
-        self, columns: Sequence[str], predicate: str | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """See ``Rows``."""
-        named = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        statement = f"SELECT {named} FROM rows" + (f" WHERE {predicate}" if predicate else "")
-        try:
-            engine = QueryBuilder(_ENGINE).register("rows", self._table)
-            for batch in pa.RecordBatchReader.from_stream(engine.execute(statement)):
-                yield canonical(batch)
-        except (DeltaError, pa.ArrowException, OSError) as fault:
-            raise Unreadable(str(fault)) from fault
+from rivermouth.verify.ledger.entry import Partition
 
 
 def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows in types whose Python values are the canonical ones."""
+    """The same rows in types whose Python values are the canonical ones, see ``Reader``."""
     plain = [column.cast(_plain(column.type)) for column in batch.columns]
     return pa.RecordBatch.from_arrays(plain, batch.schema.names)
 
@@ -91,7 +25,7 @@ def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
 class Coordinates:
     """Which rows of a batch came from one partition: their row numbers and offsets."""
 
-    place: Place
+    partition: Partition
     rows: NDArray[np.int64]
     offsets: Offsets
 
@@ -110,8 +44,8 @@ def coordinates(
     found: list[Coordinates] = []
     for code, number in sorted({*zip(codes.tolist(), numbers.tolist(), strict=True)}):
         here = np.flatnonzero((codes == code) & (numbers == number))
-        place = (str(names.dictionary[code].as_py()), int(number))
-        found.append(Coordinates(place, rows[here], at[here]))
+        partition = (str(names.dictionary[code].as_py()), int(number))
+        found.append(Coordinates(partition, rows[here], at[here]))
     return found, len(topics) - len(rows)
 
 

@@ -1,7 +1,8 @@
-"""The tables under names in a catalog, asked in SQL by whoever the caller names.
+"""The tables under names in a catalog, asked in SQL by a function that the caller gives.
 
-A history shows no ``txn``; an entry is taken at its word, where the operation is one that writes
-rows. Rows pass through the driver's memory, about a million at a time (see ``CatalogRows``).
+A history shows no ``txn``. So the text of a commit counts as an entry where its operation writes
+rows. Rows go through the memory of the driver, at most about a million at a time, see
+``CatalogRows``.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ import pyarrow as pa
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.result import Findings
-from rivermouth.verify.tables.batches import Unreadable, canonical
+from rivermouth.verify.tables.batches import canonical
+from rivermouth.verify.tables.ports import Unreadable
 from rivermouth.verify.tables.slices import Slice, packed, width_of
 
 Ask = Callable[[str], pa.Table]
-"""Answers a statement of Spark's SQL, timestamps in UTC."""
+"""Answers a statement in Spark's SQL; timestamps are in UTC."""
 AT_MOST = 1_000_000
-"""Rows that are asked for at once."""
+"""How many rows one query may return."""
 _OFFSET = "`_kafka`.`offset`"
 _NO_TABLE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
 _WRITES = ("WRITE", "MERGE")
-"""Operations that write rows. Others may be stamped with the text of one, as OPTIMIZE is."""
+"""Operations that write rows. Others may carry the text of an entry too, as OPTIMIZE does."""
 
 
 class CatalogTables:
@@ -38,11 +40,11 @@ class CatalogTables:
         self._newest: dict[TableName, int] = {}
 
     def commits(self, table: TableName) -> CatalogCommits:
-        """See ``Tables``. Reads the history once, and later its end."""
+        """See ``Tables``. Reads the history once, and its newest commit again when asked later."""
         return CatalogCommits(self._history(table), lambda: self._history(table, "LIMIT 1"))
 
     def rows(self, table: TableName, version: int | None = None) -> CatalogRows:
-        """See ``Tables``. The newest version is the newest heard of, for all that is then asked."""
+        """See ``Tables``. ``None`` is the newest version known; all queries then use that one."""
         if version is None and table not in self._newest:
             self._history(table, "LIMIT 1")
         at = self._newest[table] if version is None else version
@@ -53,13 +55,13 @@ class CatalogTables:
         return bool(self._history(table, "LIMIT 1"))
 
     def _history(self, table: TableName, limit: str = "") -> list[Mapping[str, Any]]:
-        """The commits, newest first; none where there is no table in a schema that is there."""
+        """The commits, newest first; none where the schema exists and the table does not."""
         try:
             rows = self._ask(f"DESCRIBE HISTORY {self._name(table)} {limit}".rstrip())
         except Exception as fault:
             if not _NO_TABLE.search(str(fault)):
                 raise _unreadable(fault) from fault
-            # Of a schema or catalog that is not there, a table may be said to be missing, too.
+            # Where schema or catalog do not exist, the answer may also be: no such table.
             self._answer(f"DESCRIBE SCHEMA {self._name(table).rpartition('.')[0]}")
             return []
         wanted = ("version", "operation", "operationParameters", "userMetadata")
@@ -70,7 +72,7 @@ class CatalogTables:
     def _answer(self, statement: str) -> pa.Table:
         try:
             return self._ask(statement)
-        except Exception as fault:  # whatever the engine raises, it is for a person to read
+        except Exception as fault:  # each engine raises its own types
             raise _unreadable(fault) from fault
 
     def _name(self, table: TableName) -> str:
@@ -80,7 +82,7 @@ class CatalogTables:
 
 
 class CatalogCommits:
-    """The log of one table as its history tells it."""
+    """The log of one table, from its history."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class CatalogCommits:
         return sorted(self._commits)
 
     def checkpointed(self) -> int:
-        """See ``Commits``: before what the history shows, there was one."""
+        """See ``Commits``: a history that begins later than 0 begins after a checkpoint."""
         return min(self._commits, default=0) - 1
 
     def read(self, version: int, findings: Findings) -> Commit:
@@ -105,18 +107,18 @@ class CatalogCommits:
         return self._commits[version]
 
     def has(self, version: int) -> bool:
-        """See ``Commits``. What came since the history was read, its end tells by now."""
+        """See ``Commits``. For a newer version, the newest commit is asked for again."""
         if version > self._newest:
             self._newest = _newest(self._end())
         return version in self._commits or max(self._commits, default=-1) < version <= self._newest
 
 
 class CatalogRows:
-    """The rows of the table that ``name`` says, as of one version.
+    """The rows of the table at one version; ``name`` is its name in SQL with the version.
 
-    Memory: where rows tell their offsets, at most ``at_most`` of them are asked for at once, or
-    those of a single offset, or of none, where these are more. Files that their statistics rule
-    out are not read again for it. Of other tables, as the quarantine, all rows are asked for.
+    Memory: where rows have ``_kafka`` offsets, one query returns at most ``at_most`` rows; only
+    the rows of a single offset, and those without an offset, are never split. The engine skips
+    files by their statistics. Of other tables, such as the quarantine, one query returns all.
     """
 
     def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST) -> None:
@@ -126,7 +128,7 @@ class CatalogRows:
         self.schema: pa.Schema = ask(f"SELECT * FROM {name} LIMIT 0").schema
 
     def transaction(self, app: str) -> None:
-        """See ``Rows``: a catalog does not tell."""
+        """See ``Rows``: a catalog does not tell it."""
 
     def batches(
         self, columns: Sequence[str], predicate: str | None = None
@@ -139,7 +141,7 @@ class CatalogRows:
             yield from (canonical(batch) for batch in table.to_batches())
 
     def _parts(self) -> Iterator[str]:
-        """Predicates that part the rows; an empty one where they are few."""
+        """Predicates that split the rows into parts; a single empty one where they are few."""
         if "_kafka" not in self.schema.names:
             yield ""
             return
@@ -148,12 +150,12 @@ class CatalogRows:
         if found["n"] <= self._at_most or found["low"] is None:
             yield ""
             return
-        for each in self._cut(Slice(found["low"], found["high"] + 1, found["n"])):
+        for each in self._split(Slice(found["low"], found["high"] + 1, found["n"])):
             yield each.within(_OFFSET)
         yield f"{_OFFSET} IS NULL"
 
-    def _cut(self, whole: Slice) -> Iterator[Slice]:
-        """Slices that hold few enough rows: pieces are counted, and put together or cut again."""
+    def _split(self, whole: Slice) -> Iterator[Slice]:
+        """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""
         width = width_of(whole)
         piece = f"floor(({_OFFSET} - {whole.start}) / {width}) AS piece"
         counted = self._ask(
@@ -163,7 +165,7 @@ class CatalogRows:
         pieces = {int(each["piece"]): int(each["n"]) for each in counted.to_pylist()}
         for each in packed(whole, pieces, self._at_most):
             if each.rows > self._at_most and width > 1:
-                yield from self._cut(each)
+                yield from self._split(each)
             else:
                 yield each
 
@@ -184,7 +186,7 @@ def _commit(row: Mapping[str, Any]) -> Commit:
 
 
 def _txns(operation: str, text: str | None) -> dict[str, int]:
-    """The ``txn`` that an entry came with. A session conf may stamp its text on other commits."""
+    """The ``txn`` of an entry. A session conf may put the entry's text on other commits too."""
     if operation not in _WRITES:
         return {}
     try:

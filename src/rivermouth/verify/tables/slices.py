@@ -1,4 +1,4 @@
-"""Parting a table by its rows' offsets, so that no part holds too many rows. Pure."""
+"""Splitting a table by the offsets of its rows, so that no part holds too many rows. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PIECES = 2000
-"""How many pieces are counted at once, before they are put together."""
+"""How many pieces one query counts, before they are joined."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The offsets ``start <= o < until`` of all partitions, and how many rows have one of them."""
+    """The offsets ``start <= o < until`` of all partitions, and how many rows have them."""
 
     start: int
     until: int
@@ -23,15 +23,15 @@ class Slice:
 
 
 def width_of(whole: Slice) -> int:
-    """How many offsets wide each of the ``PIECES`` of a slice is."""
+    """How many offsets each of the ``PIECES`` of a slice has."""
     return -(-(whole.until - whole.start) // PIECES)
 
 
 def packed(whole: Slice, pieces: Mapping[int, int], at_most: int) -> list[Slice]:
-    """Slices that hold all rows of ``whole``, in order, none of them more than ``at_most``.
+    """Slices that together hold all rows of ``whole``, in order, each at most ``at_most``.
 
-    ``pieces`` are the rows of each piece by its number; those without any may be left out. A
-    piece that alone holds more is a slice of its own.
+    ``pieces`` are the numbers of rows by the number of the piece; a piece without rows may be
+    left out. A piece that alone holds more than ``at_most`` is a slice of its own.
     """
     width = width_of(whole)
     found: list[Slice] = []

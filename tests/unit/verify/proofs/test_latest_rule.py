@@ -1,4 +1,4 @@
-"""The fold of an upsert, as its rule says it; cases by hand, and against a slow model."""
+"""The rule of the newest row per key: cases by hand, and against a slow model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.verify.proofs.latest_rule import Change, fold, rank
+from rivermouth.verify.proofs.latest_rule import Change, latest, rank
 
 pytestmark = pytest.mark.unit
 
@@ -35,15 +35,15 @@ CASES: dict[str, tuple[Sequence[Fact], tuple[int, int] | None]] = {
         [(0, 0, 0, 2, False), (1, 0, 1, 1, False)],
         (0, 0),
     ),
-    "after a tombstone a lower rank stands": (
+    "after a tombstone a lower rank wins": (
         [(0, 0, 0, 2, False), (1, 0, 1, None, True), (1, 0, 2, 1, False)],
         (0, 2),
     ),
-    "a record before the tombstone of its own entry goes": (
+    "a record before the tombstone of its own entry does not count": (
         [(0, 0, 0, 2, False), (0, 0, 1, None, True)],
         None,
     ),
-    "in one entry, another partition outlives a tombstone": (
+    "in one entry, a tombstone does not remove records of another partition": (
         [(0, 0, 0, None, True), (0, 1, 0, 2, False)],
         (1, 0),
     ),
@@ -55,16 +55,16 @@ CASES: dict[str, tuple[Sequence[Fact], tuple[int, int] | None]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_fold_leaves_the_row_that_the_rule_says(case: str) -> None:
+def test_the_rule_leaves_the_newest_row(case: str) -> None:
     facts, expected = CASES[case]
-    standing = fold([change(each) for each in reversed(facts)], 0, certain=True)
-    row = standing.row
-    assert (row and (row.place[1], row.offset)) == expected
-    assert standing.certain
+    found = latest([change(each) for each in reversed(facts)], 0, certain=True)
+    row = found.row
+    assert (row and (row.partition[1], row.offset)) == expected
+    assert found.certain
 
 
 @pytest.mark.parametrize(
-    ("facts", "dark_until", "certain"),
+    ("facts", "readable_from", "certain"),
     [
         ([(0, 0, 5, 1, False)], 1, False),
         ([(0, 0, 5, 1, False), (1, 0, 6, 2, False)], 1, False),
@@ -72,11 +72,11 @@ def test_the_fold_leaves_the_row_that_the_rule_says(case: str) -> None:
         ([(0, 0, 5, None, True)], 1, False),
     ],
 )
-def test_only_a_tombstone_after_the_dark_entries_makes_a_key_certain(
-    facts: Sequence[Fact], dark_until: int, certain: bool
+def test_only_a_tombstone_in_an_entry_that_kafka_still_holds_makes_a_key_certain(
+    facts: Sequence[Fact], readable_from: int, certain: bool
 ) -> None:
-    standing = fold([change(each) for each in facts], dark_until, certain=False)
-    assert standing.certain is certain
+    found = latest([change(each) for each in facts], readable_from, certain=False)
+    assert found.certain is certain
 
 
 def test_nan_ranks_above_every_number_and_null_below() -> None:
@@ -91,16 +91,19 @@ def slow(changes: Sequence[Change]) -> Change | None:
     row: Change | None = None
     for entry in sorted({each.entry for each in changes}):
         batch = [each for each in changes if each.entry == entry]
-        graves = [each for each in batch if each.value is None]
-        alive = [
+        tombstones = [each for each in batch if each.value is None]
+        left = [
             each
             for each in batch
             if each.value is not None
-            and not any(g.place == each.place and g.offset > each.offset for g in graves)
+            and not any(
+                tomb.partition == each.partition and tomb.offset > each.offset
+                for tomb in tombstones
+            )
         ]
-        if graves:
+        if tombstones:
             row = None
-        for each in alive:
+        for each in left:
             if row is None or each.rank > row.rank:
                 row = each
     return row
@@ -117,7 +120,7 @@ def slow(changes: Sequence[Change]) -> Change | None:
         max_size=12,
     )
 )
-def test_the_fold_agrees_with_a_slow_model(
+def test_the_rule_agrees_with_a_slow_model(
     drawn: list[tuple[int, int, int | None, bool]],
 ) -> None:
     ordered = sorted(drawn, key=lambda each: each[0])
@@ -125,4 +128,4 @@ def test_the_fold_agrees_with_a_slow_model(
         change((entry, partition, offset, order, tombstone))
         for offset, (entry, partition, order, tombstone) in enumerate(ordered)
     ]
-    assert fold(changes, 0, certain=True).row == slow(changes)
+    assert latest(changes, 0, certain=True).row == slow(changes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.verify.proofs.spill import Spill
+from rivermouth.verify.proofs.spill import Buckets, Spill
 
 pytestmark = pytest.mark.unit
 
@@ -28,3 +28,20 @@ def test_values_come_back_in_the_order_they_came(tmp_path: Path) -> None:
     assert list(spill.take_items("x")) == [1, ("two", b"\n"), None]
     assert list(spill.take_items("x")) == []
     assert list(spill.take_items("nothing")) == []
+
+
+def test_items_of_one_key_share_a_bucket_and_keep_their_order(tmp_path: Path) -> None:
+    buckets = Buckets(tmp_path / "b", 5, pending_items=7)
+    for number in range(60):
+        buckets.add((number % 12,), (number, None))
+    taken = [list(buckets.take(each)) for each in range(5)]
+    homes = {key: n for n, items in enumerate(taken) for key, _ in items}
+    assert len(homes) == 12
+    assert len({*homes.values()}) > 1, "keys are spread"
+    for n, items in enumerate(taken):
+        assert all(homes[key] == n for key, _ in items)
+        for key in homes:
+            numbers = [item[0] for found, item in items if found == key]
+            assert numbers == sorted(numbers)
+    assert sorted(item[0] for items in taken for _, item in items) == list(range(60))
+    assert list(buckets.take(0)) == []

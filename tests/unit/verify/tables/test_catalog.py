@@ -16,8 +16,8 @@ from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
-from rivermouth.verify.tables.batches import Unreadable
 from rivermouth.verify.tables.catalog import CatalogRows, CatalogTables
+from rivermouth.verify.tables.ports import Unreadable
 from rivermouth.verify.tables.slices import Slice, packed
 from tests.builders import PIPELINE, entry_after, span
 from tests.doubles import a_pipeline

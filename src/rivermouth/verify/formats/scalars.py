@@ -1,15 +1,19 @@
-"""Text to dates and timestamps, as Spark reads them, in plain integer arithmetic.
+"""Single values as Spark reads them: dates, timestamps, decimals, FLOAT.
 
-Days and microseconds since 1970, proleptic Gregorian, years from -9999 to 999999: Python's
-own ``datetime`` ends at 9999. Text without a zone is UTC, the session's time zone.
+Dates are days since 1970 and timestamps microseconds since 1970, in the proleptic Gregorian
+calendar, in plain integers: years go from -9999 to 999999, and Python's own ``datetime`` ends at
+9999. Text without a time zone is in UTC, the time zone of the session.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rivermouth.verify.formats.reader import Undecodable
 
 _DATE = r"(?P<year>[+-]?\d{4,6})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2}))?)?"
 _TIME = r"(?P<hour>\d{1,2})(:(?P<minute>\d{1,2})(:(?P<second>\d{1,2})(\.(?P<fraction>\d*))?)?)?"
@@ -21,12 +25,8 @@ _WIDE = Context(prec=80)
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class Undecodable(ValueError):
-    """A value that does not fit its column, or that this checker cannot judge."""
-
-
 def days(text: str) -> int:
-    """A DATE from text such as ``2026-01-31``; a time behind it is ignored."""
+    """A DATE from text such as ``2026-01-31``; a time after it is ignored."""
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
         raise Undecodable(f"not a date: {text!r}")
@@ -55,6 +55,14 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
     if not rounded.is_finite() or abs(rounded) >= Decimal(10) ** (precision - scale):
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
     return rounded
+
+
+def single(value: float) -> float:
+    """A FLOAT: the value rounded to single precision; infinite where it is too large for that."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def _days(match: re.Match[str]) -> int:
