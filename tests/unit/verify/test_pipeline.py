@@ -116,6 +116,16 @@ def test_a_good_run_is_proven(tmp_path: Path) -> None:
     assert proof.superseded is None
 
 
+def test_the_counts_of_the_offsets_table_are_compared_with_what_kafka_showed(
+    tmp_path: Path,
+) -> None:
+    fewer = MemorySource({ZERO: RECORDS[1:]})  # compaction or a marker took offset 0
+    proof = verified(configured(tmp_path), MemoryRows(ROWS[1:], txn=2), source=fewer)
+    assert proof.problems == (
+        "offsets table, sequence 1 t-0: records is 2, expected 1, applied is 2, expected 1",
+    )
+
+
 def test_a_log_that_cannot_be_read_ends_it_with_a_fault(tmp_path: Path) -> None:
     class NoLog(MemoryTables):
         def commits(self, table: TableName) -> MemoryCommits:

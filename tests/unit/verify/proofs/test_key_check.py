@@ -84,6 +84,13 @@ EXPIRED = {ZERO: (5, 20)}
         # A record of the entry that is no longer whole may have been replaced or deleted in it.
         ([change(7, HIGH, 0)], [held(2, LOW)], Kind.DIFFERENT, "not verifiable"),
         ([change(7, HIGH, 0)], [], Kind.MISSING, "not verifiable"),
+        # So may a row of that entry: a tombstone that expired may have deleted the higher one.
+        (
+            [change(6, HIGH, 0), change(7, LOW, 0)],
+            [held(7, LOW)],
+            Kind.DIFFERENT,
+            "not verifiable",
+        ),
         ([change(12, LOW)], [], Kind.MISSING, Kind.MISSING),
         # After a tombstone in a whole entry nothing of before counts.
         ([tombstone(11)], [held(2, HIGH)], Kind.UNEXPECTED, Kind.UNEXPECTED),

@@ -54,7 +54,15 @@ def test_rows_whose_records_expired_are_not_held_against_the_table(
     assert problems(asked) == ("t-0@6: in the table, but Kafka shows no such record",)
 
 
-def test_nor_are_those_whose_records_expire_while_the_partition_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [1, 3, 8, 100])
+def test_rows_after_the_last_record_are_checked_too(tmp_path: Path, window: int) -> None:
+    assert found(verified(tmp_path, messages(), (0, 8), window)) == {Kind.UNEXPECTED: 8}
+    assert found(verified(tmp_path, messages(0, 1), (0, 8), window)) == {Kind.UNEXPECTED: 6}
+
+
+def test_rows_are_not_held_against_the_table_whose_records_expire_while_the_partition_is_read(
+    tmp_path: Path,
+) -> None:
     class Expiring(MemorySource):
         def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
             return dict.fromkeys(partitions, 2)
