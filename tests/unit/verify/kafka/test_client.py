@@ -20,13 +20,13 @@ def test_no_topic_is_created_by_asking_for_it(tmp_path: Path) -> None:
 
 
 def test_where_no_broker_answers_every_question_says_so(tmp_path: Path) -> None:
-    source = KafkaSource(client_options(configured(tmp_path)), timeout_s=1.0)
+    source = KafkaSource(client_options(configured(tmp_path)), timeout_s=0.2)
     with pytest.raises(KafkaUnreachable) as caught:
         source.identity(["t"])
     assert "127.0.0.1:1" in str(caught.value)
     with pytest.raises(KafkaUnreachable):
         source.end_offsets([ZERO])
-    with pytest.raises(KafkaUnreachable, match="returned no record for 1 s") as stuck:
+    with pytest.raises(KafkaUnreachable, match=r"returned no record for 0\.2 s") as stuck:
         list(source.read({ZERO: (0, 5)}))
     assert "t-0 before 5" in str(stuck.value)
 

@@ -112,7 +112,7 @@ BROKEN: Mapping[str, tuple[Commit, Mapping[Kind, int], str]] = {
     "a RESTORE that nobody accepted": (
         restored(0),
         {Kind.FAULT: 1},
-        "a RESTORE rolled back the entries 1 to 1; nobody accepted it",
+        "a RESTORE rolled back the entries 1 to 1; no entry accepts it",
     ),
     "a RESTORE to a point in time": (
         restored(""),
