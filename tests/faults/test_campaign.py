@@ -121,9 +121,9 @@ class Told:
 
 @pytest.fixture
 def told(tmp_path: Path) -> Told:
-    """A driver's run that came to its end: births, then a batch."""
+    """A driver's run that came to its end: discovery, then a batch."""
     told = Told(tmp_path)
-    told.story.opened().committed((0, 0, 0), kind="births").committed((0, 0, 5)).said("close")
+    told.story.opened().committed((0, 0, 0), kind="discovery").committed((0, 0, 5)).said("close")
     return told
 
 
@@ -155,6 +155,7 @@ def test_a_path_goes_on_behind_a_log_clean_up(told: Told) -> None:
     assert told.check() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.kill

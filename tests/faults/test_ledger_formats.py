@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 WRITTEN: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(
     Path(__file__).with_name("ledger_v1.json").read_text("utf-8")
 )
-"""Two logs as version 0.1.0 wrote them: births, batches with and without counts, a loss, an
+"""Two logs as version 0.1.0 wrote them: discovery, batches with and without counts, a loss, an
 accepted RESTORE, an accepted reset. Never edit them: a new format gets a file of its own.
 """
 ENTRIES = [

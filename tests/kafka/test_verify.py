@@ -1,4 +1,4 @@
-"""Every class of finding, provoked by one corruption of a good run; and no false alarm."""
+"""One corruption of a good run for every kind of finding; a good run has none."""
 
 from __future__ import annotations
 
@@ -193,13 +193,13 @@ def swap_sequence(batch: Batch, sequence: int) -> None:
 
 
 def recreate(batches: list[Batch]) -> None:
-    """Let the ledger speak of another topic of the same name."""
+    """Let the ledger record another topic of the same name."""
     for batch in batches:
         batch.topic_id = "other"
 
 
 def widen(batches: list[Batch]) -> None:
-    """Let the last entry go on in both partitions."""
+    """Let the last entry continue in both partitions."""
     batches[-1].ranges = [(0, 10, 10), (1, 7, 8)]
 
 
@@ -280,9 +280,9 @@ def overwritten(world: World, _: list[Batch]) -> None:
 
 
 AFTER_APPEND: dict[str, tuple[Damage, Expected]] = {
-    # Entries 3 and 4 no longer stand: the quarantine row of 4 does not count either.
+    # Entries 3 and 4 are rolled back: the quarantine row of 4 does not count either.
     "restored to an earlier version": (restore, {Kind.FAULT: 1}),
-    "emptied behind the ledger's back": (overwritten, {Kind.MISSING: 13}),
+    "emptied without an entry": (overwritten, {Kind.MISSING: 13}),
     "our txn without an entry": (foreign_entry, {Kind.FAULT: 2}),
     "a stale offsets table": (without_newest, {Kind.OFFSETS_TABLE: 1}),
     "a row twice in the offsets table": (one_more, {Kind.OFFSETS_TABLE: 1}),

@@ -63,7 +63,7 @@ def check_exactly_once(world: World) -> None:
 
 
 def restored(to: int = 2) -> World:
-    """Entries 1 (births), 2 and 3 of three offsets each; then back to version ``to``."""
+    """Entries 1 (discovery), 2 and 3 of three offsets each; then back to version ``to``."""
     world = a_world(6)
     driver = Driver(world).open()
     driver.batch(3)

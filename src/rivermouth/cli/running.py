@@ -101,8 +101,8 @@ def _run(
         pipelines = Run(
             config, session, scratch_root(), continuous=continuous, secrets=known_secrets()
         )
-        with listener(shown, _behind(config) if continuous else None) as heard:
-            return pipelines.pipelines(names, heard, stop.event)
+        with listener(shown, _behind(config) if continuous else None) as events:
+            return pipelines.pipelines(names, events, stop.event)
     finally:
         session.stop()
 

@@ -58,8 +58,9 @@ def sql(file: ConfigFile, statement: Statement, json: AsJson = False) -> None:
 
     For example bronze.bids, bronze.bids_quarantine, rivermouth.offsets. Starts no JVM.
     """
+    from rivermouth.cli.query_table import render
     from rivermouth.cli.render import as_json
-    from rivermouth.operate.sql import query, render
+    from rivermouth.operate.sql import query
 
     found = query(load_config(file), statement)
     if json:

@@ -5,7 +5,7 @@ processes may share the file. Every object has ``at`` (ms since 1970), ``process
 process), ``pipeline`` and ``step``. The steps in their order, with their other fields:
 
 open      version, sequence, standing, position, projected: the ledger was read, guards passed
-plan      kind (batch births loss restamp resume), sequence, ranges: a commit was planned
+plan      kind (batch discovery loss heartbeat resume), sequence, ranges: a commit was planned
 write     sequence, commit, ranges, position: the write begins
 returned  commit, fault (null or text): the write returned or raised
 read_back commit, outcome, version: the log was read up to version

@@ -51,12 +51,12 @@ class Kafka:
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
         self._options = {**options, **_QUIET}
-        self._heard: list[KafkaError] = []
+        self._errors: list[KafkaError] = []
         self._admin = client_of(self._connect, self._options)
 
     def _connect(self, options: dict[str, str]) -> AdminClient:
-        # The callback hears the cause of a time-out, for example a wrong password.
-        settings: dict[str, Any] = {**options, "error_cb": self._heard.append}
+        # The callback gets the cause of a time-out, for example a wrong password.
+        settings: dict[str, Any] = {**options, "error_cb": self._errors.append}
         return AdminClient(settings, logger=_LOG)
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
@@ -77,8 +77,8 @@ class Kafka:
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Last stable offset and leader epoch of each partition; one request."""
-        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
-        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in told.items()}
+        answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
+        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in answers.items()}
 
     def truncated_logs(
         self, positions: Mapping[TopicPartition, Anchor]
@@ -116,8 +116,8 @@ class Kafka:
         return kept
 
     def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
-        return {each: start.offset for each, start in told.items()}
+        answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
+        return {each: start.offset for each, start in answers.items()}
 
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
@@ -156,7 +156,7 @@ class Kafka:
 
     def _ask(self, question: Callable[[], T]) -> T:
         self._admin.poll(0)
-        self._heard.clear()  # an old error does not explain a new one
+        self._errors.clear()  # an old error does not explain a new one
         try:
             return question()
         except KafkaException as fault:
@@ -179,14 +179,14 @@ class Kafka:
         return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
 
     def _unreachable(self, error: KafkaError) -> SourceError:
-        """No answer in time, with the cause if the client has heard one."""
+        """No answer in time, with the cause if the client has reported one."""
         self._admin.poll(0)
-        heard = [each for each in self._heard if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in heard if each.code() in _REFUSED]
+        errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        refused = [each for each in errors if each.code() in _REFUSED]
         if refused:
             found = str(refused[0].str())
             return KafkaRefused("the broker refused", where=self._where, found=found)
-        found = str(heard[0].str()) if heard else str(error.name())
+        found = str(errors[0].str()) if errors else str(error.name())
         return KafkaUnreachable("no broker answers", where=self._where, found=found)
 
 

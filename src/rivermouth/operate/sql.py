@@ -9,7 +9,6 @@ Views cannot be written to, and only statements that read are let through.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from rivermouth.cli.text_table import text_table
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
 from rivermouth.errors import QueryRefused
 from rivermouth.protocol.history import History
@@ -66,19 +64,6 @@ def query(config: Config, statement: str) -> QueryResult:
     except (DeltaError, pa.ArrowException, ValueError) as fault:
         raise QueryRefused(_one_line(fault), remedy=_remedy(fault, present)) from fault
     return QueryResult(tuple(answer.schema.names), answer)
-
-
-def render(result: QueryResult) -> str:
-    """The answer for people, 80 columns wide; null is shown as ``null``."""
-    numbers = [n for n, each in enumerate(result.arrow.schema) if _is_number(each.type)]
-    rows = [[_cell(value) for value in row] for row in result.rows()]
-    return text_table(result.columns, rows, numbers=numbers)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return any(
-        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    )
 
 
 def _check_reads(statement: str) -> None:
@@ -186,9 +171,3 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -46,11 +46,11 @@ class Purpose(Enum):
     """What a commit of ours is for."""
 
     BATCH = "batch"
-    DISCOVERY = "births"
+    DISCOVERY = "discovery"
     """Records where newly discovered partitions start."""
     LOSS = "loss"
     """Records what Kafka deleted before it was read."""
-    HEARTBEAT = "restamp"
+    HEARTBEAT = "heartbeat"
     """Writes the newest position again, before log clean-up takes its entry."""
     RESUME = "resume"
     """Records what an operator accepted."""

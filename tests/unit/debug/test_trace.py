@@ -32,9 +32,13 @@ def test_a_run_notes_every_step_in_order(file: Path) -> None:
     assert [each["step"] for each in found] == ["open", *commit, *commit]
     assert len({each["process"] for each in found}) == 1
     assert {each["pipeline"] for each in found} == {"orders"}
-    opened, births, *_ = found
+    opened, discovery, *_ = found
     assert (opened["sequence"], opened["standing"], opened["position"]) == (0, 0, {})
-    assert (births["kind"], births["sequence"], births["ranges"]) == ("births", 1, [["t", 0, 0, 0]])
+    assert (discovery["kind"], discovery["sequence"], discovery["ranges"]) == (
+        "discovery",
+        1,
+        [["t", 0, 0, 0]],
+    )
     plan, write, returned, read_back, project = found[6:]
     assert (plan["kind"], plan["ranges"]) == ("batch", [["t", 0, 0, 3]])
     assert write["position"] == {"t": {"0": 3}}

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from rivermouth.cli.query_table import render
 from rivermouth.config import Config, load
 from rivermouth.errors import QueryRefused
-from rivermouth.operate.sql import query, render
+from rivermouth.operate.sql import query
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position

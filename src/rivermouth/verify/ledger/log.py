@@ -29,7 +29,7 @@ def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger |
     """Read a table's log and check the chain of entries; None where there is no table.
 
     What is wrong goes into ``findings``: missing commits, entries that do not follow each other,
-    and a RESTORE that nobody has accepted.
+    and a RESTORE that no later entry accepts.
     """
     versions = commits.versions()
     if not versions:
@@ -57,5 +57,5 @@ def _report(chain: Chain, findings: Findings) -> None:
             findings.add(kind, line)
     if rolled_back and rolled_back[-1] > accepted:
         first = next(each for each in rolled_back if each > accepted)
-        line = f"a RESTORE rolled back the entries {first} to {rolled_back[-1]}; nobody accepted it"
-        findings.add(Kind.FAULT, line)
+        entries = f"the entries {first} to {rolled_back[-1]}"
+        findings.add(Kind.FAULT, f"a RESTORE rolled back {entries}; no entry accepts it")

@@ -43,7 +43,7 @@ class Change(NamedTuple):
 class Latest:
     """What the rule leaves of a key: a row, or none.
 
-    ``certain`` is False where records or entries that nobody can read any more may have left
+    ``certain`` is False where records or entries that can no longer be read may have left
     another row.
     """
 

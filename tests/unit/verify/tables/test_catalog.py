@@ -13,12 +13,10 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
 from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.tables.catalog import CatalogRows, CatalogTables
 from rivermouth.verify.tables.ports import Unreadable
-from rivermouth.verify.tables.slices import Slice, packed
 from tests.builders import PIPELINE, entry_after, span
 from tests.doubles import a_pipeline
 
@@ -130,14 +128,6 @@ def test_a_wrong_schema_or_catalog_is_an_error_and_no_table_to_come(
             ask(TABLE)
 
 
-def test_a_log_that_cannot_be_read_is_a_fault_of_the_proof_and_no_traceback() -> None:
-    tables = CatalogTables(NAMES, Spark(history="[NO_SUCH_CATALOG_EXCEPTION] Catalog 'main'"))
-    nobody: Any = None  # nothing further is asked
-    proof = verify_pipeline(nobody, tables, a_pipeline(), nobody, nobody, nobody)
-    assert not proof.ok
-    assert "the table's log cannot be read: [NO_SUCH_CATALOG" in str(proof.problems)
-
-
 PROJECTED = pa.Table.from_pylist(
     [
         {
@@ -206,35 +196,6 @@ def test_what_the_offsets_table_knows_and_the_log_does_not_is_a_fault_unless_it_
 
 
 # How much at once
-
-
-@pytest.mark.parametrize(
-    ("name", "whole", "pieces", "at_most", "expected"),
-    [
-        ("nothing", Slice(0, 10, 0), {}, 5, []),
-        ("all fit", Slice(0, 10, 4), {0: 2, 9: 2}, 5, [(0, 10, 4)]),
-        ("just fit", Slice(0, 3, 5), {0: 2, 1: 2, 2: 1}, 5, [(0, 3, 5)]),
-        ("two", Slice(0, 3, 6), {0: 2, 1: 2, 2: 2}, 5, [(0, 2, 4), (2, 3, 2)]),
-        (
-            "one too full",
-            Slice(7, 10, 13),
-            {0: 1, 1: 9, 2: 3},
-            5,
-            [(7, 8, 1), (8, 9, 9), (9, 10, 3)],
-        ),
-        ("a gap", Slice(0, 9, 8), {0: 4, 8: 4}, 5, [(0, 1, 4), (8, 9, 4)]),
-        ("wide pieces", Slice(0, 4001, 6), {0: 3, 1333: 3}, 5, [(0, 3, 3), (3999, 4001, 3)]),
-    ],
-)
-def test_pieces_are_put_together_as_far_as_they_fit(
-    name: str,
-    whole: Slice,
-    pieces: Mapping[int, int],
-    at_most: int,
-    expected: list[tuple[int, int, int]],
-) -> None:
-    found = [(each.start, each.until, each.rows) for each in packed(whole, pieces, at_most)]
-    assert found == expected, name
 
 
 def asking(path: Path, asked: list[tuple[str, int]]) -> Callable[[str], pa.Table]:
