@@ -1,11 +1,13 @@
 # Only Python 3.10 to 3.13 and make are presupposed; everything else is fetched, once.
 PYTHON ?= python3
+# Each worker has a broker and a Spark session of its own, about 3 GB.
+WORKERS ?= 2
 BIN := .venv/bin
 UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench torture databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench torture databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -16,8 +18,11 @@ setup: ## Create .venv with the locked packages, a Java where none is, and the j
 demo: setup ## A broker, two pipelines, a killed driver, and the proof that nothing was lost
 	@$(BIN)/rivermouth demo
 
-test: setup databricks-cli ## All tests: units, Spark, a real broker, real kills, the real CLI
-	@$(BIN)/python -m pytest
+test: setup databricks-cli ## The whole product on real parts, each kind of case once
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not thorough"
+
+test-all: setup databricks-cli ## Every case: all kill points, modes, platforms, bundle targets
+	@$(BIN)/python -m pytest -n $(WORKERS)
 
 check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff check .

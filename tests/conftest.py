@@ -1,6 +1,12 @@
-"""Shared by all tests: the broker fixture that users get too, and how examples are drawn."""
+"""Shared by all tests: the broker fixture that users get too, how examples are drawn, which tests
+are for ``make test-all`` alone, and how workers share them."""
 
+from __future__ import annotations
+
+import pytest
 from hypothesis import settings
+
+from tests.workers import rank, share
 
 pytest_plugins = ["rivermouth.testing"]
 
@@ -8,3 +14,29 @@ pytest_plugins = ["rivermouth.testing"]
 # commit is told must come of the commit: the same examples each time; campaigns draw new ones.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A case that its test does not count among the short ones is for ``make test-all`` alone."""
+    for mark in item.iter_markers("short"):
+        names, short = mark.args
+        assert isinstance(item, pytest.Function)
+        if tuple(item.callspec.params[name] for name in names) not in short:
+            item.add_marker("thorough")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers begin with what takes long; one alone keeps the order of the files."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """What hands out the tests where workers were asked for."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = share
+    return scheduler

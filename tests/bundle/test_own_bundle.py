@@ -72,6 +72,7 @@ def rows(runtime: Runtime, schema: str, table: str) -> int:
     return rows_in(runtime.warehouse / f"{schema}.db" / table)
 
 
+@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     cli: Cli, workspace: Workspace, runtime: Runtime, target: str
@@ -117,6 +118,7 @@ def assert_no_drift(cli: Cli, workspace: Workspace, target: str) -> None:
     assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
 
 
+@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     cli: Cli, workspace: Workspace, target: str
@@ -138,6 +140,7 @@ def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     assert_no_drift(cli, workspace, target)
 
 
+@pytest.mark.thorough
 def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     cli: Cli, workspace: Workspace, runtime: Runtime, broker: Broker
 ) -> None:
@@ -159,6 +162,7 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     assert PROVEN in cli.must("run", "verify", *here)
 
 
+@pytest.mark.thorough
 def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_that(
     cli: Cli, workspace: Workspace, runtime: Runtime
 ) -> None:

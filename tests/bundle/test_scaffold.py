@@ -299,6 +299,7 @@ def make_test(project: Path, environment: Path, **more: str) -> str:
     return said
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka

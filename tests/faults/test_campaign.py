@@ -155,6 +155,7 @@ def test_a_path_goes_on_behind_a_log_clean_up(told: Told) -> None:
     assert told.check() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.kill

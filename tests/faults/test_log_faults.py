@@ -96,6 +96,7 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
+@pytest.mark.short(("damage", "version"), {(torn, 0), (empty, 2), (torn, 3)})
 @pytest.mark.parametrize("version", [0, 2, 3], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("damage", [torn, empty])
 def test_a_commit_that_is_torn_or_empty_halts_before_a_write(

@@ -199,7 +199,9 @@ def test_the_judge_is_content_with_a_ledger_as_it_should_be() -> None:
 
 def test_the_judge_finds_each_kind_of_harm() -> None:
     assert judged(DISCOVERY, FIRST, AGAIN) == DUPLICATE
-    assert judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("c", 1, 1))) == DUPLICATE
+    assert (
+        judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("c", 1, 1))) == DUPLICATE
+    )
     assert judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("x", 1, 1),)) == LOST
     assert judged(DISCOVERY, SECOND._replace(sequence=2)) == UNEXPLAINED
     assert judged(DISCOVERY, FIRST, STRANGE) == MIXED

@@ -71,6 +71,7 @@ def check_proved(lake: Lake, *, entries: int = 0) -> None:
     assert proof.records + proof.lost >= entries
 
 
+@pytest.mark.short(("mode",), {("append",)})
 @pytest.mark.parametrize("mode", MODES)
 def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
     lake: Lake, rivermouth_spark: SparkSession, mode: str
@@ -86,6 +87,7 @@ def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
     check_proved(lake, entries=200)
 
 
+@pytest.mark.short(("mode",), {("upsert",)})
 @pytest.mark.parametrize("mode", MODES)
 def test_an_emptied_table_starts_over_once_that_is_accepted(
     lake: Lake, rivermouth_spark: SparkSession, mode: str

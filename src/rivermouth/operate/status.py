@@ -25,11 +25,12 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.folder.ledger import folder_ledger
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.folder.newest_record import newest_record_ms
+from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.reading import read_recent_ledger
 
 _TIMEOUT_S = 5.0
+Stores = Callable[[Pipeline], LedgerStore]
+"""Where the ledger of a pipeline is read."""
 
 
 class State(Enum):
@@ -102,20 +103,23 @@ def status(
     kafka: AskKafka | None = None,
     now: Callable[[], float] = time.time,
     secrets: Secrets = unresolved,
+    stores: Stores | None = None,
 ) -> Status:
     """The status of every pipeline. Never raises for what a pipeline is in.
 
     ``kafka`` answers for topics and ledgers (default: the configured broker, asked at most
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
-    configuration only names.
+    configuration only names; ``stores`` says where each ledger is (default: in the configured
+    folder).
     """
     asked = kafka or _Configured(config, secrets)
+    store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
-    ledgers = {each.name: _ledger(config, each) for each in pipelines}
+    ledgers = {each.name: _ledger(store_of(each), each) for each in pipelines}
     answered = answers(pipelines, asked)
     return Status(
         [
-            _status(config, each, ledgers[each.name], answered[each.name], asked, now())
+            _status(each, store_of(each), ledgers[each.name], answered[each.name], asked, now())
             for each in pipelines
         ]
     )
@@ -139,16 +143,16 @@ class _Configured:
         return self._kafka.truncated_logs(anchors)
 
 
-def _ledger(config: Config, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
+def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
     try:
-        return read_recent_ledger(folder_ledger(config.folder, pipeline), pipeline)
+        return read_recent_ledger(store, pipeline)
     except (StoreError, LedgerBroken) as fault:
         return fault
 
 
 def _status(
-    config: Config,
     pipeline: Pipeline,
+    store: LedgerStore,
     ledger: LedgerSnapshot | RivermouthError,
     answer: KafkaFacts | Fault,
     kafka: AskKafka,
@@ -159,7 +163,7 @@ def _status(
         state = State.BLOCKED if isinstance(ledger, Halt) else State.UNKNOWN
         return replace(found, state=state, reason=str(ledger))
     try:
-        assessment = _assessed(config, pipeline, ledger, answer, kafka, now_s)
+        assessment = _assessed(pipeline, store, ledger, answer, kafka, now_s)
     except (StoreError, SourceError) as fault:
         return replace(_of_ledger(found, ledger), reason=str(fault))
     found = _of_ledger(found, assessment.ledger)
@@ -167,12 +171,12 @@ def _status(
         return replace(found, state=State.BLOCKED, reason=str(assessment.halt))
     if isinstance(answer, Fault):
         return replace(found, state=State.UNKNOWN, reason=str(answer))
-    return _with_lag(config, pipeline, found, assessment, now_s)
+    return _with_lag(store, found, assessment, now_s)
 
 
 def _assessed(
-    config: Config,
     pipeline: Pipeline,
+    store: LedgerStore,
     ledger: LedgerSnapshot,
     answer: KafkaFacts | Fault,
     kafka: AskKafka,
@@ -183,7 +187,6 @@ def _assessed(
     found = assess(ledger, facts, pipeline, now_s)
     if found.halt is None:
         return found
-    store = folder_ledger(config.folder, pipeline)
     if facts is None:
         return look(store, pipeline, None, now_s)
     return look(store, pipeline, partial(ask_kafka, kafka, pipeline.source.topics), now_s)
@@ -198,11 +201,7 @@ def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
 
 
 def _with_lag(
-    config: Config,
-    pipeline: Pipeline,
-    found: PipelineStatus,
-    assessment: Assessment,
-    now_s: float,
+    store: LedgerStore, found: PipelineStatus, assessment: Assessment, now_s: float
 ) -> PipelineStatus:
     """The status of a pipeline that a run would go on with."""
     messages, waiting = assessment.behind, assessment.held_back
@@ -212,17 +211,16 @@ def _with_lag(
         return replace(found, state=State.NEW)
     if not messages:
         return replace(found, state=State.OK, lag_seconds=0.0)
-    newest_ms = _newest_ms(config, pipeline, assessment)
+    newest_ms = _newest_ms(store, assessment)
     age = None if newest_ms is None else max(0.0, round(now_s - newest_ms / 1000, 3))
     return replace(found, state=State.BEHIND, lag_seconds=age)
 
 
-def _newest_ms(config: Config, pipeline: Pipeline, assessment: Assessment) -> int | None:
+def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
     recorded = assessment.ledger.history.recorded
     if recorded is None:
         return None
-    log = FolderLog(pipeline.target.table.path(config.folder))
-    return newest_record_ms(log, recorded.version) or recorded.timestamp_ms
+    return store.log.newest_record_ms(recorded.version) or recorded.timestamp_ms
 
 
 def _waiting(offsets: int) -> str:

@@ -39,6 +39,12 @@ class LedgerLog(Protocol):
     def commits_backwards(self) -> Iterator[CommitRecord]:
         """Every readable commit, the newest first; no more is read than is asked for."""
 
+    def newest_record_ms(self, version: int) -> int | None:
+        """When the newest record of a commit was written to Kafka, in ms since 1970.
+
+        None where the log does not tell.
+        """
+
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
 

@@ -14,8 +14,8 @@ from tests.faults.model.reading import walk
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
-    DISCOVERY,
     COMMITTING,
+    DISCOVERY,
     HALTED,
     LOSS,
     ORPHAN,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from tests.faults.model.reading import Ledger, position_after, projected, txn, walk
 from tests.faults.model.state import (
     DISCOVERY,
+    HEARTBEAT,
     LOSS,
     RESET,
-    HEARTBEAT,
     RESTORE,
     RESUME,
     Entry,

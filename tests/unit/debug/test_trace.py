@@ -34,7 +34,11 @@ def test_a_run_notes_every_step_in_order(file: Path) -> None:
     assert {each["pipeline"] for each in found} == {"orders"}
     opened, discovery, *_ = found
     assert (opened["sequence"], opened["standing"], opened["position"]) == (0, 0, {})
-    assert (discovery["kind"], discovery["sequence"], discovery["ranges"]) == ("discovery", 1, [["t", 0, 0, 0]])
+    assert (discovery["kind"], discovery["sequence"], discovery["ranges"]) == (
+        "discovery",
+        1,
+        [["t", 0, 0, 0]],
+    )
     plan, write, returned, read_back, project = found[6:]
     assert (plan["kind"], plan["ranges"]) == ("batch", [["t", 0, 0, 3]])
     assert write["position"] == {"t": {"0": 3}}

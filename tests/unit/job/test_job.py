@@ -14,7 +14,7 @@ from rivermouth.registry.platforms import SERVERLESS
 
 pytestmark = pytest.mark.unit
 
-JOBS = Path(__file__).parents[2] / "jobs"
+JOBS = Path(__file__).parents[3] / "jobs"
 
 LAKE = """
 version: 1

@@ -304,6 +304,18 @@ def test_a_log_that_the_store_does_not_give_is_unknown(config: Config) -> None:
     assert (found.reason or "").startswith("RM801")
 
 
+def test_a_commit_that_is_missing_blocks_however_long_ago_it_was(config: Config) -> None:
+    commit(config, None)
+    path = commit(config, None)
+    commit(config, ENTRY)
+    commit(config, replace(ENTRY, sequence=2, commit="c2", base=3, ranges=()))
+    project(config, ENTRY)
+    (path / "_delta_log" / f"{1:020d}.json").unlink()
+    found = only(config, Answering(facts()))
+    assert found.state is State.BLOCKED
+    assert "expected version 1; found version 2" in (found.reason or ""), "as a run says it"
+
+
 def test_a_torn_commit_blocks(config: Config) -> None:
     path = commit(config, ENTRY)
     (path / "_delta_log" / f"{2:020d}.json").write_text('{"add":{"pa')

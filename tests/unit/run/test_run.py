@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from rivermouth.config import load
+from rivermouth.config.secret import unresolved
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.registry.platforms import SERVERLESS
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.warehouse import warehouse_of
-from rivermouth.write.landing import landing_of
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit
@@ -32,7 +34,15 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
     file = tmp_path / "lake.yml"
     file.write_text(SHARED, encoding="utf-8")
     config = load(file)
-    run = Run(config, NO_SESSION, tmp_path, continuous=False, platform=SERVERLESS)
+    shared = Assembly(
+        config=config,
+        session=NO_SESSION,
+        scratch=tmp_path,
+        platform=SERVERLESS,
+        secrets=unresolved,
+        warehouse=warehouse_of(config, NO_SESSION),
+        creating={config.pipelines["a"].target.table: threading.Lock()},
+    )
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
-        run._prepare_replace(config.pipelines["a"], Address(name=("main", "s", "orders")))
+        shared._landing(config.pipelines["a"], ExitStack())
     assert "b, which could replace" in refused.value.found

@@ -71,8 +71,9 @@ class _Changes:
 
     def __init__(self, subject: Subject, table: Rows) -> None:
         keys, order_by = subject.pipeline.target.keys, subject.pipeline.target.order_by
-        # One reader for both, so that a value is parsed once. The other columns are only read
-        # of the record that wins: to decode them all here costs more than to parse winners again.
+        # One reader for both, so that a value is parsed once here. The other columns are read of
+        # winners only, which parses those again. To decode every column of every record, and to
+        # keep the values on disk, costs more, even where every record wins.
         columns = [*dict.fromkeys((*keys, *order_by))]
         self._subject = subject
         self._read = subject.reader(table.schema, columns)

@@ -77,6 +77,9 @@ class CatalogLog:
                 return
             limit, given = limit * 10, len(found)
 
+    def newest_record_ms(self, version: int) -> None:
+        """See ``ports.LedgerLog``: a history does not tell."""
+
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
         return str(self._detail()["id"])

@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import CommitRecord
+from rivermouth.warehouse.folder.newest_record import newest_record_ms
 
 _SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
@@ -91,15 +92,19 @@ class FolderLog:
             following += 1
 
     def commits_backwards(self) -> Iterator[CommitRecord]:
-        """Every readable commit, the newest first: a look at the end of a long log."""
+        """Every readable commit, the newest first: a look at the end of a long log.
+
+        Of what is not read, at least no file may be missing: raises LedgerBroken.
+        """
+        self.check_without_hole()
         for version in reversed(self._versions()):
             yield record_of(version, self._actions(version))
 
-    def added_statistics(self, version: int) -> list[Mapping[str, Any]]:
-        """What Delta noted of the values in the files that one commit added."""
+    def newest_record_ms(self, version: int) -> int | None:
+        """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""
         actions = self._actions(version)
         texts = [each["add"].get("stats") for each in actions if "add" in each]
-        return [json.loads(text) for text in texts if text]
+        return newest_record_ms(json.loads(text) for text in texts if text)
 
     def added_files(self, version: int) -> list[Path]:
         """The data files that one commit added."""

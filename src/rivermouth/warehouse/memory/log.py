@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from rivermouth.errors import LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
 
@@ -13,8 +14,9 @@ _MONTH_S = 30 * 86400.0
 
 @dataclass
 class MemoryTable:
-    """What a table's log holds. ``first_version``: log clean-up has taken what comes before it.
+    """What a table's log holds; without ``commits`` there is no table.
 
+    ``first_version``: log clean-up has taken what comes before it.
     ``tells_txn``: whether the log tells ``txn`` versions, as that of a catalog does not.
     """
 
@@ -73,8 +75,12 @@ class MemoryLog:
         """See ``LedgerLog``."""
         return reversed(self._table.commits[self._table.first_version :])
 
+    def newest_record_ms(self, version: int) -> None:
+        """See ``LedgerLog``: there are no records."""
+
     def table_id(self) -> str:
         """See ``LedgerLog``."""
+        self._check_there()
         return self._table.table_id
 
     def txn_version(self, app: str) -> int | None:
@@ -83,4 +89,9 @@ class MemoryLog:
 
     def retention_s(self) -> float:
         """See ``LedgerLog``."""
+        self._check_there()
         return _MONTH_S
+
+    def _check_there(self) -> None:
+        if not self._table.commits:
+            raise LogUnreadable("there is no table", where=self._table.table_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ class MemoryOffsets:
     projected: list[Counted] = field(default_factory=list)
     txns: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def sequence(self, pipeline: str) -> int:
         """See ``ports.OffsetsTable``."""
@@ -51,8 +53,9 @@ class MemoryOffsets:
     def project(self, entries: Sequence[Counted], table_name: str) -> None:
         """See ``ports.OffsetsTable``."""
         del table_name
-        for each in entries:
-            entry = each.recorded.entry
-            if entry.sequence > self.sequence(entry.pipeline) and (each.rows or self.tells_txn):
-                self.projected.append(each)
-                self.txns[entry.pipeline] = entry.sequence
+        with self._turn:
+            for each in entries:
+                entry = each.recorded.entry
+                if entry.sequence > self.sequence(entry.pipeline) and (each.rows or self.tells_txn):
+                    self.projected.append(each)
+                    self.txns[entry.pipeline] = entry.sequence

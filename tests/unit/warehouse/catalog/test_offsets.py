@@ -16,6 +16,7 @@ from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.ports import Counted
 from tests.builders import PIPELINE, entry_after, span
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.unit
 
 ADDRESS = Address(name=("main", "rivermouth", "offsets"))
 NAME = "silver.orders"
+THRICE = Attempts(lambda: iter((0.1, 0.2)), lambda _: None)
 CONFLICTS = ("[DELTA_METADATA_CHANGED] by another", "[DELTA_CONCURRENT_TRANSACTION] by another")
 
 
@@ -106,7 +108,7 @@ class Offsets(CatalogOffsets):
     """One driver's offsets table; ``meanwhile`` happens between its look and its write."""
 
     def __init__(self, table: Table, meanwhile: Callable[[], object] = lambda: None) -> None:
-        super().__init__(cast(SparkSession, Session(table)), ADDRESS)
+        super().__init__(cast(SparkSession, Session(table)), ADDRESS, THRICE)
         self._held = table
         self._meanwhile = meanwhile
         self._there = True

@@ -1,35 +1,37 @@
-"""The offsets table, over real Delta tables: written once, whoever writes, and rebuilt equal."""
+"""The offsets table of a folder: who creates it, what damages it, and how it is rebuilt equal.
+
+What every offsets table promises is in ``tests/warehouse``.
+"""
 
 from __future__ import annotations
 
 import shutil
-import threading
-from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.errors import CommitFailed, RivermouthError
+from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
-from rivermouth.protocol.entry import RowCounts
-from rivermouth.warehouse.folder.offsets import SCHEMA, OffsetsTable
-from tests.builders import PIPELINE, entry_after, position, span
+from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.ports import Counted
+from tests.builders import PIPELINE, entry_after, span
+from tests.threads import at_once
 
 pytestmark = pytest.mark.unit
 
 NAME = "silver.orders"
 
 
-def entries(count: int, pipeline: str = PIPELINE) -> list[Recorded]:
+def entries(count: int, pipeline: str = PIPELINE) -> list[Counted]:
     """Consecutive entries of two partitions, at version 1, 2, …"""
-    newest, recorded = None, []
+    newest, found = None, []
     for n in range(count):
         newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
-        recorded.append(Recorded(n + 1, 1_700_000_000_000 + n, newest))
-    return recorded
+        recorded = Recorded(n + 1, 1_700_000_000_000 + n, newest)
+        found.append(Counted(recorded, newest.rows or ()))
+    return found
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -46,10 +48,6 @@ def sequences(path: Path, pipeline: str = PIPELINE) -> list[int]:
     ]
 
 
-def versions(path: Path) -> int:
-    return DeltaTable(str(path)).version()
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "rivermouth" / "offsets"
@@ -63,135 +61,11 @@ def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path:
     assert not path.exists()
 
 
-def test_a_row_says_what_the_entry_says(path: Path) -> None:
-    (recorded,) = entries(1)
-    counts, ends = (RowCounts(3, 1), RowCounts(1, 0)), position(9)
-    counted = replace(recorded.entry, rows=counts, ends=ends)
-    FolderOffsets(path).project([replace(recorded, entry=counted)], NAME)
-    assert DeltaTable(str(path)).to_pyarrow_table().schema.names == SCHEMA.names
-    assert rows(path)[0] == {
-        "pipeline": PIPELINE,
-        "sequence": 1,
-        "topic": "t",
-        "partition": 0,
-        "from_offset": 0,
-        "until_offset": 5,
-        "end_offset": 9,
-        "records": 4,
-        "applied": 3,
-        "quarantined": 1,
-        "table_name": NAME,
-        "table_version": 1,
-        "commit": "orders-commit-1",
-        "committed_at": datetime.fromtimestamp(1_700_000_000, timezone.utc),
-        "topic_id": "topic-1",
-        "cluster_id": "cluster-1",
-    }
-
-
-def test_projecting_twice_writes_once(path: Path) -> None:
-    table, recorded = FolderOffsets(path), entries(2)
-    table.project(recorded[:1], NAME)
-    table.project(recorded, NAME)
-    table.project(recorded, NAME)
-    FolderOffsets(path).project(recorded, NAME)
-    assert sequences(path) == [1, 2]
-    assert len(rows(path)) == 4
-    assert versions(path) == 2, "created, and two commits"
-    assert table.sequence(PIPELINE) == 2
-
-
-def test_a_zombie_with_a_lower_sequence_writes_nothing(path: Path) -> None:
-    zombie, successor = FolderOffsets(path), FolderOffsets(path)
-    zombie.project(entries(1), NAME)
-    successor.project(entries(4), NAME)
-    zombie.project(entries(2)[1:], NAME)
-    assert sequences(path) == [1, 2, 3, 4]
-    assert versions(path) == 2, "created, and two commits"
-
-
-def test_pipelines_share_the_table_and_do_not_count_for_each_other(path: Path) -> None:
-    table = FolderOffsets(path)
-    table.project(entries(3), NAME)
-    assert table.sequence("bids") == 0
-    table.project(entries(1, "bids"), "bronze.bids")
-    assert (table.sequence(PIPELINE), table.sequence("bids")) == (3, 1)
-    assert (sequences(path), sequences(path, "bids")) == ([1, 2, 3], [1])
-
-
-def test_a_halt_is_noted_once_without_a_row_and_does_not_move_the_sequence(path: Path) -> None:
-    table = FolderOffsets(path)
-    table.project(entries(3), NAME)
-    assert table.rollback_noted(PIPELINE) == 0
-    for _ in range(2):
-        table.note_rollback(PIPELINE, 3)
-    table.note_rollback(PIPELINE, 2)
-    again = FolderOffsets(path)
-    assert (again.rollback_noted(PIPELINE), again.rollback_noted("other")) == (3, 0)
-    assert again.sequence(PIPELINE) == 3
-    assert (sequences(path), versions(path)) == ([1, 2, 3], 2)
-
-
-def test_an_entry_without_ranges_moves_the_sequence_without_a_row(path: Path) -> None:
-    table = FolderOffsets(path)
-    table.project(entries(1), NAME)
-    table.project([Recorded(2, 0, entry_after(entries(1)[0].entry))], NAME)
-    assert table.sequence(PIPELINE) == 2
-    assert sequences(path) == [1]
-
-
-def at_once(*jobs: Any) -> list[BaseException]:
-    """Run all jobs on threads that start together; return what they raised."""
-    raised: list[BaseException] = []
-    gate = threading.Barrier(len(jobs))
-
-    def run(job: Any) -> None:
-        gate.wait()
-        try:
-            job()
-        except RivermouthError as fault:
-            raised.append(fault)
-
-    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return raised
-
-
-def test_two_handles_that_race_write_each_row_once(path: Path) -> None:
-    FolderOffsets(path).project(entries(1), NAME)
-    handles = [FolderOffsets(path) for _ in range(3)]
-    for count in range(2, 10):
-        recorded = entries(count)
-
-        def project(table: OffsetsTable, recorded: list[Recorded] = recorded) -> None:
-            table.project(recorded, NAME)
-
-        raised = at_once(*(lambda table=each: project(table) for each in handles))
-        assert raised == []
-        assert sequences(path) == list(range(1, count + 1))
-
-
-def test_pipelines_on_threads_of_one_run_share_a_handle(path: Path) -> None:
-    shared = FolderOffsets(path)
-    names = ["a", "b", "c", "d"]
-
-    def run(pipeline: str) -> None:
-        for count in range(1, 8):
-            shared.project(entries(count, pipeline)[-1:], NAME)
-
-    assert at_once(*(lambda name=name: run(name) for name in names)) == []
-    for name in names:
-        assert sequences(path, name) == list(range(1, 8))
-
-
 def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) -> None:
     for attempt in range(8):
         path = tmp_path / str(attempt)
         raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2), NAME),) * 3)
-        assert all(isinstance(each, CommitFailed) for each in raised)
+        assert all(isinstance(each, ProjectionFailed | OffsetsTableUnreadable) for each in raised)
         FolderOffsets(path).project(entries(2), NAME)
         assert sequences(path) == [1, 2]
 
@@ -282,7 +156,7 @@ def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> Non
         lambda: FolderOffsets(path).project(entries(3), NAME),
         lambda: FolderOffsets(path).rebuild(entries(3), NAME),
     ):
-        with pytest.raises(CommitFailed) as caught:
+        with pytest.raises(OffsetsTableUnreadable) as caught:
             ask()
         assert str(path) == caught.value.where
         assert "offsets rebuild" in caught.value.remedy
@@ -295,7 +169,7 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
     driver = FolderOffsets(path)
     driver.project(entries(2), NAME)
     shutil.rmtree(path)
-    with pytest.raises(CommitFailed, match="the target table is as it should be"):
+    with pytest.raises(OffsetsTableUnreadable, match="the target table is as it should be"):
         driver.project(entries(3)[2:], NAME)
     FolderOffsets(path).project(entries(3), NAME)
     assert sequences(path) == [1, 2, 3]

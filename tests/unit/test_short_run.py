@@ -1,0 +1,99 @@
+"""What ``make test`` runs is in short the whole product, and what it leaves out has a name here."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rivermouth.debug import failpoints
+
+pytestmark = [pytest.mark.unit, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+POINTS = re.findall(r"^P\d+|(?<=· )P\d+", failpoints.__doc__ or "", re.MULTILINE)
+COLLECTED = """
+import json
+import pytest
+
+class Collector:
+    def pytest_collection_finish(self, session):
+        found = [(each.nodeid, any(each.iter_markers("thorough"))) for each in session.items]
+        print("collected", json.dumps(found))
+
+pytest.main(["--collect-only", "--quiet", "-p", "no:cacheprovider"], [Collector()])
+"""
+ONLY_IN_TEST_ALL = {
+    "tests/bundle/test_own_bundle.py::"
+    "test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_that",
+    "tests/bundle/test_own_bundle.py::"
+    "test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there",
+    "tests/bundle/test_scaffold.py::test_a_new_user_makes_a_project_and_its_own_test_passes",
+    "tests/faults/test_campaign.py::test_a_short_campaign_of_real_kills_finds_nothing",
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The ids of the tests that each of the two commands runs."""
+
+    test: frozenset[str]
+    test_all: frozenset[str]
+
+    def cases(self, name: str) -> set[str]:
+        """What stands in brackets behind a test, of those that ``make test`` runs."""
+        ids = (each.partition("[") for each in self.test)
+        return {case.rstrip("]") for function, _, case in ids if function == name}
+
+
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    [line] = (each for each in done.stdout.splitlines() if each.startswith("collected "))
+    found = json.loads(line.removeprefix("collected "))
+    short = frozenset(name for name, thorough in found if not thorough)
+    return Runs(short, frozenset(name for name, _ in found))
+
+
+def functions(ids: frozenset[str]) -> set[str]:
+    return {each.partition("[")[0] for each in ids}
+
+
+def test_only_these_tests_are_left_out_whole(runs: Runs) -> None:
+    assert functions(runs.test_all) - functions(runs.test) == ONLY_IN_TEST_ALL
+    assert len(runs.test_all) > len(runs.test)
+
+
+def test_every_fault_of_the_page_happens_in_short(runs: Runs) -> None:
+    page = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py::test_\w+)`", page))
+    assert len(named) > 30
+    assert named - functions(runs.test) == set()
+
+
+KILL = "test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_once"
+
+
+def test_a_driver_is_killed_at_every_point_in_one_of_the_modes(runs: Runs) -> None:
+    cases = {each.partition("-")[::2] for each in runs.cases(f"tests/kafka/{KILL}")}
+    assert {mode for mode, _ in cases} == {"append", "upsert"}
+    watched = {"data files written", "commit visible"}
+    assert sorted(point for _, point in cases) == sorted({*POINTS, *watched} - {"P13"})
+
+
+def test_so_is_a_driver_over_connect_on_one_of_the_platforms(runs: Runs) -> None:
+    cases = {tuple(each.rsplit("-", 1)) for each in runs.cases(f"tests/connect/{KILL}")}
+    assert {shape for shape, _ in cases} == {"connect-append", "serverless-upsert"}
+    assert sorted(point for _, point in cases) == sorted(POINTS)
+
+
+def test_one_target_of_the_bundle_lives_from_validate_to_destroy(runs: Runs) -> None:
+    name = "test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work"
+    assert runs.cases(f"tests/bundle/test_own_bundle.py::{name}") == {"prod"}
