@@ -87,7 +87,9 @@ class Bench:
             pipeline=pipeline.name,
             address=self.address(table),
             rows=resolve(pipeline.shape.changes)(pipeline),
-            quarantine=QuarantineTable(self.address(f"{table}_quarantine")),
+            quarantine=QuarantineTable(
+                self.address(f"{table}_quarantine"), pipeline.format.all_reasons
+            ),
             tasks=2,
             cache=True,
             staging=lambda: self.folder / "stage",

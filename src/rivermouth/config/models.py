@@ -29,7 +29,8 @@ from rivermouth.config.value_types import (
     Duration,
     FormatName,
     KeyFormName,
-    Names,
+    Keys,
+    OrderBy,
     PipelineName,
     Properties,
     ShapeName,
@@ -79,7 +80,7 @@ class Source(Model):
     key: KeyFormName | None = Field(
         default=None,
         description="How the message key holds the columns of `keys`. If it is given, a record"
-        " without a value deletes the row of its key. Refused for mode `append`.",
+        " without a value deletes the row of its key.",
     )
     max_offsets_per_trigger: Annotated[Count, SparkName("maxOffsetsPerTrigger")] = Field(
         default=500_000, description="The most offsets in one batch."
@@ -114,16 +115,16 @@ class Target(Model):
         examples=["silver.orders"],
     )
     mode: ShapeName = Field(default="append", description="What the records become.")
-    keys: Names = Field(
+    keys: Keys = Field(
         default=(),
-        description="The columns that identify a row. Required for mode `upsert`, refused for"
-        " `append`. Their types are primitive and not floating point.",
+        description="The columns that identify a row. Their types are primitive and not floating"
+        " point.",
         examples=[["order_id"]],
     )
-    order_by: Names = Field(
+    order_by: OrderBy = Field(
         default=(),
         description="The row with the greater value is newer. If they are equal, or the list is"
-        " empty, Kafka partition and offset decide. Refused for mode `append`.",
+        " empty, Kafka partition and offset decide.",
         examples=[["updated_at"]],
     )
     properties: Properties = Field(

@@ -15,7 +15,7 @@ from rivermouth.config.problems import Fault, Kind, Path, closest, listed
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
 from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.shapes import SHAPES
+from rivermouth.registry.shapes import SHAPES, Shape
 
 Names = tuple[str, ...]
 Columns = tuple[Column, ...]
@@ -51,11 +51,11 @@ def _replaces_rows(mode: str, properties: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(Kind.KEYS_AND_MODE, message, path=path)
 
 
-def _no_keys(setting: str) -> Callable[[str, Names], Iterator[Fault]]:
+def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Iterator[Fault]]:
     def faults(mode: str, names: Names) -> Iterator[Fault]:
-        if names and not SHAPES.by_name[mode].keyed:
+        if names and not takes(SHAPES.by_name[mode]):
             message = f"{{path}} has no meaning in mode {mode}"
-            fix = f"write mode: {_keyed()}, or remove it"
+            fix = f"write mode: {_modes(takes)}, or remove it"
             path: Path = ("target", setting)
             yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
 
@@ -92,16 +92,17 @@ def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fau
 
 
 def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
-    if key is not None and not SHAPES.by_name[mode].keyed:
+    if key is not None and not SHAPES.by_name[mode].deletes:
         message = f"{{path}} has no meaning in mode {mode}"
-        fix = f"it says which row a null value deletes; write mode: {_keyed()}, or remove it"
+        modes = _modes(lambda shape: shape.deletes)
+        fix = f"it says which row a null value deletes; write mode: {modes}, or remove it"
         path: Path = ("source", "key")
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
 
 
 def _key_holds_all(key: str | None, mode: str, keys: Names) -> Iterator[Fault]:
     forms = FORMATS.keys
-    if key is not None and SHAPES.by_name[mode].keyed and forms[key].single and len(keys) > 1:
+    if key is not None and SHAPES.by_name[mode].deletes and forms[key].single and len(keys) > 1:
         message = f"{{path}} is {{value}}, which holds one column, but there are {len(keys)}"
         several = " or ".join(name for name, form in forms.items() if not form.single)
         fix, path = f"write key: {several}", ("source", "key")
@@ -111,7 +112,7 @@ def _key_holds_all(key: str | None, mode: str, keys: Names) -> Iterator[Fault]:
 def _key_is_integral(key: str | None, mode: str, keys: Names, schema: Columns) -> Iterator[Fault]:
     forms = FORMATS.keys
     integral = key is not None and forms[key].integral
-    if not integral or not SHAPES.by_name[mode].keyed or len(keys) != 1:
+    if not integral or not SHAPES.by_name[mode].deletes or len(keys) != 1:
         return
     for column in schema:
         if column.name == keys[0] and not column.integral:
@@ -144,8 +145,8 @@ def _table_is_free(table: TableName) -> Iterator[Fault]:
 RULES = (
     Rule(("target.mode", "target.keys"), _needs_keys),
     Rule(("target.mode", "target.properties"), _replaces_rows),
-    Rule(("target.mode", "target.keys"), _no_keys("keys")),
-    Rule(("target.mode", "target.order_by"), _no_keys("order_by")),
+    Rule(("target.mode", "target.keys"), _no_names("keys", lambda shape: shape.keyed)),
+    Rule(("target.mode", "target.order_by"), _no_names("order_by", lambda shape: shape.ordered)),
     Rule(("schema", "target.keys"), _are_columns("keys")),
     Rule(("schema", "target.order_by"), _are_columns("order_by")),
     Rule(("source.key", "target.mode"), _key_has_rows),
@@ -193,8 +194,8 @@ def _differences(one: Given, other: Given) -> str:
     return listed(words for path, words in both if one[path] != other[path])
 
 
-def _keyed() -> str:
-    return " or ".join(name for name, shape in SHAPES.by_name.items() if shape.keyed)
+def _modes(takes: Callable[[Shape], bool]) -> str:
+    return " or ".join(name for name, shape in SHAPES.by_name.items() if takes(shape))
 
 
 def _article(kind: str) -> str:

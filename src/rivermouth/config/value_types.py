@@ -6,7 +6,7 @@ Both raise ``Refused`` with our own words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -36,7 +36,7 @@ from rivermouth.config.values import (
 )
 from rivermouth.config.written import REFERENCE, Schema, Written, one_of, or_reference
 from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.shapes import SHAPES
+from rivermouth.registry.shapes import SHAPES, Shape
 
 _TEXT: Schema = {"type": "string"}
 _OPTION: Schema = {"type": ["string", "number", "boolean"]}
@@ -95,6 +95,17 @@ def _read_warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
     return read_warehouse(value, folder)
 
 
+def _refused(takes: Callable[[Shape], bool]) -> str:
+    """In which modes a setting has no meaning."""
+    refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if not takes(each)]
+    return f"Refused for mode {' or '.join(refusing)}." if refusing else ""
+
+
+def _needs_keys() -> str:
+    keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
+    return f"Required for mode {' or '.join(keyed)}."
+
+
 def _summaries() -> str:
     return " ".join(f"`{name}`: {each.summary}." for name, each in SHAPES.by_name.items())
 
@@ -121,10 +132,19 @@ Always = Annotated[
     BeforeValidator(read_true),
     Written(lambda: or_reference({"const": True}), "`true`"),
 ]
-Names = Annotated[
-    tuple[str, ...],
-    AfterValidator(check_names),
-    Written(lambda: _list(0), "list of columns"),
+_Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
+_COLUMNS = "list of columns"
+Keys = Annotated[
+    _Names,
+    Written(
+        lambda: _list(0),
+        _COLUMNS,
+        more=lambda: f"{_needs_keys()} {_refused(lambda shape: shape.keyed)}",
+    ),
+]
+OrderBy = Annotated[
+    _Names,
+    Written(lambda: _list(0), _COLUMNS, more=lambda: _refused(lambda shape: shape.ordered)),
 ]
 Topics = Annotated[
     tuple[str, ...],
@@ -153,7 +173,7 @@ FormatName = Annotated[
 KeyFormName = Annotated[
     str,
     BeforeValidator(lambda value: read_name(FORMATS.keys, value)),
-    Written(one_of(lambda: FORMATS.keys)),
+    Written(one_of(lambda: FORMATS.keys), more=lambda: _refused(lambda shape: shape.deletes)),
 ]
 DataLossChoice = Annotated[
     OnDataLoss,

@@ -29,8 +29,9 @@ class Format:
     """How the value of a record is encoded (``source.format``).
 
     ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
-    checker's own reading, see ``verify.formats``. ``reasons`` says what each of the format's codes
-    means. ``key`` is its form for message keys, if it has one.
+    checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
+    means. ``key`` is its form for message keys, if it has one. Raises ValueError if ``reasons``
+    redefine a code that any format has.
     """
 
     name: str
@@ -38,6 +39,17 @@ class Format:
     reader: Reference
     reasons: Mapping[str, str]
     key: KeyForm | None = None
+
+    def __post_init__(self) -> None:
+        taken = REASONS.keys() & self.reasons.keys()
+        if taken:
+            codes = ", ".join(sorted(taken))
+            raise ValueError(f"format {self.name}: {codes} has the same meaning in every format")
+
+    @property
+    def all_reasons(self) -> dict[str, str]:
+        """Why a record of this format may go to quarantine, by code."""
+        return {**REASONS, **self.reasons}
 
 
 REASONS: Mapping[str, str] = {
@@ -60,11 +72,9 @@ class Formats:
         """Add a format, or replace the one of its name."""
         self.by_name[known.name] = known
 
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why a record may go to quarantine, by code: of any format, and of each."""
-        own = (pair for each in self.by_name.values() for pair in each.reasons.items())
-        return {**REASONS, **dict(own)}
+    def register_key(self, known: KeyForm) -> None:
+        """Add a form of message keys that belongs to no format, or replace the one of its name."""
+        self.plain_keys[known.name] = known
 
     @property
     def keys(self) -> dict[str, KeyForm]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rivermouth.registry.platforms import Capability
+from rivermouth.errors import ConfigError
+from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import Reference
 
 
@@ -31,6 +32,14 @@ class Landings:
     def register(self, known: Landing) -> None:
         """Put a landing before those that are known."""
         self.in_order.insert(0, known)
+
+    def first(self, platform: Platform, *, keyed: bool) -> Landing:
+        """The one that is taken on a platform. Raises ConfigError if nothing lands such rows."""
+        for each in self.in_order:
+            if each.keyed is keyed and platform.has(*each.needs):
+                return each
+        rows = "changes by key" if keyed else "rows to add"
+        raise ConfigError((f"nothing here lands {rows} on the platform {platform.name}",))
 
 
 LANDINGS = Landings(

@@ -55,7 +55,9 @@ STANDARD = Platform("standard", _CONTINUOUS | _SHADED)
 SERVERLESS = Platform("serverless", _SHADED)
 CONNECT = Platform("connect", _CONTINUOUS)
 
-PLATFORMS = {each.name: each for each in (LOCAL, CLUSTER, CLASSIC, STANDARD, SERVERLESS, CONNECT)}
+PLATFORMS = {
+    each.name: each for each in (LOCAL, CLUSTER, CLASSIC, STANDARD, SERVERLESS, CONNECT)
+}
 
 
 def platform_of(

@@ -68,7 +68,7 @@ class Assembly:
         return Ingest(pipeline, edges)
 
     def _landing(self, pipeline: Pipeline, held: ExitStack) -> Landing:
-        table = pipeline.target.table
+        table, reasons = pipeline.target.table, pipeline.format.all_reasons
         one_host = self.platform.has(Capability.ONE_HOST)
         writers = [each.name for each in self.config.writers(table)]
         site = Site(
@@ -76,7 +76,7 @@ class Assembly:
             pipeline=pipeline.name,
             address=self.warehouse.address(table),
             rows=resolve(pipeline.shape.changes)(pipeline),
-            quarantine=QuarantineTable(self.warehouse.address(table.quarantine)),
+            quarantine=QuarantineTable(self.warehouse.address(table.quarantine), reasons),
             tasks=self.session.sparkContext.defaultParallelism if one_host else None,
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: held.enter_context(self._staging(pipeline)),

@@ -10,6 +10,7 @@ quarantined_at TIMESTAMP.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -19,7 +20,6 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
-from rivermouth.registry.formats import FORMATS
 from rivermouth.spark.address import Address, create_table
 from rivermouth.write.counts import quarantined
 
@@ -31,15 +31,20 @@ COLUMNS = (
 KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 
+def create_quarantine(session: SparkSession, address: Address) -> None:
+    """Create the table, if missing. In a catalog a write that creates a table counts nothing."""
+    create_table(session, address, COLUMNS)
+
+
 @dataclass(frozen=True)
 class QuarantineTable:
-    """The quarantine at ``address``; the first bad record creates it, if nothing else has."""
+    """The quarantine at ``address``; the first bad record creates it, if nothing else has.
+
+    ``reasons`` say what the codes of the pipeline's records mean, see ``Format.all_reasons``.
+    """
 
     address: Address
-
-    def create(self, session: SparkSession) -> None:
-        """Create it, if missing. In a catalog a write that creates a table counts nothing."""
-        create_table(session, self.address, COLUMNS)
+    reasons: Mapping[str, str]
 
     def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
         """See ``write.landing.Quarantine``."""
@@ -52,7 +57,7 @@ class QuarantineTable:
             "key",
             "value",
             "code",
-            _reason().alias("reason"),
+            self._reason().alias("reason"),
             F.current_timestamp().alias("quarantined_at"),
         )
         observation = Observation()
@@ -72,7 +77,6 @@ class QuarantineTable:
                 found=f"{written} records",
             )
 
-
-def _reason() -> Column:
-    texts = [F.lit(text) for pair in FORMATS.reasons.items() for text in pair]
-    return F.create_map(*texts)[F.col("code")]
+    def _reason(self) -> Column:
+        texts = [F.lit(text) for pair in self.reasons.items() for text in pair]
+        return F.create_map(*texts)[F.col("code")]

@@ -25,8 +25,8 @@ def writer_options(entry: Entry) -> dict[str, str]:
     }
 
 
-def merge_confs(entry: Entry) -> dict[str, str]:
-    """What makes a MERGE a commit of ours; it takes no options."""
+def statement_confs(entry: Entry) -> dict[str, str]:
+    """What makes a MERGE or an INSERT a commit of ours; a statement takes no options."""
     return {
         TXN_APP_ID: app_id(entry.pipeline),
         TXN_VERSION: str(entry.sequence),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.errors import ConfigError
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.registry.landings import LANDINGS
@@ -69,11 +68,5 @@ def landing_of(site: Site, platform: Platform) -> Landing:
     It makes the table ready for itself. Raises ConfigError where there is none.
     """
     keyed = isinstance(site.rows, Keyed)
-    for each in LANDINGS.in_order:
-        if each.keyed is keyed and platform.has(*each.needs):
-            make: Callable[[Site], Any] = resolve(each.make)
-            made: Landing = make(site)
-            return made
-    what = "changes by key" if keyed else "rows"
-    line = f"{site.pipeline}: nothing here lands {what} on the platform {platform.name}"
-    raise ConfigError((line,))
+    make: Callable[[Site], Landing] = resolve(LANDINGS.first(platform, keyed=keyed).make)
+    return make(site)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
@@ -27,18 +27,17 @@ class Keyed:
     struct of the ``keys``, and whatever the expressions below ask for. These are SQL over ``s``,
     a row of the fold, and ``t``, the row of the table with that key. In this order: where
     ``delete`` holds, the row goes; where ``update`` holds, ``updates`` give its columns; where no
-    row has the key and ``insert`` holds, ``inserts`` give the new one. ``deletes`` says whether
-    ``delete`` may ever hold.
+    row has the key and ``insert`` holds, ``inserts`` give the new one. A shape that never deletes
+    or never updates leaves ``delete`` or ``update`` at None.
     """
 
     keys: tuple[str, ...]
     fold: Callable[[DataFrame], DataFrame]
-    delete: str
-    update: str
-    updates: Mapping[str, str]
-    insert: str
     inserts: Mapping[str, str]
-    deletes: bool
+    insert: str = "true"
+    update: str | None = None
+    updates: Mapping[str, str] = field(default_factory=dict)
+    delete: str | None = None
 
 
 Rows = Plain | Keyed

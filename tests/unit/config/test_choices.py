@@ -24,8 +24,17 @@ AVRO = Format(
 )
 UUID = KeyForm(name="uuid", decoder="nowhere:uuid", reader="nowhere:uuid", single=True)
 SHORT = replace(UUID, name="short", integral=True)
-HISTORY = Shape("history", "keep each version of a row", True, "nowhere:rows", "nowhere:proof")
-SAMPLE = Shape("sample", "keep some records", False, "nowhere:rows", "nowhere:proof")
+HISTORY = Shape(
+    "history",
+    "keep each version of a row",
+    "nowhere:rows",
+    "nowhere:proof",
+    keyed=True,
+    ordered=True,
+    deletes=True,
+)
+SAMPLE = Shape("sample", "keep some records", "nowhere:rows", "nowhere:proof")
+INSERT = replace(SAMPLE, name="insert", keyed=True)
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +43,11 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FORMATS, "plain_keys", dict(FORMATS.plain_keys))
     monkeypatch.setattr(SHAPES, "by_name", dict(SHAPES.by_name))
     FORMATS.register(AVRO)
-    FORMATS.plain_keys |= {"uuid": UUID, "short": SHORT}
+    FORMATS.register_key(UUID)
+    FORMATS.register_key(SHORT)
     SHAPES.register(HISTORY)
     SHAPES.register(SAMPLE)
+    SHAPES.register(INSERT)
 
 
 def _changed(lake: str, source: str, target: str = "mode: history, keys: [id]") -> str:
@@ -64,7 +75,7 @@ def test_an_unknown_name_is_told_the_registered_ones(lake: str, problems: Proble
     assert "p.source.format must be json or avro, not" in format_
     assert "p.source.key must be string or long or uuid or short or json or avro, not" in key
     assert 'did you mean "uuid"?' in key
-    assert "p.target.mode must be append or upsert or history or sample, not" in mode
+    assert "p.target.mode must be append or upsert or history or sample or insert, not" in mode
     assert 'did you mean "history"?' in mode
 
 
@@ -84,6 +95,23 @@ RULES = [
             "order_by has no meaning in mode sample — write mode: upsert or history, or remove it",
         ],
         id="a shape without keys",
+    ),
+    pytest.param(
+        "key: string",
+        "mode: insert, order_by: [id]",
+        [
+            "is an insert without keys",
+            "source.key has no meaning in mode insert — it says which row a null value deletes; "
+            "write mode: upsert or history, or remove it",
+            "order_by has no meaning in mode insert — write mode: upsert or history, or remove it",
+        ],
+        id="a shape with keys alone",
+    ),
+    pytest.param(
+        "topics: [u]",
+        "mode: sample, keys: [id]",
+        ["keys has no meaning in mode sample — write mode: upsert or history or insert, or remove"],
+        id="keys",
     ),
     pytest.param(
         "key: uuid",
@@ -117,5 +145,17 @@ def test_the_schema_offers_the_registered_names() -> None:
     assert [choice["anyOf"][0]["enum"] for choice in choices] == [
         ["json", "avro"],
         ["string", "long", "uuid", "short", "json", "avro"],
-        ["append", "upsert", "history", "sample"],
+        ["append", "upsert", "history", "sample", "insert"],
     ]
+
+
+def test_the_descriptions_say_which_registered_shape_takes_a_setting() -> None:
+    schema: Any = json_schema()
+    (pipeline,) = schema["properties"]["pipelines"]["patternProperties"].values()
+    source, target = (pipeline["properties"][name]["properties"] for name in ("source", "target"))
+    said = [each["description"] for each in (target["keys"], target["order_by"], source["key"])]
+    assert "Required for mode `upsert` or `history` or `insert`." in said[0]
+    assert said[0].endswith("Refused for mode `append` or `sample`.")
+    assert said[1].endswith("Refused for mode `append` or `sample` or `insert`.")
+    assert said[2].endswith("Refused for mode `append` or `sample` or `insert`.")
+    assert target["mode"]["description"].endswith("`insert`: keep some records.")

@@ -10,7 +10,7 @@ import numpy as np
 from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison
-from rivermouth.verify.proofs.latest_rule import Change, Key, Latest, latest, rank
+from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Rule, rank
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
 
@@ -33,11 +33,12 @@ class Row(NamedTuple):
 class KeyCheck:
     """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys."""
 
-    def __init__(self, subject: Subject, comparison: Comparison) -> None:
+    def __init__(self, subject: Subject, comparison: Comparison, rule: Rule) -> None:
         self.expected = 0
         self.not_verifiable = 0
         self._subject = subject
         self._comparison = comparison
+        self._rule = rule
         columns = [each.name for each in subject.pipeline.columns]
         self._order = [columns.index(name) for name in subject.pipeline.target.order_by]
         self._readable_from = _readable_from(subject)
@@ -48,7 +49,7 @@ class KeyCheck:
         if not changes and all(each.partition[0] in self._subject.shared for each in rows):
             return
         certain = self._readable_from == 0 and not self._subject.ledger.trimmed
-        found = latest(changes, self._readable_from, certain=certain)
+        found = self._rule.expected(changes, self._readable_from, certain=certain)
         self.expected += found.row is not None
         if len(rows) > 1:
             line = f"key {shown_key(key)}: {len(rows)} rows, from {', '.join(map(str, rows[:3]))}"
@@ -61,7 +62,7 @@ class KeyCheck:
         elif found.row is not None:
             self._absent(key, found, found.row)
 
-    def _absent(self, key: Key, found: Latest, row: Change) -> None:
+    def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = not found.certain and row.entry < self._readable_from
         if lost or self._subject.shared:
             self.not_verifiable += 1
@@ -69,7 +70,7 @@ class KeyCheck:
         line = f"key {shown_key(key)}: found no row, expected the row of {row}"
         self._subject.findings.add(Kind.MISSING, line)
 
-    def _other(self, key: Key, found: Latest, row: Row) -> None:
+    def _other(self, key: Key, found: Expected, row: Row) -> None:
         """The table holds another row than the rule leaves."""
         where = f"key {shown_key(key)}: found the row of {row}"
         if self._explained(found, row):
@@ -80,15 +81,15 @@ class KeyCheck:
             line = f"{where}, expected the row of {found.row}"
             self._subject.findings.add(Kind.DIFFERENT, line)
 
-    def _explained(self, found: Latest, row: Row) -> bool:
+    def _explained(self, found: Expected, row: Row) -> bool:
         """Whether records or entries that cannot be read any more may have left this row."""
         if row.partition[0] in self._subject.shared:
             return True
         expected = found.row
-        higher = expected is None or self._rank(row) > expected.rank
+        may_stand = expected is None or self._rule.may_stand(self._rank(row), expected.rank)
         if not found.certain and self._not_verifiable(row):
-            return higher or (expected is not None and expected.entry < self._readable_from)
-        return higher and self._compacted_away(row)
+            return may_stand or (expected is not None and expected.entry < self._readable_from)
+        return may_stand and self._compacted_away(row)
 
     def _not_verifiable(self, row: Row) -> bool:
         """Whether the row's record, or others of its entry, cannot be read any more."""
@@ -110,7 +111,7 @@ class KeyCheck:
         held = self._lookups <= _LOOKUPS and self._subject.source.holds(row.partition, row.offset)
         return not held
 
-    def _rank(self, row: Row) -> tuple[Any, ...]:
+    def _rank(self, row: Row) -> Rank:
         return rank((row.values[index] for index in self._order), row.partition, row.offset)
 
     def _compare(self, key: Key, expected: Change, row: Row) -> None:

@@ -21,7 +21,7 @@ class Bounds:
     """How much is held in memory at once.
 
     ``window``: offsets of one partition, see ``append``; ``bucket``: records of keys, see
-    ``latest``.
+    ``keyed``.
     """
 
     window: int = 1 << 20

@@ -18,7 +18,7 @@ from rivermouth.warehouse.catalog.log import CatalogLog
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.catalog.row_counts import with_counts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
-from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.quarantine import create_quarantine
 from rivermouth.write.entry import record
 
 
@@ -67,4 +67,4 @@ class CatalogWarehouse:
 
     def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
         """See ``Warehouse.prepare``: in a catalog a write that creates a table counts nothing."""
-        QuarantineTable(self.address(pipeline.target.table.quarantine)).create(session)
+        create_quarantine(session, self.address(pipeline.target.table.quarantine))

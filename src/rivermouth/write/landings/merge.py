@@ -10,7 +10,7 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address, quoted
 from rivermouth.write.counts import applied, counted, counters, quarantined
-from rivermouth.write.entry import merge_confs, session_confs
+from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
@@ -53,7 +53,7 @@ class Merge:
     def _merge(self, changes: DataFrame, entry: Entry) -> None:
         session = changes.sparkSession
         changes.createOrReplaceTempView(_SOURCE)
-        with session_confs(session, {**merge_confs(entry), MATERIALIZE_SOURCE: "none"}):
+        with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
             session.sql(self._statement)
 
 
@@ -62,13 +62,14 @@ def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:
     those count as absent.
     """
     on = " AND ".join(f"t.{quoted(key)} = s.key_columns.{quoted(key)}" for key in rows.keys)
-    clauses = [f"WHEN MATCHED AND {rows.delete} THEN DELETE"]
+    clauses = [] if rows.delete is None else [f"WHEN MATCHED AND {rows.delete} THEN DELETE"]
     if marked:
         again = {**rows.inserts, TOMBSTONE: "NULL"}
         clauses.append(
             f"WHEN MATCHED AND t.{TOMBSTONE} AND ({rows.insert}) THEN UPDATE SET {_set(again)}"
         )
-    clauses.append(f"WHEN MATCHED AND ({rows.update}) THEN UPDATE SET {_set(rows.updates)}")
+    if rows.update is not None:
+        clauses.append(f"WHEN MATCHED AND ({rows.update}) THEN UPDATE SET {_set(rows.updates)}")
     names = ", ".join(quoted(each) for each in rows.inserts)
     values = ", ".join(rows.inserts.values())
     clauses.append(f"WHEN NOT MATCHED AND {rows.insert} THEN INSERT ({names}) VALUES ({values})")

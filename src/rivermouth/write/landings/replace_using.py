@@ -9,10 +9,6 @@ and whoever runs it, and when, it removes nothing else.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +23,7 @@ from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
+from rivermouth.write.staging import staged
 
 
 def replace_using(site: Site) -> ReplaceUsing:
@@ -44,7 +41,7 @@ def replace_using(site: Site) -> ReplaceUsing:
             remedy="Make it one pipeline of all topics, or use a cluster in dedicated mode",
         )
     check_replace(site.session, site.address)
-    if site.rows.deletes:  # rows are deleted, and no MERGE can do it
+    if site.rows.delete is not None:  # rows are deleted, and no MERGE can do it
         add_mark(site.session, site.address)
     return ReplaceUsing(site, site.rows, marked=has_mark(site.session, site.address))
 
@@ -57,7 +54,7 @@ class ReplaceUsing:
         self._rows = rows
         self._marked = marked
         self._stage = site.staging()
-        self._sweep = rows.deletes  # a driver that died may have left marked rows
+        self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
@@ -66,7 +63,8 @@ class ReplaceUsing:
         deleting = F.count_if(F.col("tombstone") & F.col("code").isNull()).alias("deleting")
         observed = decoded.observe(observation, *counters(ranges), deleting)
         folded = self._rows.fold(observed.where("code IS NULL"))
-        with self._staged(session, folded, plan.commit) as changes:
+        # The one materialisation: the join and Delta's writer evaluate their source again.
+        with staged(folded, self._stage / plan.commit) as changes:
             # Of a batch without a good record Spark drops the plan while it runs, and the counts.
             metrics = observation.get or _counted_again(decoded, [*counters(ranges), deleting])
             counts = counted(ranges, metrics)
@@ -76,19 +74,6 @@ class ReplaceUsing:
             self._commit(changes.hint("broadcast") if small else changes, plan.entry(counts))
         self._sweep = self._sweep or metrics["deleting"] > 0
         self._remove_marked(session)
-
-    @contextmanager
-    def _staged(self, session: SparkSession, folded: DataFrame, commit: str) -> Iterator[DataFrame]:
-        """The one materialisation: the join and Delta's writer evaluate their source again."""
-        path = self._stage / commit
-        files = f"file:{path}" if not path.is_relative_to("/Volumes") else str(path)
-        try:
-            folded.write.parquet(files)
-            # A file that is gone is an error, whatever the session says: it holds changes.
-            strict = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-            yield session.read.schema(folded.schema).options(**strict).parquet(files)
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
 
     def _commit(self, changes: DataFrame, entry: Entry) -> None:
         table = self._site.address.read(changes.sparkSession)
@@ -120,8 +105,9 @@ def replaced_rows(changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: 
     on = [F.col("t").getField(k) == F.col("s.key_columns").getField(k) for k in rows.keys]
     joined = changed.join(old, on, "left")
     absent = F.col("t").isNull()
-    deleted = ~absent & F.expr(rows.delete)
-    touched = deleted | (absent & F.expr(rows.insert)) | (~absent & F.expr(rows.update))
+    deleted = ~absent & F.expr(rows.delete or "false")
+    updated = ~absent & F.expr(rows.update or "false")
+    touched = deleted | updated | (absent & F.expr(rows.insert))
     columns = [
         _column(name, absent, deleted, rows, marked=marked).alias(name) for name in table.columns
     ]

@@ -30,12 +30,11 @@ def latest(pipeline: Pipeline) -> Keyed:
     return Keyed(
         keys=pipeline.target.keys,
         fold=partial(fold, order_by=order_by, tombstones=tombstones),
-        delete="s.change IS NULL",
+        inserts={**values, "_kafka": "s.change._kafka"},
+        insert="s.change IS NOT NULL",
         update=f"s.had_tombstone OR {newer}",
         updates={**values, "_kafka": "s.change._kafka"},
-        insert="s.change IS NOT NULL",
-        inserts={**values, "_kafka": "s.change._kafka"},
-        deletes=tombstones,
+        delete="s.change IS NULL" if tombstones else None,
     )
 
 

@@ -11,7 +11,8 @@ import pytest
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.key_check import KeyCheck, Row, shown_key
-from rivermouth.verify.proofs.latest_rule import Change
+from rivermouth.verify.proofs.latest import Latest
+from rivermouth.verify.proofs.rule import Change
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (
@@ -54,7 +55,7 @@ def checked(
     config = configured(folder, mode="upsert", keys=["id"], order_by=["n"])
     asked = subject(config, source or MemorySource(), *ENTRIES, **facts)
     columns = ["id", "n"]
-    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, columns), columns))
+    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, columns), columns), Latest())
     check.check((1,), changes, rows)
     return asked, check
 
@@ -116,7 +117,7 @@ def test_trimmed_entries_may_have_left_a_row_of_before(tmp_path: Path) -> None:
     first = (entry(5, span(0, 10), position={ZERO: 10, ("t", 1): 4}),)
     config = configured(tmp_path, mode="upsert", keys=["id"], order_by=["n"])
     asked = subject(config, MemorySource(), *first, **trimmed)
-    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, ["id", "n"]), ["id", "n"]))
+    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, ["id", "n"]), ["id", "n"]), Latest())
     check.check((1,), [], [before])
     assert (found(asked), check.not_verifiable) == ({}, 1)
 

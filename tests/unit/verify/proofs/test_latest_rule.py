@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.verify.proofs.latest_rule import Change, latest, rank
+from rivermouth.verify.proofs.latest import Latest
+from rivermouth.verify.proofs.rule import Change, rank
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +58,7 @@ CASES: dict[str, tuple[Sequence[Fact], tuple[int, int] | None]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_rule_leaves_the_newest_row(case: str) -> None:
     facts, expected = CASES[case]
-    found = latest([change(each) for each in reversed(facts)], 0, certain=True)
+    found = Latest().expected([change(each) for each in reversed(facts)], 0, certain=True)
     row = found.row
     assert (row and (row.partition[1], row.offset)) == expected
     assert found.certain
@@ -75,7 +76,7 @@ def test_the_rule_leaves_the_newest_row(case: str) -> None:
 def test_only_a_tombstone_in_an_entry_that_kafka_still_holds_makes_a_key_certain(
     facts: Sequence[Fact], readable_from: int, certain: bool
 ) -> None:
-    found = latest([change(each) for each in facts], readable_from, certain=False)
+    found = Latest().expected([change(each) for each in facts], readable_from, certain=False)
     assert found.certain is certain
 
 
@@ -128,4 +129,4 @@ def test_the_rule_agrees_with_a_slow_model(
         change((entry, partition, offset, order, tombstone))
         for offset, (entry, partition, order, tombstone) in enumerate(ordered)
     ]
-    assert latest(changes, 0, certain=True).row == slow(changes)
+    assert Latest().expected(changes, 0, certain=True).row == slow(changes)
