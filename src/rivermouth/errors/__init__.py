@@ -47,7 +47,7 @@
     │   └── OffsetsTableUnreadable  RM802     the offsets table could not be read
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``). Each error
+Bad *records* never raise: they lie in quarantine under a code RM6xx (``registry.formats``). Each error
 says what was expected and found, where, and what to do; ``docs/errors.md`` explains each code.
 """
 
