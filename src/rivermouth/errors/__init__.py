@@ -48,7 +48,7 @@
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
 Bad *records* never raise: they go to quarantine under a code RM6xx (``registry.formats``). Each
-error says what was expected and found, where, and what to do; ``docs/errors.md`` explains each code.
+error says what was expected and found, where, and what to do; docs/errors.md explains each code.
 """
 
 from __future__ import annotations
