@@ -24,12 +24,14 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
+from rivermouth.operate.sql import query
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.report import Silent
 from rivermouth.run.run import Run
 from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from tests.lake import Heard, Lake
 from tests.waiting import PATIENCE_S
 
@@ -49,11 +51,15 @@ PATIENT = {"broker.session.timeout.ms": "30000"}
 
 @dataclass(frozen=True)
 class Found:
-    """What the commands said about the lake as it was unpacked, and what they wrote: nothing."""
+    """What the commands said about the lake as it was unpacked, and what they wrote: nothing.
+
+    ``quarantined`` counts all rows of the quarantine tables, effective or not.
+    """
 
     status: Mapping[str, Any]
     verify: Mapping[str, Any]
     sql: Mapping[str, Any]
+    quarantined: Mapping[str, int]
     entries: Mapping[str, Sequence[str]]
     files_before: Sequence[str]
     files_after: Sequence[str]
@@ -76,7 +82,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """The lake unpacked in a folder of its own, and its broker on a port of its own."""
     folder = tmp_path_factory.mktemp("earlier")
     with tarfile.open(FIXTURE / "lake.tar.xz") as archive:
-        archive.extractall(folder)
+        archive.extractall(folder, filter="data")
     with (
         Broker(folder / "broker", settings=PATIENT) as broker,
         pytest.MonkeyPatch.context() as environ,
@@ -91,10 +97,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 @pytest.fixture(scope="module")
 def found(lake: Lake) -> Found:
     before = files(lake)
+    config = load(lake.file)
     return Found(
         status=by_name(answer(lake, "status")["pipelines"]),
         verify=by_name(answer(lake, "verify", code=3)["pipelines"]),
-        sql={each: answer(lake, "sql", each) for each in WRITTEN["sql"]},
+        sql={each: query(config, each).as_dicts() for each in WRITTEN["sql"]},
+        quarantined={each: len(lake.rows(each)) for each in QUARANTINES},
         entries=entries(lake),
         files_before=before,
         files_after=files(lake),
@@ -172,7 +180,9 @@ def test_the_lake_holds_every_kind_of_entry() -> None:
     assert [each["lost"] for each in kept if "lost" in each] == [[["events", 0, 3, 5]]]
     accepted = {"kind": "restore", "version": 4, "standing": 2}
     assert [each["accepts"] for each in kept if "accepts" in each] == [accepted]
-    assert [each["pipeline"] for each in kept if len(each["position"]["bids"]) == 2] == ["bids"] * 3
+    assert [each["pipeline"] for each in kept if len(each["position"].get("bids", ())) == 2] == [
+        "bids"
+    ] * 3
 
 
 def test_status_shows_states_sequences_and_positions_as_they_were(found: Found) -> None:
@@ -199,9 +209,16 @@ def test_sql_gives_the_same_answer(question: str, found: Found) -> None:
     assert found.sql[question] == WRITTEN["sql"][question]
 
 
-def test_quarantine_shows_only_the_rows_of_effective_entries(lake: Lake, found: Found) -> None:
-    counts = {each: (len(lake.rows(each)), shown(found, each)) for each in QUARANTINES}
-    assert counts == {QUARANTINES[0]: (2, 1), QUARANTINES[1]: (3, 2)}
+def test_quarantine_shows_only_the_rows_of_effective_entries(found: Found) -> None:
+    counts = {each: (found.quarantined[each], shown(found, each)) for each in QUARANTINES}
+    assert counts == {"bronze.bids_quarantine": (2, 1), "silver.orders_quarantine": (3, 2)}
+
+
+def test_the_note_of_a_start_that_halted_is_found(lake: Lake, found: Found) -> None:
+    assert found.status["payments"]["state"] == "BLOCKED"
+    offsets = FolderOffsets(lake.path("rivermouth.offsets"))
+    noted = {name: offsets.rollback_noted(name) for name in TABLES}
+    assert noted == {"bids": 4, "orders": 0, "payments": 4, "events": 0}
 
 
 def test_verify_finds_what_it_found(found: Found) -> None:

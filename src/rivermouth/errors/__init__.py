@@ -44,12 +44,11 @@
     │   └── ScaffoldRefused    RM703          no project can be written there, or of that
     ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
     │   ├── LogUnreadable      RM801          the log of a table could not be read
-    │   └── OffsetsTableUnreadable  RM802     the offsets table could not be read
+    │   └── OffsetsUnreadable  RM802          the offsets table could not be read
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they are in quarantine under a code RM6xx (``registry.formats``). Each
-error says what was expected and found, where, and what to do; ``docs/errors.md`` explains each
-code.
+Bad *records* never raise: they go to quarantine under a code RM6xx (``registry.formats``). Each
+error says what was expected and found, where, and what to do; docs/errors.md explains each code.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ from rivermouth.errors.failures import (
     KafkaUnreachable,
     LogUnreadable,
     MissingPackage,
-    OffsetsTableUnreadable,
+    OffsetsUnreadable,
     ProjectionFailed,
     QueryRefused,
     Refusal,
@@ -129,7 +128,7 @@ __all__ = [
     "OffsetGap",
     "OffsetOverlap",
     "OffsetsTableAhead",
-    "OffsetsTableUnreadable",
+    "OffsetsUnreadable",
     "OtherCluster",
     "PartitionGone",
     "ProjectionFailed",

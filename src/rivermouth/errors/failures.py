@@ -153,7 +153,7 @@ class LogUnreadable(StoreError):
     default_remedy = "Check that the store answers and that you may read the table; then run again"
 
 
-class OffsetsTableUnreadable(StoreError):
+class OffsetsUnreadable(StoreError):
     code = "RM802"
     default_remedy = "Run again: the start brings the offsets table up to date"
 

@@ -24,7 +24,7 @@ def look(
 
     A run may commit while we read: then offsets table and ``txn`` are ahead of what was read of
     the log. So a halt is believed only where nothing was committed meanwhile. Raises LogUnreadable,
-    OffsetsTableUnreadable and SourceError.
+    OffsetsUnreadable and SourceError.
     """
     left = _LOOKS
     while True:

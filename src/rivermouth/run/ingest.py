@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.config import Pipeline
 from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import ask_kafka
 from rivermouth.protocol.assess import Assessment, assess
@@ -161,7 +161,7 @@ class Ingest:
         since = ledger.history.rolled_back_since
         if since is not None:
             # The halt says more than a note that cannot be made.
-            with suppress(ProjectionFailed, OffsetsTableUnreadable):
+            with suppress(ProjectionFailed, OffsetsUnreadable):
                 self._edges.store.offsets.note_rollback(self.pipeline.name, since)
 
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:

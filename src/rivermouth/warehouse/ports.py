@@ -64,7 +64,7 @@ class Counted:
 
 
 class OffsetsTable(Protocol):
-    """The offsets table. Reading raises OffsetsTableUnreadable, writing ProjectionFailed."""
+    """The offsets table. Reading raises OffsetsUnreadable, writing ProjectionFailed."""
 
     def sequence(self, pipeline: str) -> int:
         """The newest sequence projected for the pipeline; 0 where there is none."""

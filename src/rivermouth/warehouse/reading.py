@@ -21,7 +21,7 @@ _LOOK_BACK = 1000
 def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The ledger as it is now, its whole readable log replayed. What is broken is in the value.
 
-    Raises LogUnreadable and OffsetsTableUnreadable.
+    Raises LogUnreadable and OffsetsUnreadable.
     """
     return _snapshot(store, pipeline, store.log.commits())
 

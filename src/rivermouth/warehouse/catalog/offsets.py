@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.errors import CommitConflict, OffsetsTableUnreadable, ProjectionFailed
+from rivermouth.errors import CommitConflict, OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.spark.address import (
     Address,
@@ -141,12 +141,12 @@ class CatalogOffsets:
                 create_table(self._session, self._address, columns)
             self._there = True
 
-    def _unreadable(self, fault: Exception) -> OffsetsTableUnreadable:
+    def _unreadable(self, fault: Exception) -> OffsetsUnreadable:
         gone = not isinstance(fault, PySparkException)  # the JVM, which says nothing of the table
         what = "the offsets table cannot be read; the target table is as it should be"
         remedy = AGAIN if gone else _ANEW
         where = str(self._address)
-        return OffsetsTableUnreadable(what, where=where, found=_found(fault), remedy=remedy)
+        return OffsetsUnreadable(what, where=where, found=_found(fault), remedy=remedy)
 
     def _failed(self, how: str, fault: Exception) -> ProjectionFailed:
         what = f"the offsets table {how}; the target table is as it should be"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.offsets_rows import (
@@ -155,9 +155,9 @@ class FolderOffsets:
         what = f"the offsets table {how}; the target table is as it should be"
         return ProjectionFailed(what, where=str(self.path), found=found, remedy=remedy)
 
-    def _unreadable(self, how: str, found: str, remedy: str) -> OffsetsTableUnreadable:
+    def _unreadable(self, how: str, found: str, remedy: str) -> OffsetsUnreadable:
         what = f"the offsets table {how}; the target table is as it should be"
-        return OffsetsTableUnreadable(what, where=str(self.path), found=found, remedy=remedy)
+        return OffsetsUnreadable(what, where=str(self.path), found=found, remedy=remedy)
 
 
 def _commit_properties(last: Counted, sequence: int) -> CommitProperties:

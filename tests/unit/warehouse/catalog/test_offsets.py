@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address
@@ -209,7 +209,7 @@ def test_an_offsets_table_that_cannot_be_read_is_no_failed_commit(
     table = Table()
     table.faults = [fault]
     offsets = CatalogOffsets(cast(SparkSession, Session(table)), ADDRESS)
-    with pytest.raises(OffsetsTableUnreadable, match="cannot be read") as caught:
+    with pytest.raises(OffsetsUnreadable, match="cannot be read") as caught:
         ask(offsets, PIPELINE)
     assert (caught.value.where, caught.value.exit_code) == (str(ADDRESS), 1)
     assert caught.value.found

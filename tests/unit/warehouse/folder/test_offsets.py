@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.errors import OffsetsTableUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Counted
@@ -65,7 +65,7 @@ def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) 
     for attempt in range(8):
         path = tmp_path / str(attempt)
         raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2), NAME),) * 3)
-        assert all(isinstance(each, ProjectionFailed | OffsetsTableUnreadable) for each in raised)
+        assert all(isinstance(each, ProjectionFailed | OffsetsUnreadable) for each in raised)
         FolderOffsets(path).project(entries(2), NAME)
         assert sequences(path) == [1, 2]
 
@@ -156,7 +156,7 @@ def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> Non
         lambda: FolderOffsets(path).project(entries(3), NAME),
         lambda: FolderOffsets(path).rebuild(entries(3), NAME),
     ):
-        with pytest.raises(OffsetsTableUnreadable) as caught:
+        with pytest.raises(OffsetsUnreadable) as caught:
             ask()
         assert str(path) == caught.value.where
         assert "offsets rebuild" in caught.value.remedy
@@ -169,7 +169,7 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
     driver = FolderOffsets(path)
     driver.project(entries(2), NAME)
     shutil.rmtree(path)
-    with pytest.raises(OffsetsTableUnreadable, match="the target table is as it should be"):
+    with pytest.raises(OffsetsUnreadable, match="the target table is as it should be"):
         driver.project(entries(3)[2:], NAME)
     FolderOffsets(path).project(entries(3), NAME)
     assert sequences(path) == [1, 2, 3]
