@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from rivermouth.config import Pipeline
+from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.guards import to_ask_about
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
+from rivermouth.protocol.snapshot import LedgerSnapshot
 
 
 class AskKafka(Protocol):
@@ -22,12 +25,18 @@ class AskKafka(Protocol):
         """Where the logs end that were truncated below their anchors."""
 
 
-def ask_kafka(kafka: AskKafka, topics: Iterable[str], newest: Entry | None) -> KafkaFacts:
-    """The facts about ``topics``, and which logs were truncated below the newest entry's position.
+def assess_by(
+    kafka: AskKafka, facts: KafkaFacts, ledger: LedgerSnapshot, pipeline: Pipeline, now_s: float
+) -> Assessment:
+    """What a run would do, see ``assess``, with Kafka asked for truncated logs.
 
-    Raises SourceError.
+    That question comes last: where a guard halts anyway, it is not asked. Raises SourceError.
     """
-    return with_truncations(kafka, kafka.facts(topics), newest)
+    found = assess(ledger, facts, pipeline, now_s)
+    if found.halt is not None:
+        return found
+    asked = with_truncations(kafka, facts, ledger.newest)
+    return found if asked is facts else assess(ledger, asked, pipeline, now_s)
 
 
 def with_truncations(kafka: AskKafka, facts: KafkaFacts, newest: Entry | None) -> KafkaFacts:

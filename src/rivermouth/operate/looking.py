@@ -5,33 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.assess import Assessment, assess
-from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger
+from rivermouth.warehouse.reading import read_on
 
-AskKafka = Callable[[Entry | None], KafkaFacts]
-"""The facts about the topics of a pipeline, for the newest entry of its ledger."""
+Judge = Callable[[LedgerSnapshot], Assessment]
+"""What a run would do with a ledger, see ``assess``; asks Kafka, or not."""
 _LOOKS = 5
-"""How often a ledger is read while runs commit."""
+"""How often it is read on while runs commit."""
 
 
 def look(
-    store: LedgerStore, pipeline: Pipeline, kafka: AskKafka | None, now_s: float
+    store: LedgerStore, pipeline: Pipeline, ledger: LedgerSnapshot, judge: Judge
 ) -> Assessment:
-    """What a run would do now, see ``assess``; ``kafka`` None: it is not asked.
+    """What a run would do now; ``ledger`` is as it was read first.
 
     A run may commit while we read: then offsets table and ``txn`` are ahead of what was read of
-    the log. So a halt is believed only where nothing was committed meanwhile. Raises LogUnreadable,
-    OffsetsUnreadable and SourceError.
+    the log. So a halt is believed only where nothing was committed meanwhile; else what was
+    committed is read, too. Raises what ``judge`` does, LogUnreadable, LedgerBroken, and
+    OffsetsUnreadable.
     """
-    left = _LOOKS
-    while True:
-        left -= 1
-        ledger = read_ledger(store, pipeline)
-        found = assess(ledger, kafka(ledger.newest) if kafka else None, pipeline, now_s)
-        read_to = ledger.history.version
-        settled = read_to is None or not [*store.log.commits_after(read_to)]
-        if found.halt is None or settled or not left:
+    found = judge(ledger)
+    for _ in range(_LOOKS):
+        newer = read_on(store, pipeline, found.ledger) if found.halt is not None else None
+        if newer is None:
             return found
+        found = judge(newer)
+    return found

@@ -15,9 +15,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
-from rivermouth.errors import Halt, LedgerBroken, RivermouthError, SourceError, StoreError
+from rivermouth.errors import Halt, RivermouthError
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import AskKafka, ask_kafka, with_truncations
+from rivermouth.kafka.facts import AskKafka, assess_by
 from rivermouth.operate.looking import look
 from rivermouth.operate.topic_facts import Fault, answers
 from rivermouth.protocol.assess import Assessment, assess
@@ -146,7 +146,7 @@ class _Configured:
 def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
     try:
         return read_recent_ledger(store, pipeline)
-    except (StoreError, LedgerBroken) as fault:
+    except RivermouthError as fault:
         return fault
 
 
@@ -160,18 +160,22 @@ def _status(
 ) -> PipelineStatus:
     found = PipelineStatus(pipeline.name, State.UNKNOWN, str(pipeline.target.table))
     if isinstance(ledger, RivermouthError):
-        state = State.BLOCKED if isinstance(ledger, Halt) else State.UNKNOWN
-        return replace(found, state=state, reason=str(ledger))
+        return _refused(found, ledger)
     try:
         assessment = _assessed(pipeline, store, ledger, answer, kafka, now_s)
-    except (StoreError, SourceError) as fault:
-        return replace(_of_ledger(found, ledger), reason=str(fault))
+    except RivermouthError as fault:
+        return _refused(_of_ledger(found, ledger), fault)
     found = _of_ledger(found, assessment.ledger)
     if assessment.halt is not None:
-        return replace(found, state=State.BLOCKED, reason=str(assessment.halt))
+        return _refused(found, assessment.halt)
     if isinstance(answer, Fault):
-        return replace(found, state=State.UNKNOWN, reason=str(answer))
+        return _refused(found, answer)
     return _with_lag(store, found, assessment, now_s)
+
+
+def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:
+    state = State.BLOCKED if isinstance(fault, Halt) else State.UNKNOWN
+    return replace(found, state=state, reason=str(fault))
 
 
 def _assessed(
@@ -182,14 +186,15 @@ def _assessed(
     kafka: AskKafka,
     now_s: float,
 ) -> Assessment:
-    """What a run would do; looked at again where it would halt and a run is committing."""
-    facts = None if isinstance(answer, Fault) else with_truncations(kafka, answer, ledger.newest)
-    found = assess(ledger, facts, pipeline, now_s)
-    if found.halt is None:
-        return found
-    if facts is None:
-        return look(store, pipeline, None, now_s)
-    return look(store, pipeline, partial(ask_kafka, kafka, pipeline.source.topics), now_s)
+    """What a run would do; Kafka is asked again where a run has committed meanwhile."""
+    if isinstance(answer, Fault):
+        return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
+
+    def judge(each: LedgerSnapshot) -> Assessment:
+        facts = answer if each is ledger else kafka.facts(pipeline.source.topics)
+        return assess_by(kafka, facts, each, pipeline, now_s)
+
+    return look(store, pipeline, ledger, judge)
 
 
 def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
@@ -220,7 +225,11 @@ def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
     recorded = assessment.ledger.history.recorded
     if recorded is None:
         return None
-    return store.log.newest_record_ms(recorded.version) or recorded.timestamp_ms
+    try:
+        newest_ms = store.log.newest_record_ms(recorded.version)
+    except RivermouthError:  # the commit is gone by now: its time will do
+        newest_ms = None
+    return newest_ms or recorded.timestamp_ms
 
 
 def _waiting(offsets: int) -> str:

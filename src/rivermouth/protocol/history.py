@@ -24,10 +24,11 @@ class History:
     newest version replayed; None: none yet. ``recorded`` is the newest entry in the log, and
     ``recovered`` the one that only the offsets table had, if the replay began with one.
     ``sequence`` is the highest sequence seen, 0 where there is no entry. ``effective`` is the entry
-    in effect; None: nobody can tell. ``rolled_back_by`` are the operations that rolled entries
-    back and are not accepted yet; ``torn_at`` is the version at which an entry was written over
-    such an operation. ``unexplained`` are rollbacks before the first readable entry.
-    ``broken`` says what is wrong with the entries, in order.
+    in effect; None: nobody can tell. ``rolled_back_by`` are the first and the newest of the
+    operations that rolled entries back and are not accepted yet; ``torn_at`` is the version at
+    which an entry was written over such an operation. ``unexplained`` are rollbacks before the
+    first readable entry.
+    ``broken`` says what is wrong with the entries, in order: the first faults.
     """
 
     pipeline: str

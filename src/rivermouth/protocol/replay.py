@@ -16,6 +16,9 @@ from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.rollback import rolls_back
 
+_FAULTS_KEPT = 20
+"""Of a log full of faults the first tell enough."""
+
 
 def replay(
     history: History, records: Iterable[CommitRecord]
@@ -173,7 +176,8 @@ def _follow(history: History, record: CommitRecord) -> History:
         replace(
             history,
             effective=effective,
-            rolled_back_by=() if complete else (*history.rolled_back_by, record),
+            # The first says since when, the newest what is to be accepted.
+            rolled_back_by=() if complete else (*history.rolled_back_by[:1], record),
             torn_at=history.torn_at if effective is None else None,
         ),
         record.version,
@@ -190,6 +194,8 @@ def _where(entry: Entry, record: CommitRecord) -> str:
 
 
 def _with(history: History, fault: Halt) -> History:
+    if len(history.broken) >= _FAULTS_KEPT:
+        return history
     return replace(history, broken=(*history.broken, fault))
 
 

@@ -42,11 +42,17 @@ class Assembly:
     # Of two pipelines that create their common table at once, one would fail.
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
 
-    def ingest(self, pipeline: Pipeline, listener: Listener, held: ExitStack) -> Ingest:
+    def ingest(
+        self,
+        pipeline: Pipeline,
+        listener: Listener,
+        held: ExitStack,
+        stop: threading.Event | None = None,
+    ) -> Ingest:
         """The pipeline with its table there, as configured, and ours to write.
 
-        What it holds until the end of the run is entered into ``held``. Raises what stands
-        against it.
+        What it holds until the end of the run is entered into ``held``. Once ``stop`` is set, no
+        commit is tried again. Raises what stands against it.
         """
         table = pipeline.target.table
         address = self.warehouse.address(table)
@@ -63,7 +69,7 @@ class Assembly:
             landing=landing,
             decode=decoder(pipeline),
             listener=listener,
-            attempts=Attempts.by(pipeline.retry),
+            attempts=Attempts.by(pipeline.retry, stop),
         )
         return Ingest(pipeline, edges)
 

@@ -61,20 +61,26 @@ class Committer:
         self.history = history
         self._at = coordinates
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """Make a commit that brings no rows."""
-        self.commit(plan, lambda each: self._at.writes.record(session, each))
+    def record(
+        self, session: SparkSession, plan: CommitPlan, check: Callable[[], object] = lambda: None
+    ) -> None:
+        """Make a commit that brings no rows, see ``commit``."""
+        self.commit(plan, lambda each: self._at.writes.record(session, each), check)
 
-    def commit(self, plan: CommitPlan, write: Write) -> None:
+    def commit(
+        self, plan: CommitPlan, write: Write, check: Callable[[], object] = lambda: None
+    ) -> None:
         """Write, read back, classify, project, report. Raises unless the commit stands, and
         where it stands and another driver's has followed it already.
 
         Where a commit of others is in the way, the same ranges are written again under the
-        same sequence, for as long as the attempts last; never skipped, never widened.
+        same sequence, for as long as the attempts last; never skipped, never widened. ``check``
+        repeats the guards before each further attempt: much may happen in a pause.
         """
         conflict: CommitConflict | None = None
         for _ in self._at.attempts.each():
             if conflict is not None:
+                check()
                 plan = plan.again(new_commit(), self.history.version)
             try:
                 self._commit(plan, write)
@@ -124,7 +130,11 @@ class Committer:
         if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
             raise self._superseded(plan.sequence, plan)
         absent = outcome is Outcome.ABSENT
-        if self.history.faults and not (absent and plan.draft.accepts):
+        # What an operator accepts is a fault until it is accepted; another one since then is not.
+        accepted = absent and plan.draft.accepts is not None
+        if self.history.faults and not (
+            accepted and self.history.rolled_back_by == before.rolled_back_by
+        ):
             raise self.history.faults[0]
         if absent:
             self._absent(plan, fault)

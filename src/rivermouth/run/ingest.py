@@ -19,8 +19,8 @@ from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import ask_kafka
-from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.kafka.facts import assess_by, with_truncations
+from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.drafts import next_draft
 from rivermouth.protocol.entry import Draft
@@ -33,6 +33,7 @@ from rivermouth.protocol.guards import (
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.relation import Action, decide
+from rivermouth.protocol.replay import replay
 from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.committer import Committer, Coordinates, new_commit
@@ -80,8 +81,11 @@ class Ingest:
         Raises a Halt before any write.
         """
         reach("P0")
-        ledger, found = self._assessed()
+        ledger = read_ledger(self._edges.store, self.pipeline)
         self._note_rollback(ledger)
+        self._facts = self._edges.kafka.facts(self.pipeline.source.topics)
+        now_s = self._edges.now()
+        found = assess_by(self._edges.kafka, self._facts, ledger, self.pipeline, now_s)
         if found.halt is not None:
             raise found.halt
         self._trace_open(ledger)
@@ -89,7 +93,9 @@ class Ingest:
         committer.project(found.to_project)
         reach("P10")
         if found.opening is not None:
-            self._record(session, found.opening.purpose, found.opening.draft)
+            draft = found.opening.draft
+            check = partial(self._check_kafka, draft.ranges)
+            self._record(session, found.opening.purpose, draft, check)
         self._edges.listener.opened(_opened(found))
         return found.starts
 
@@ -105,7 +111,8 @@ class Ingest:
             draft = self._next(tuple(ranges))
             plan = self._plan(Purpose.BATCH, draft)
             decoded = self._edges.decode(raw)
-            committer.commit(plan, partial(self._edges.landing.land, decoded))
+            check = partial(self._check_kafka, ranges)
+            committer.commit(plan, partial(self._edges.landing.land, decoded), check)
 
     def resume(self, session: SparkSession, accept: str) -> Position:
         """Write an entry that accepts what rolled commits back; return where it goes on.
@@ -114,11 +121,13 @@ class Ingest:
         that did not happen.
         """
         ledger = read_ledger(self._edges.store, self.pipeline)
-        facts = ask_kafka(self._edges.kafka, self.pipeline.source.topics, ledger.newest)
+        facts = self._edges.kafka.facts(self.pipeline.source.topics)
+        if accept == "restore":
+            facts = with_truncations(self._edges.kafka, facts, ledger.newest)
         draft = resume(ledger, facts, self.pipeline, accept)
         entries = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
         self._begin(ledger).project(entries)
-        self._record(session, Purpose.RESUME, draft)
+        self._record(session, Purpose.RESUME, draft, self._check_no_other_rollback)
         return draft.position
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
@@ -130,11 +139,6 @@ class Ingest:
         for each, offset in position.offsets.items():
             check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
         return facts.watermarks
-
-    def _assessed(self) -> tuple[LedgerSnapshot, Assessment]:
-        ledger = read_ledger(self._edges.store, self.pipeline)
-        self._facts = ask_kafka(self._edges.kafka, self.pipeline.source.topics, ledger.newest)
-        return ledger, assess(ledger, self._facts, self.pipeline, self._edges.now())
 
     def _begin(self, ledger: LedgerSnapshot) -> Committer:
         edges = self._edges
@@ -167,11 +171,22 @@ class Ingest:
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
         """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""
         kafka, history = self._edges.kafka, self._opened().history
-        self._check_source(*kafka.identities(self.pipeline.source.topics))
-        partitions = {*history.position, *(each.topic_partition for each in ranges)}
+        topics = self.pipeline.source.topics
+        self._check_source(*kafka.identities(topics))
+        # A topic that was taken out of the configuration keeps its position; it may be gone.
+        known = {*history.position, *(each.topic_partition for each in ranges)}
+        partitions = {each for each in known if each.topic in topics}
         self._facts = replace(self._facts, ends=kafka.ends(partitions))
         truncated = kafka.truncated_logs(to_ask_about(history.newest, self._facts.epochs))
         check_not_truncated(self.pipeline.name, history.newest, truncated)
+
+    def _check_no_other_rollback(self) -> None:
+        """Halt where entries were rolled back once more since the ledger was read."""
+        history = self._opened().history
+        since = self._edges.store.log.commits_after(history.version or 0)
+        now, _ = replay(history, since)
+        if now.rolled_back_by != history.rolled_back_by and now.faults:
+            raise now.faults[-1]
 
     def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
         newest = self._opened().history.newest
@@ -188,8 +203,14 @@ class Ingest:
         trace.step(self.pipeline.name, "plan", **facts)
         return CommitPlan(purpose, draft, new_commit(), self._opened().history.version)
 
-    def _record(self, session: SparkSession, purpose: Purpose, draft: Draft) -> None:
-        self._opened().record(session, self._plan(purpose, draft))
+    def _record(
+        self,
+        session: SparkSession,
+        purpose: Purpose,
+        draft: Draft,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._opened().record(session, self._plan(purpose, draft), check)
 
     def _trace_open(self, ledger: LedgerSnapshot) -> None:
         history = ledger.history

@@ -113,7 +113,7 @@ class Run:
 
     def _ingest(self, pipeline: Pipeline, tally: Tally, stop: threading.Event) -> int:
         with ExitStack() as held:
-            ingest = self._shared.ingest(pipeline, tally, held)
+            ingest = self._shared.ingest(pipeline, tally, held, stop)
             starts = ingest.open(self._session)
             if not stop.is_set():
                 self._read(ingest, starts, stop, held)

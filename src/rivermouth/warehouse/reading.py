@@ -14,16 +14,13 @@ from rivermouth.protocol.rollback import rolls_back
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 
-_LOOK_BACK = 1000
-"""How many commits are looked through before the whole log is read."""
-
 
 def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The ledger as it is now, its whole readable log replayed. What is broken is in the value.
 
     Raises LogUnreadable and OffsetsUnreadable.
     """
-    return _snapshot(store, pipeline, store.log.commits())
+    return _replayed(store, pipeline, store.log.commits())
 
 
 def read_recent_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
@@ -32,7 +29,21 @@ def read_recent_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot
     What the whole log is replayed for besides, an audit of all old entries, is left out.
     """
     recent = _recent(store, pipeline)
-    return read_ledger(store, pipeline) if recent is None else _snapshot(store, pipeline, recent)
+    return read_ledger(store, pipeline) if recent is None else _replayed(store, pipeline, recent)
+
+
+def read_on(
+    store: LedgerStore, pipeline: Pipeline, ledger: LedgerSnapshot
+) -> LedgerSnapshot | None:
+    """The ledger with what was committed since ``ledger`` was read; None where nothing was."""
+    version = ledger.history.version
+    if version is None:
+        return None
+    since = [*store.log.commits_after(version)]
+    if not since:
+        return None
+    history, entries = replay(ledger.history, since)
+    return _snapshot(store, pipeline, history, (*ledger.entries, *entries))
 
 
 def _recent(store: LedgerStore, pipeline: Pipeline) -> list[CommitRecord] | None:
@@ -47,19 +58,24 @@ def _recent(store: LedgerStore, pipeline: Pipeline) -> list[CommitRecord] | None
             return found[::-1]
         found.append(record)
         entry = entry_of(record, pipeline.name)
-        if rolls_back(record) or len(found) > _LOOK_BACK or (entry and entry.base is None):
+        if rolls_back(record) or (entry is not None and entry.base is None):
             return None
         if entry is not None and entry.sequence <= projected + 1:
             base = entry.base if base is None else base
-    return None
+    return found[::-1]  # that is the whole log
+
+
+def _replayed(
+    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord]
+) -> LedgerSnapshot:
+    begun = History(pipeline.name, f"{pipeline.name} {pipeline.target.table}")
+    return _snapshot(store, pipeline, *replay(begun, commits))
 
 
 def _snapshot(
-    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord]
+    store: LedgerStore, pipeline: Pipeline, history: History, entries: tuple[Recorded, ...]
 ) -> LedgerSnapshot:
     name, log, offsets = pipeline.name, store.log, store.offsets
-    where = f"{name} {pipeline.target.table}"
-    history, entries = replay(History(name, where), commits)
     there = history.version is not None
     told = log.txn_version(app_id(name)) if there else 0
     kept = offsets.newest(name) if history.newest is None and told != 0 else None

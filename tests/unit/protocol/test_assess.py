@@ -15,7 +15,7 @@ import pytest
 
 from rivermouth.config import Config, Kafka, OnDataLoss, Pipeline, Start
 from rivermouth.errors import Halt
-from rivermouth.kafka.facts import ask_kafka
+from rivermouth.kafka.facts import with_truncations
 from rivermouth.operate.maintain.maintainable import maintainable
 from rivermouth.operate.status import PipelineStatus, status
 from rivermouth.operate.status import State as Shown
@@ -299,7 +299,8 @@ def store_of(world: World) -> LedgerStore:
 
 
 def facts(case: Case, world: World, newest: Entry | None) -> KafkaFacts:
-    return ask_kafka(MemoryKafka(world), case.pipeline.source.topics, newest)
+    kafka = MemoryKafka(world)
+    return with_truncations(kafka, kafka.facts(case.pipeline.source.topics), newest)
 
 
 def assessed(case: Case, world: World) -> Assessment:

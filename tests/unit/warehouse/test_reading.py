@@ -9,7 +9,7 @@ import pytest
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.warehouse.memory.log import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger, read_recent_ledger
+from rivermouth.warehouse.reading import read_ledger, read_on, read_recent_ledger
 from tests.builders import TABLE, place
 from tests.doubles import Driver, World, a_pipeline, until_done
 
@@ -68,19 +68,26 @@ def test_entries_that_the_offsets_table_lacks_are_read_too(world: World) -> None
     assert min(log.read) == 6
 
 
-@pytest.mark.parametrize(
-    ("others", "reads_all"), [(998, False), (1000, True)], ids=["nearly 1000", "more"]
-)
-def test_behind_a_thousand_commits_of_others_the_whole_log_is_read(
-    world: World, others: int, reads_all: bool
-) -> None:
-    for _ in range(others):
+def test_behind_many_commits_of_others_these_are_read_and_no_more(world: World) -> None:
+    for _ in range(2000):
         world.did("WRITE", mode="Append")
     log = Watched(world)
     recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
-    assert (0 in log.read) is reads_all
+    assert min(log.read) == 8
     assert recent.history.sequence == 9
     assert recent.history.faults == ()
+
+
+def test_what_was_committed_since_is_read_on(world: World) -> None:
+    store = LedgerStore(MemoryLog(world.log), world.offsets)
+    ledger = read_recent_ledger(store, a_pipeline())
+    assert read_on(store, a_pipeline(), ledger) is None
+    world.ends[place()] += 3
+    until_done(world)
+    newer = read_on(store, a_pipeline(), ledger)
+    assert newer is not None
+    assert (newer.history.sequence, newer.txn, newer.projected) == (10, 10, 10)
+    assert [each.entry.sequence for each in newer.entries][-1] == 10
 
 
 def test_a_rollback_is_judged_on_the_whole_log(world: World) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
 from rivermouth.operate.looking import look
-from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import read_ledger
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
     Raises the Halt at which a start of any of them would stop for the sake of ledger, offsets
     table, table id and settings (RM408 to RM412, RM415).
     """
-    found = [_passed(look(store, pipeline, None, now_s)) for pipeline, store in ledgers]
+    found = [_passed(_looked(pipeline, store, now_s)) for pipeline, store in ledgers]
     commits = {
         each.history.pipeline: {entry.sequence: entry.commit for entry in each.known_entries}
         for each in found
@@ -47,6 +48,11 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
     days = min(each.age_s(now_s) for each in written) / 86400
     age = f"no entry for {days:.0f} days" if days else "log clean-up has taken all entries"
     return TableEntries(commits, f"{age}, which the next run writes again first")
+
+
+def _looked(pipeline: Pipeline, store: LedgerStore, now_s: float) -> Assessment:
+    ledger = read_ledger(store, pipeline)
+    return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
 
 def _passed(found: Assessment) -> LedgerSnapshot:

@@ -69,13 +69,16 @@ class CatalogLog:
 
     def commits_backwards(self) -> Iterator[CommitRecord]:
         """See ``ports.LedgerLog``: asked for in pieces that grow."""
-        limit, given = _AT_ONCE, 0
+        limit, given = _AT_ONCE, -1
         while True:
             found = self._history(f"LIMIT {limit}", missing_ok=True)[::-1]
-            yield from found[given:]
+            # Commits may have come since the last answer: they are not of this look.
+            for each in found:
+                if given < 0 or each.version < given:
+                    yield each
             if len(found) < limit:
                 return
-            limit, given = limit * 10, len(found)
+            limit, given = limit * 10, found[-1].version
 
     def newest_record_ms(self, version: int) -> None:
         """See ``ports.LedgerLog``: a history does not tell."""

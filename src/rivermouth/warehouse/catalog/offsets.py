@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from rivermouth.warehouse.recovered import COLUMNS, newest_of
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."
+_NOTE_ATTEMPTS = 3  # a halt waits for the note
 _ANEW = "If it is damaged, DROP it: a run writes it anew, from what the tables' logs still hold"
 
 
@@ -79,7 +81,7 @@ class CatalogOffsets:
         if self.rollback_noted(pipeline) >= version:
             return
         note = partial(set_table_property, self._session, self._address, _HALTED + pipeline)
-        self._committed(lambda: note(str(version)))
+        self._committed(lambda: note(str(version)), _NOTE_ATTEMPTS)
 
     def project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
@@ -111,10 +113,10 @@ class CatalogOffsets:
         mode = "overwrite" if "replaceWhere" in options else "append"
         self._address.write(rows.coalesce(1).write.mode(mode).options(**options))
 
-    def _committed(self, write: Callable[[], object]) -> None:
+    def _committed(self, write: Callable[[], object], at_most: int | None = None) -> None:
         """Carry out a write, again where commits of others were in its way."""
         conflict: Exception | None = None
-        for _ in self._attempts.each():
+        for _ in islice(self._attempts.each(), at_most):
             try:
                 self._create()
                 write()

@@ -62,12 +62,14 @@ def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:
     those count as absent.
     """
     on = " AND ".join(f"t.{quoted(key)} = s.key_columns.{quoted(key)}" for key in rows.keys)
-    clauses = [] if rows.delete is None else [f"WHEN MATCHED AND {rows.delete} THEN DELETE"]
+    clauses: list[str] = []
     if marked:
         again = {**rows.inserts, TOMBSTONE: "NULL"}
         clauses.append(
             f"WHEN MATCHED AND t.{TOMBSTONE} AND ({rows.insert}) THEN UPDATE SET {_set(again)}"
         )
+    if rows.delete is not None:
+        clauses.append(f"WHEN MATCHED AND ({rows.delete}) THEN DELETE")
     if rows.update is not None:
         clauses.append(f"WHEN MATCHED AND ({rows.update}) THEN UPDATE SET {_set(rows.updates)}")
     names = ", ".join(quoted(each) for each in rows.inserts)

@@ -161,7 +161,12 @@ class Busy(MemoryLog):
         self._times = times
 
     def commits(self) -> Iterator[CommitRecord]:
-        read = [*super().commits()]
+        return self._while_a_run_commits([*super().commits()])
+
+    def commits_after(self, version: int) -> Iterator[CommitRecord]:
+        return self._while_a_run_commits([*super().commits_after(version)])
+
+    def _while_a_run_commits(self, read: list[CommitRecord]) -> Iterator[CommitRecord]:
         if self._times:
             self._times -= 1
             self._world.ends[place(0)] += 1

@@ -71,6 +71,17 @@ def test_what_came_after_a_version_is_found_however_much_it_is(version: int) -> 
     assert found == list(range(version + 1, 150))
 
 
+def test_backwards_no_version_comes_twice_while_others_commit() -> None:
+    session = Session(*(commit(n) for n in range(100)))
+    log = CatalogLog(cast(SparkSession, session), ADDRESS)
+    found: list[int] = []
+    for each in log.commits_backwards():
+        if len(found) in (10, 20):  # between the answers and in the middle of one
+            session._commits = (*session._commits, commit(len(session._commits)))
+        found.append(each.version)
+    assert found == [*range(99, -1, -1)]
+
+
 def test_a_table_that_is_not_there_has_no_commits_at_a_start() -> None:
     assert list(a_log(fault=PySparkException(MISSING)).commits()) == []
 

@@ -1,0 +1,101 @@
+"""What happens in a pause between two attempts, and guards that wait for no other answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from itertools import repeat
+
+import pytest
+
+from rivermouth.config import Retry
+from rivermouth.errors import CommitConflict, KafkaRefused, TableUndone, TopicRecreated
+from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
+from rivermouth.warehouse.attempts import Attempts
+from tests.builders import PIPELINE, place, position, replayed
+from tests.doubles import NO_SESSION, Driver, MemoryKafka, World, a_pipeline, until_done
+
+pytestmark = pytest.mark.unit
+
+
+def paused(world: World, pause: Callable[[float], bool | None]) -> Driver:
+    """A driver whose next write conflicts once, and what happens meanwhile."""
+    driver = Driver(world)
+    attempts = Attempts(lambda: repeat(0.0, 4), pause)
+    driver.ingest._edges = replace(driver.ingest._edges, attempts=attempts)
+    driver.crash.times = 1
+    return driver
+
+
+def test_a_topic_that_is_recreated_in_a_pause_is_noticed_before_the_next_attempt() -> None:
+    world = World(ends={place(): 5})
+    driver = paused(world, lambda _: setattr(world, "topics", {"t": "another"})).open()
+    before = len(world.commits)
+    with pytest.raises(TopicRecreated):
+        driver.batch(crash="conflicts")
+    assert len(world.commits) == before, "no record of the other topic was committed"
+
+
+def test_a_restore_in_the_pause_of_a_resume_is_not_accepted_with_the_first_one() -> None:
+    world = World(ends={place(): 9})
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+    operator = paused(world, lambda _: world.restore(1))
+    operator.crash.step = "conflicts"
+    with pytest.raises(TableUndone):
+        operator.ingest.resume(NO_SESSION, "restore")
+    assert Driver(world).ingest.resume(NO_SESSION, "restore") == position(0)
+    until_done(world)
+    assert replayed(world.commits).faults == ()
+    assert replayed(world.commits).position == Position(world.ends)
+
+
+def test_once_a_run_is_to_stop_nothing_is_tried_again() -> None:
+    stop = threading.Event()
+    attempts = Attempts.by(Retry.model_validate({"for": timedelta(minutes=1)}), stop)
+    numbers = attempts.each()
+    assert next(numbers) == 0
+    stop.set()
+    assert list(numbers) == []
+
+
+def test_a_conflict_is_told_where_the_run_is_to_stop() -> None:
+    driver = paused(World(ends={place(): 5}), lambda _: True).open()
+    with pytest.raises(CommitConflict):
+        driver.batch(crash="conflicts")
+
+
+def test_a_topic_that_was_taken_out_and_deleted_stops_no_batch() -> None:
+    world = World(ends={place(): 5, place(topic="u"): 5}, topics={"t": "topic-1", "u": "topic-2"})
+    Driver(world, a_pipeline("t", "u")).open().batch()
+    del world.ends[place(topic="u")]
+    world.topics = {"t": "topic-1"}
+    world.ends[place()] = 9
+    Driver(world, a_pipeline("t")).open().batch()
+    newest = replayed(world.commits).position
+    assert (newest.get(place()), newest.get(place(topic="u"))) == (9, 5), "its position is kept"
+
+
+def test_a_rollback_is_noted_and_halts_where_kafka_refuses_to_tell_of_epochs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(
+        self: MemoryKafka, anchors: Mapping[TopicPartition, Anchor]
+    ) -> dict[TopicPartition, int]:
+        if anchors:
+            raise KafkaRefused("no right to read")
+        return {}
+
+    world = World(ends={place(): 9})
+    driver = Driver(world).open()
+    driver.batch(3)
+    world.restore(1)
+    world.epochs[place()] = 1
+    monkeypatch.setattr(MemoryKafka, "truncated_logs", refused)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    assert world.offsets.noted == {PIPELINE: 3}
