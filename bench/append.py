@@ -1,11 +1,11 @@
-"""Our append against Spark's own Delta sink, on the same topic in the same run.
+"""Compares our append with Spark's own Delta sink, on the same topic in the same run.
 
     python bench/append.py [--rounds 5] [--messages 2000000] [--small 400000]
 
-Three processes keep a warm JVM each and take turns; the broker is on the same cores. Each
-drain goes into a new table, whose rows are then counted and their coordinates checked for
-doubles. CPU-seconds are those of the process and its JVM, without the broker. The last line
-is JSON: ours divided by theirs, in messages per second, medians over the rounds.
+Three processes with a warm JVM each take turns; the broker is on the same cores. Each drain reads
+the topic into a new table. Then the rows are counted and checked for duplicates. CPU-seconds are
+those of the process and its JVM, without the broker. The last line is JSON: our messages per
+second divided by theirs, medians over the rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTITIONS = 4
 
 
 class Peer:
-    """A worker process that is given one order at a time."""
+    """A worker process, which gets one order at a time."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -48,7 +48,7 @@ class Peer:
         )
 
     def drain(self, order: dict[str, Any]) -> dict[str, float]:
-        """Carry out one order; adds ``cpu``, the CPU-seconds it took."""
+        """Send one order and return its answer, with its CPU-seconds as ``cpu``."""
         assert self._process.stdin
         assert self._process.stdout
         before = cpu_seconds(self._process.pid)
@@ -56,7 +56,7 @@ class Peer:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"{self.role} died with {self._process.wait()}")
+            raise SystemExit(f"{self.role} ended with {self._process.wait()}")
         return {**json.loads(answer), "cpu": cpu_seconds(self._process.pid) - before}
 
     def close(self) -> None:
@@ -67,12 +67,12 @@ class Peer:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, its living descendants, and its dead children."""
+    """User and system time of a process, its living descendants and its ended children."""
     try:
         tasks = [each / "children" for each in Path(f"/proc/{pid}/task").iterdir()]
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         children = [child for each in tasks if each.exists() for child in each.read_text().split()]
-    except FileNotFoundError:  # a thread or process ended while we looked
+    except FileNotFoundError:  # a thread or process has ended meanwhile
         return cpu_seconds(pid) if Path(f"/proc/{pid}").exists() else 0.0
     own = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
     return own + sum(cpu_seconds(int(child)) for child in children)
@@ -99,7 +99,7 @@ def check(table: Path, messages: int) -> None:
 def measure(
     peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Path
 ) -> dict[str, list[dict[str, float]]]:
-    """Drain the workload's topic in turns; the first round warms up and is dropped."""
+    """Let the peers drain the topic in turns; the first round warms up and is not counted."""
     results: dict[str, list[dict[str, float]]] = defaultdict(list)
     for turn in range(rounds + 1):
         for peer in peers if turn % 2 else reversed(peers):
@@ -121,7 +121,7 @@ def measure(
 def summary(
     workload: dict[str, Any], results: dict[str, list[dict[str, float]]]
 ) -> dict[str, float]:
-    """Print medians; return our rate divided by each peer's, paired by round."""
+    """Print the medians; return our rate divided by that of each peer, paired by round."""
     ratios: dict[str, float] = {}
     for role in ROLES:
         seconds = statistics.median(each["seconds"] for each in results[role])
@@ -140,7 +140,7 @@ def summary(
 
 
 def main() -> None:
-    """Run both workloads and print the table and the line of JSON."""
+    """Run both workloads; print the table and the line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=2_000_000)

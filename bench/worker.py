@@ -1,8 +1,8 @@
-"""One peer of the append benchmark, in a process of its own with its own warm JVM.
+"""One peer of the append benchmark, in its own process with its own warm JVM.
 
-Reads one JSON order per line on standard input and answers with one line of JSON. Roles:
-``ours`` (the product, as `rivermouth run --once` does it), ``tuned`` (the native Delta sink
-under our session and reader settings) and ``stock`` (the same under Spark's defaults).
+It reads one JSON order per line on standard input and answers with one line of JSON. The roles are
+``ours`` (the product, as in `rivermouth run --once`), ``tuned`` (the native Delta sink with our
+session and reader settings) and ``stock`` (that sink with Spark's defaults).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rivermouth.config import load
 from rivermouth.local.session import start_session
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
 from rivermouth.run.run import Run
-from rivermouth.source.streaming import READER_DEFAULTS
+from rivermouth.source.options import READER_DEFAULTS
 
 DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
 _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
 
 
 class _Clock:
-    """Notes when the pipeline had opened and when it last committed."""
+    """Records when the pipeline opened and when it committed last."""
 
     def __init__(self) -> None:
         self.began = self.ended = 0.0
@@ -48,7 +48,7 @@ class _Clock:
 
 
 def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:
-    """Drain the topic with the product; the time from open to the last commit."""
+    """Drain the topic with the product; return the time from open to the last commit."""
     folder = table.parent.parent
     file = folder / "rivermouth.yml"
     file.write_text(
@@ -84,7 +84,7 @@ def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[s
 def native(
     session: SparkSession, order: Mapping[str, Any], table: Path, reader: Mapping[str, str]
 ) -> dict[str, float]:
-    """Drain the topic with the native Delta sink; the time from start to the last commit."""
+    """Drain the topic with the native Delta sink; return the time from start to its end."""
     source = (
         session.readStream.format("kafka")
         .options(**reader)

@@ -1,13 +1,13 @@
-"""Bring the tables up to date: to where the topics end now, or until stopped."""
+"""Bring the tables up to date: up to the end of the topics now, or until stopped."""
 
 from __future__ import annotations
 
-from rivermouth.job.job import Job, finish, parameters
+from rivermouth.job import Job, finish, parameters
 
 
 def main() -> int:
     parser = parameters(__doc__)
-    parser.add_argument("--continuous", action="store_true", help="go on until stopped")
+    parser.add_argument("--continuous", action="store_true", help="run until stopped")
     asked = parser.parse_args()
     return Job.of(asked).ingest(continuous=asked.continuous)
 

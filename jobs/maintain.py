@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from rivermouth.cli.maintaining import render
-from rivermouth.job.job import Job, finish, parameters
-from rivermouth.local.scratch import scratch_root
-from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
-from rivermouth.operate.maintain.optimize import WEEK_HOURS
-from rivermouth.run.report import exit_code
+from rivermouth.job import WEEK_HOURS, Job, finish, parameters
 
 
 def main() -> int:
@@ -16,14 +11,7 @@ def main() -> int:
         "--retain-hours", type=int, default=WEEK_HOURS, help="24 or more; default: %(default)s"
     )
     asked = parser.parse_args()
-    check_retention(asked.retain_hours)
-    job = Job.of(asked)
-    maintenance = Maintenance(
-        job.config, job.session, scratch_root(), retain_hours=asked.retain_hours
-    )
-    reports = maintenance.pipelines(job.names)
-    print(render(reports, dry_run=False))
-    return exit_code(reports)
+    return Job.of(asked).maintain(retain_hours=asked.retain_hours)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
-"""Accept a RESTORE or a reset of one pipeline's table (see RM411); the next ingest goes on."""
+"""Accept a RESTORE or a reset of one pipeline's table (see RM411); the next ingest continues."""
 
 from __future__ import annotations
 
-from rivermouth.cli.resuming import Accept
-from rivermouth.job.job import Job, finish, parameters
+from rivermouth.job import ACCEPTED, Job, finish, parameters
 
 
 def main() -> int:
     parser = parameters(__doc__)
-    kinds = [each.value for each in Accept]
-    parser.add_argument("--accept", choices=kinds, required=True, help="what happened")
+    parser.add_argument("--accept", choices=ACCEPTED, required=True, help="what happened")
     asked = parser.parse_args()
-    return Job.of(asked).resume(Accept(asked.accept))
+    return Job.of(asked).resume(asked.accept)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Prove from Kafka that no record is missing or twice. Exit code 3 if not so."""
+"""Prove against Kafka that no record is missing or duplicated. Exit code 3 for a fault."""
 
 from __future__ import annotations
 
-from rivermouth.job.job import Job, finish, parameters
+from rivermouth.job import Job, finish, parameters
 
 
 def main() -> int:

@@ -1,13 +1,16 @@
-"""Values for tests, in few words: ranges, positions, entries, and the history of a table."""
+"""Values for tests, in few words: ranges, positions, entries, and the log of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
-from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts, app_id
+from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, app_id
+from rivermouth.protocol.entry import Draft, Entry, RowCounts
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.replay import replay
 
 PIPELINE = "orders"
 CLUSTER = "cluster-1"
@@ -46,6 +49,13 @@ def entry_after(previous: Entry | None, *ranges: OffsetRange, pipeline: str = PI
     )
 
 
+def plan_of(entry: Entry, base: int | None = None) -> CommitPlan:
+    """The plan of the commit that carries ``entry``."""
+    names = [each.name for each in fields(Draft)]
+    draft = Draft(**{name: getattr(entry, name) for name in names})
+    return CommitPlan(Purpose.BATCH, draft, entry.commit, base)
+
+
 def record_of_entry(version: int, entry: Entry, operation: str = "WRITE") -> CommitRecord:
     """The commit at ``version`` that carries ``entry``."""
     txns = {app_id(entry.pipeline): entry.sequence}
@@ -59,8 +69,8 @@ def foreign(
     return CommitRecord(version, version * 1000, operation, parameters or {}, {}, None)
 
 
-class History:
-    """A table's log in the making; each step adds one commit and gives the history back."""
+class TableLog:
+    """A table's log in the making; each step adds one commit and gives the log back."""
 
     def __init__(self, pipeline: str = PIPELINE) -> None:
         self.records: list[CommitRecord] = []
@@ -72,17 +82,22 @@ class History:
     def next_version(self) -> int:
         return len(self.records)
 
-    def wrote(self, *ranges: OffsetRange) -> History:
+    def wrote(self, *ranges: OffsetRange) -> TableLog:
         self.newest = entry_after(self.newest, *ranges, pipeline=self.pipeline)
         self.records.append(record_of_entry(self.next_version, self.newest))
         return self
 
-    def did(self, operation: str, **parameters: object) -> History:
+    def did(self, operation: str, **parameters: object) -> TableLog:
         self.records.append(foreign(self.next_version, operation, parameters))
         return self
 
-    def restored(self, version: object) -> History:
+    def restored(self, version: object) -> TableLog:
         return self.did("RESTORE", version=version, timestamp=None)
+
+
+def replayed(records: Iterable[CommitRecord], pipeline: str = PIPELINE) -> History:
+    """What a log says of a pipeline's ledger."""
+    return replay(History(pipeline, ""), records)[0]
 
 
 def renumbered(records: list[CommitRecord]) -> list[CommitRecord]:

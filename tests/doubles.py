@@ -10,27 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from itertools import repeat
 from typing import ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import (
-    Column,
-    Format,
-    Mode,
-    OnDataLoss,
-    Pipeline,
-    Source,
-    Start,
-    TableName,
-    Target,
-)
-from rivermouth.errors import BatchFailed, CommitConflict, LedgerBroken, RivermouthError
+from rivermouth.config import Column, OnDataLoss, Pipeline, Source, Start, TableName, Target
+from rivermouth.errors import BatchFailed, CommitConflict, LogUnreadable, RivermouthError
 from rivermouth.kafka.client import Kafka
-from rivermouth.protocol.entry import CommitRecord, Entry, RowCounts, app_id
-from rivermouth.protocol.history import Recorded
+from rivermouth.protocol.commits import CommitPlan, CommitRecord
+from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import (
     Anchor,
     LogEnd,
@@ -39,14 +29,15 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
-from rivermouth.protocol.planning import KafkaFacts, batch_ranges
-from rivermouth.run.ingest import Ingest, Rooms
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import OffsetsTable
-from rivermouth.warehouse.folder.row_counts import with_rows
-from rivermouth.warehouse.ports import Books
-from rivermouth.warehouse.recovered import Kept
+from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.protocol.starts import ranges_between
+from rivermouth.run.ingest import Edges, Ingest
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
+from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory.warehouse import counted
+from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -99,46 +90,48 @@ class World:
     low: dict[TopicPartition, int] = field(default_factory=dict)
     cluster: str = CLUSTER
     topics: Mapping[str, str] = field(default_factory=lambda: dict(TOPICS))
-    table: str = TABLE
-    commits: list[CommitRecord] = field(
-        default_factory=lambda: [CommitRecord(0, 0, "CREATE TABLE", {}, {}, None)]
-    )
+    log: MemoryTable = field(default_factory=lambda: MemoryTable(table_id=TABLE))
+    offsets: MemoryOffsets = field(default_factory=MemoryOffsets)
     rows: list[tuple[int, Offset]] = field(default_factory=list)
     quarantine: list[tuple[str, Offset]] = field(default_factory=list)
     stands: set[str] = field(default_factory=set)
     """The commit ids of entries that the table as it is rests on."""
     kept: dict[int, tuple[list[tuple[int, Offset]], set[str]]] = field(default_factory=dict)
     """Rows and standing commits of every version, for RESTORE."""
-    projected: list[Recorded] = field(default_factory=list)
-    projected_txn: dict[str, int] = field(default_factory=dict)
-    halted: dict[str, int] = field(default_factory=dict)
     now: float = 0.0
     """The clock, in seconds since 1970; the time of a commit is its version, in ms."""
-    first_version: int = 0
-    """What comes before it, log clean-up has taken; the snapshot still knows its ``txn``."""
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     cuts: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
     """Logs that were cut: partition, the last leader epoch before, and the end it left."""
     deaf: bool = False
     """Whether a commit is dropped without a word, as a defect of Delta's would."""
 
+    def __post_init__(self) -> None:
+        self.log.tells_txn = self.offsets.tells_txn = not self.catalog
+
+    @property
+    def commits(self) -> list[CommitRecord]:
+        return self.log.commits
+
+    @commits.setter
+    def commits(self, commits: list[CommitRecord]) -> None:
+        self.log.commits = commits
+
+    @property
+    def projected(self) -> list[Counted]:
+        return self.offsets.projected
+
     def commit(self, entry: Entry, rows: Iterable[Offset]) -> None:
         """As Delta does: nothing, silently, where the ``txn`` is not above the recorded one."""
-        app = app_id(entry.pipeline)
-        stands = max((each.txns.get(app, 0) for each in self.commits), default=0)
-        if self.deaf or stands >= entry.sequence:
+        version = None if self.deaf else self.log.commit(entry)
+        if version is None:
             return
-        version = len(self.commits)
-        txns = {app: entry.sequence}
-        self.commits.append(CommitRecord(version, version, "WRITE", {}, txns, entry.to_json()))
         self.rows += [(version, row) for row in rows]
         self.stands.add(entry.commit)
         self._keep(version)
 
     def did(self, operation: str, **parameters: object) -> None:
-        version = len(self.commits)
-        self.commits.append(CommitRecord(version, version, operation, parameters, {}, None))
-        self._keep(version)
+        self._keep(self.log.did(operation, **parameters))
 
     def _keep(self, version: int) -> None:
         self.kept[version] = ([*self.rows], {*self.stands})
@@ -165,55 +158,19 @@ class World:
         return sorted([*(row for _, row in self.rows), *bad])
 
 
-class MemoryLog(DeltaLog):
-    def __init__(self, world: World, crash: Crash) -> None:
-        super().__init__(Path("memory"))
-        self._world = world
-        self._crash = crash
+class CrashingLog(MemoryLog):
+    """A log at which a driver may die, or which it cannot read once."""
 
-    def commits(self) -> Iterator[CommitRecord]:
-        return iter(self._world.commits[self._world.first_version :])
+    def __init__(self, world: World, crash: Crash) -> None:
+        super().__init__(world.log)
+        self._crash = crash
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         self._crash.at("read back")
         if self._crash.step == "log unreadable":
             self._crash.step = ""
-            raise LedgerBroken("a commit cannot be read")
-        return iter(self._world.commits[version + 1 :])
-
-    def table_id(self) -> str:
-        return self._world.table
-
-    def txn_version(self, app: str) -> int:
-        return max((each.txns.get(app, 0) for each in self._world.commits), default=0)
-
-    def retention_s(self) -> float:
-        return 30 * 86400.0
-
-    def added_files(self, version: int) -> list[Path]:
-        return []
-
-
-class WithoutTxn:
-    """The same log as a catalog tells it."""
-
-    def __init__(self, log: MemoryLog) -> None:
-        self._log = log
-
-    def commits(self) -> Iterator[CommitRecord]:
-        return self._log.commits()
-
-    def commits_after(self, version: int) -> Iterator[CommitRecord]:
-        return self._log.commits_after(version)
-
-    def table_id(self) -> str:
-        return self._log.table_id()
-
-    def txn_version(self, app: str) -> None:
-        """Nobody can tell."""
-
-    def retention_s(self) -> float:
-        return self._log.retention_s()
+            raise LogUnreadable("a commit cannot be read")
+        return super().commits_after(version)
 
 
 class MemoryKafka(Kafka):
@@ -235,7 +192,7 @@ class MemoryKafka(Kafka):
         ends, epochs = self._world.ends, self._world.epochs
         return {each: LogEnd(ends[each], epochs.get(each, 0)) for each in partitions}
 
-    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {
             each: end
             for each, last, end in self._world.cuts
@@ -243,44 +200,28 @@ class MemoryKafka(Kafka):
         }
 
 
-class MemoryOffsets(OffsetsTable):
+class CrashingOffsets:
+    """The world's offsets table, at which a driver may die."""
+
     def __init__(self, world: World, crash: Crash) -> None:
-        super().__init__(Path("memory"))
         self._world = world
         self._crash = crash
 
     def sequence(self, pipeline: str) -> int:
-        if self._world.catalog:  # then only rows tell
-            newest = self.newest(pipeline)
-            return newest.sequence if newest else 0
-        return self._world.projected_txn.get(pipeline, 0)
+        return self._world.offsets.sequence(pipeline)
 
-    def halted_at(self, pipeline: str) -> int:
-        return self._world.halted.get(pipeline, 0)
+    def newest(self, pipeline: str) -> ProjectedEntry | None:
+        return self._world.offsets.newest(pipeline)
 
-    def note_halt(self, pipeline: str, version: int) -> None:
-        self._world.halted[pipeline] = max(version, self.halted_at(pipeline))
+    def rollback_noted(self, pipeline: str) -> int:
+        return self._world.offsets.rollback_noted(pipeline)
 
-    def newest(self, pipeline: str) -> Kept | None:
-        ours = [each for each in self._world.projected if each.entry.pipeline == pipeline]
-        ours = [each for each in ours if each.entry.ranges]  # one without has no row
-        if not ours:
-            return None
-        last, version = ours[-1].entry, ours[-1].version
-        return Kept(last.sequence, version, last.commit, last.cluster, last.topics, last.position)
+    def note_rollback(self, pipeline: str, version: int) -> None:
+        self._world.offsets.note_rollback(pipeline, version)
 
-    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+    def project(self, entries: Sequence[Counted], table_name: str) -> None:
         self._crash.at("before projection")
-        missing = [
-            each
-            for each in recorded
-            if each.entry.sequence > self.sequence(each.entry.pipeline)
-            and (each.entry.ranges or not self._world.catalog)
-        ]
-        for each in missing:
-            assert each.entry.rows is not None, "an entry is projected with its counts"
-            self._world.projected.append(each)
-            self._world.projected_txn[each.entry.pipeline] = each.entry.sequence
+        self._world.offsets.project(entries, table_name)
         self._crash.at("after projection")
 
 
@@ -290,16 +231,16 @@ def is_bad(row: Offset) -> bool:
 
 
 @dataclass
-class MemoryWriter:
-    """A writer whose batches are lists of offsets: quarantine ahead, then one commit."""
+class MemoryLanding:
+    """A landing whose batches are lists of offsets: quarantine ahead, then one commit."""
 
     world: World
     crash: Crash
 
-    def write(self, decoded: DataFrame, entry: Entry) -> Entry:
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         rows = cast(list[Offset], decoded)
         counts = []
-        for each in entry.ranges:
+        for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]
             bad = sum(map(is_bad, here))
             counts.append(RowCounts(len(here) - bad, bad))
@@ -308,16 +249,14 @@ class MemoryWriter:
         if self.crash.step == "conflicts" and self.crash.times:
             self.crash.times -= 1
             raise Conflict
-        self.world.quarantine += [(entry.commit, row) for row in rows if is_bad(row)]
+        self.world.quarantine += [(plan.commit, row) for row in rows if is_bad(row)]
         self.crash.at("after quarantine")
-        entry = Entry(**{**vars(entry), "rows": tuple(counts)})
-        self.world.commit(entry, [row for row in rows if not is_bad(row)])
+        self.world.commit(plan.entry(tuple(counts)), [row for row in rows if not is_bad(row)])
         self.crash.at("answer lost", WriteFailed)
         self.crash.at("write returned")
-        return entry
 
-    def record(self, session: SparkSession, entry: Entry) -> None:
-        self.write(cast(DataFrame, []), entry)
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        self.land(cast(DataFrame, []), plan)
 
 
 @dataclass
@@ -355,16 +294,33 @@ def a_pipeline(
         name=PIPELINE,
         source=Source(
             topics=topics or (TOPIC,),
-            format=Format.JSON,
+            format="json",
             start=start or Start(),
             on_data_loss=on_data_loss,
         ),
         columns=(Column("id", "BIGINT"),),
         target=Target(
             table=TableName("silver", "orders"),
-            mode=Mode.UPSERT if keys else Mode.APPEND,
+            mode="upsert" if keys else "append",
             keys=keys,
         ),
+    )
+
+
+def edges(
+    world: World, crash: Crash, heard: Listener, offsets: OffsetsTable | None = None
+) -> Edges:
+    """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table."""
+    landing = MemoryLanding(world, crash)
+    return Edges(
+        kafka=MemoryKafka(world),
+        store=LedgerStore(CrashingLog(world, crash), offsets or CrashingOffsets(world, crash)),
+        writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
+        landing=landing,
+        decode=lambda raw: raw,
+        listener=heard,
+        attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),
+        now=lambda: world.now,
     )
 
 
@@ -375,27 +331,8 @@ class Driver:
         self.world = world
         self.crash = Crash()
         self.heard = Heard(self.crash)
-        self.log = MemoryLog(world, self.crash)
         self.stands = Position()
-        writer = MemoryWriter(world, self.crash)
-        self.ingest = Ingest(
-            pipeline or a_pipeline(),
-            Rooms(
-                kafka=MemoryKafka(world),
-                books=Books(
-                    log=WithoutTxn(self.log) if world.catalog else self.log,
-                    offsets=MemoryOffsets(world, self.crash),
-                    with_rows=partial(with_rows, self.log),
-                    record=writer.record,
-                    translate=translated,
-                    pause=lambda _: None,
-                ),
-                writer=writer,
-                decode=lambda raw: raw,
-                listener=self.heard,
-                now=lambda: self.world.now,
-            ),
-        )
+        self.ingest = Ingest(pipeline or a_pipeline(), edges(world, self.crash, self.heard))
 
     def open(self, crash: str = "") -> Driver:
         self.crash.step = crash
@@ -411,7 +348,7 @@ class Driver:
             for each, end in self.world.ends.items()
             if each.topic in topics
         }
-        return self.offer(batch_ranges(self.stands, Position(after)), Position(after), crash)
+        return self.offer(ranges_between(self.stands, Position(after)), Position(after), crash)
 
     def offer(
         self, ranges: tuple[OffsetRange, ...], after: Position, crash: str = ""

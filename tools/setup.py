@@ -1,7 +1,7 @@
-"""Find a Python that fits and let it run install.py: the first step of every make target.
+"""Find a supported Python and run install.py with it: the first step of every make target.
 
-This file alone must also be readable for Pythons that do not fit, to say so in one line;
-hence its plain syntax. Standard library only.
+An unsupported Python must be able to run this file, to print one line; so its syntax is plain.
+Standard library only.
 """
 
 import os
@@ -9,22 +9,22 @@ import shutil
 import subprocess
 import sys
 
-FITTING = ((3, 13), (3, 12), (3, 11), (3, 10))
+SUPPORTED = ((3, 13), (3, 12), (3, 11), (3, 10))
 INSTALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "install.py")
 
 
 def starts(command: str) -> bool:
-    """Whether it is a Python at all: version managers put empty shims on PATH."""
-    code = "import sys; sys.exit(sys.version_info[:2] not in " + repr(FITTING) + ")"
+    """Whether it starts: version managers put commands on PATH that start nothing."""
+    code = "import sys; sys.exit(sys.version_info[:2] not in " + repr(SUPPORTED) + ")"
     quiet = subprocess.DEVNULL
     return subprocess.call([command, "-c", code], stdout=quiet, stderr=quiet) == 0
 
 
-def fitting_python() -> str:
-    """This Python if it fits, else the newest that does on PATH, else nothing."""
-    if sys.version_info[:2] in FITTING:
+def supported_python() -> str:
+    """This Python if it is supported, else the newest supported one on PATH, else ''."""
+    if sys.version_info[:2] in SUPPORTED:
         return sys.executable
-    for major, minor in FITTING:
+    for major, minor in SUPPORTED:
         command = shutil.which("python" + str(major) + "." + str(minor))
         if command and starts(command):
             return command
@@ -32,7 +32,7 @@ def fitting_python() -> str:
 
 
 if __name__ == "__main__":
-    python = fitting_python()
+    python = supported_python()
     if not python:
         found = ".".join(str(part) for part in sys.version_info[:3])
         sys.stderr.write(

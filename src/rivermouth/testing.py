@@ -1,7 +1,7 @@
-"""For your own tests: a real broker as a pytest fixture, and plain functions to fill it.
+"""For your own tests: a real broker as a pytest fixture, and functions that fill it.
 
-Name the module as a plugin, ``pytest_plugins = ["rivermouth.testing"]``, and take the fixture
-``rivermouth_broker`` or ``rivermouth_spark``. Importing it needs pytest.
+Name the module as a plugin, ``pytest_plugins = ["rivermouth.testing"]``, and use the fixture
+``rivermouth_broker`` or ``rivermouth_spark``. The module needs pytest.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["Record", "create_topic", "produce", "rivermouth_broker", "rivermouth_spark"]
 
 Record = tuple[bytes | None, bytes | None, int]  # key, value, partition
-_PATIENT = {"broker.session.timeout.ms": "30000"}  # a busy machine's pause is not a broker's death
-_QUIET = {"log_level": 2}  # what librdkafka remarks on standard error; failures are raised
+_PATIENT = {
+    "broker.session.timeout.ms": "30000"
+}  # a pause of a busy machine must not end the broker
+_QUIET = {"log_level": 2}  # without librdkafka's warnings; failures are raised
 
 
 @pytest.fixture(scope="session")
 def rivermouth_broker() -> Iterator[Broker]:
-    """One running broker for the whole test session; name your topics apart."""
+    """One running broker for the whole test session; each test needs its own topic names."""
     with Broker(settings=_PATIENT) as broker:
         yield broker
 
@@ -46,16 +48,16 @@ def rivermouth_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
 def create_topic(
     bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
-    """Create a topic with one replica and return when it exists. Raises KafkaException."""
+    """Create a topic with one replica; return when it exists. Raises KafkaException."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     topic = NewTopic(name, partitions, 1, config=dict(config or {}))
     admin.create_topics([topic])[name].result(30)
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Record]) -> int:
-    """Write ``records`` and return their number when the broker has acknowledged all.
+    """Write ``records``; return their number when the broker has acknowledged all.
 
-    Order is kept within a partition. Raises KafkaException for the first that failed.
+    The order within a partition is kept. Raises KafkaException for the first failure.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **_QUIET})
     failed: list[KafkaError] = []

@@ -84,7 +84,7 @@ def test_only_the_binary_stays_in_the_cache(machine: Machine) -> None:
     ("build", "said"),
     [
         (prints("Databricks CLI v1.13.0"), "the built binary is another version"),
-        ("echo 'go: x: Get: dial tcp: lookup x: no such host'; exit 1", "cannot be fetched"),
+        ("echo 'go: x: Get: dial tcp: lookup x: no such host'; exit 1", "cannot be downloaded"),
         ("echo 'verifying x: checksum mismatch'; exit 1", "not the one that was locked"),
         ("echo 'write /x: no space left on device'; exit 1", "no room is left on the disk"),
         ("echo 'x.go:1: syntax error'; exit 1", "go build failed; found x.go:1: syntax error"),

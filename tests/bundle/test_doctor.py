@@ -139,7 +139,7 @@ BROKEN: list[tuple[str, Spoil, str, str]] = [
         "workspace",
         lambda it: it.refuse("/api/2.0/preview/scim/v2/Me"),
         "the workspace refuses it: no permission",
-        "Have the right to it granted",
+        "Ask an admin for the permission",
     ),
     (
         "catalog main",
@@ -156,7 +156,7 @@ BROKEN: list[tuple[str, Spoil, str, str]] = [
     (
         "catalog main",
         lambda it: it.refuse(f"{UC}/catalogs/main"),
-        f"{USER} may not look at it",
+        f"{USER} may not see it",
         "Ask its owner",
     ),
     (
@@ -186,7 +186,7 @@ BROKEN: list[tuple[str, Spoil, str, str]] = [
     (
         "schema main.rivermouth",
         lambda it: it.refuse(f"{UC}/effective-permissions/schema/main.rivermouth"),
-        f"{USER} may not look at it",
+        f"{USER} may not see it",
         "Ask its owner",
     ),
     (
@@ -237,7 +237,7 @@ def test_a_scope_that_may_not_be_read_fails_with_the_command_that_allows_it(worl
     world.refuse("/api/2.0/secrets/list")
     failed = [check for check in world.checks() if not check.ok]
     assert [check.name for check in failed] == ["secrets kafka", "secrets tls"]
-    assert failed[0].found == f"{USER} may not look at it"
+    assert failed[0].found == f"{USER} may not see it"
     assert failed[0].fix == f"databricks secrets put-acl kafka {USER} READ"
 
 
@@ -246,7 +246,7 @@ def test_a_folder_is_no_warehouse_there(world: World) -> None:
     checks = world.checks()
     [failed] = [check for check in checks if not check.ok]
     assert failed.name == "warehouse"
-    assert failed.found.endswith("/lake is a folder, no catalog")
+    assert failed.found.endswith("/lake is a folder, not a catalog")
     assert [check.name for check in checks][-4:] == ["secrets kafka", "secrets tls", *ANY]
 
 
@@ -293,7 +293,7 @@ def test_where_no_workspace_is_reached_nothing_more_is_asked(
     [
         ("", SMALL, True, "small: RUNNING", ""),
         ("", "none", False, "there is no SQL warehouse none", "databricks warehouses list"),
-        (".*/warehouses/.*", SMALL, False, f"{USER} may not look at it", "CAN USE"),
+        (".*/warehouses/.*", SMALL, False, f"{USER} may not see it", "CAN USE"),
     ],
 )
 def test_a_sql_warehouse_is_looked_at_where_it_is_named(
@@ -311,7 +311,7 @@ def test_a_sql_warehouse_is_looked_at_where_it_is_named(
         ("", "new", True, "18.x-scala2.13", ""),
         ("", "old", False, "16.4.x-scala2.12", "Use Databricks Runtime 17.3 or later"),
         ("", "none", False, "there is no cluster none", "databricks clusters list"),
-        (".*/clusters/get", "new", False, f"{USER} may not look at it", "CAN ATTACH TO"),
+        (".*/clusters/get", "new", False, f"{USER} may not see it", "CAN ATTACH TO"),
     ],
 )
 def test_the_runtime_of_a_cluster_is_looked_at_where_it_is_named(
@@ -336,15 +336,15 @@ def test_on_a_cluster_its_own_runtime_is_looked_at(world: World, version: str, o
     assert "or later" in check.fix
 
 
-def test_where_neither_is_named_there_must_be_one_that_will_do(world: World) -> None:
+def test_where_neither_is_named_there_must_be_one_that_is_supported(world: World) -> None:
     rooms = world.workspace.rooms
     rooms.clusters.offered = ["16.4.x-scala2.12"]
     for each in WAREHOUSES:
         rooms.warehouses.shelf.remove(each["id"])
     failed = [check for check in world.checks() if not check.ok]
     assert [(check.name, check.found) for check in failed] == [
-        ("SQL warehouse", "none to be seen"),
-        ("runtime", "none is offered that will do"),
+        ("SQL warehouse", "none is visible"),
+        ("runtime", "none of the offered ones is supported"),
     ]
     assert "CAN USE" in failed[0].fix
     assert "Databricks Runtime 17.3 or later" in failed[1].fix
@@ -378,7 +378,7 @@ def test_the_command_ends_with_2_where_something_fails(doctor: Doctor, world: Wo
     done = doctor(str(world.file), "--databricks")
     assert done.returncode == 2
     assert "FAIL schema main.bronze" in done.stdout
-    assert done.stdout.splitlines()[-1] == "FAILED: 4 of the checks; mend the first one first"
+    assert done.stdout.splitlines()[-1] == "FAILED: 4 of the checks; fix the first one first"
     shown = [line for line in done.stdout.splitlines() if str(world.file) not in line]
     assert [line for line in shown if len(line) > 80] == []
 

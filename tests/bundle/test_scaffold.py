@@ -135,7 +135,7 @@ def test_a_configuration_that_does_not_hear_the_jobs_is_refused(
     config.write_text(re.sub(r"\$\{env:(CATALOG|SCHEMA)\}", "fixed", CONFIG), encoding="utf-8")
     with pytest.raises(ScaffoldRefused) as refused:
         scaffold(tmp_path / "lake", config)
-    assert refused.value.found == "nothing of CATALOG, SCHEMA"
+    assert refused.value.found == "no CATALOG, SCHEMA"
     assert not (tmp_path / "lake").exists()
 
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.scratch import scratch_root
+from rivermouth.registry.platforms import SERVERLESS, platform_of
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
-from rivermouth.spark.platform import SERVERLESS, platform_of
 from tests.connect.serverless import refuse
 from tests.driver import Printer
 

@@ -29,9 +29,11 @@ from hypothesis.stateful import (
 
 from rivermouth.config import OnDataLoss
 from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
+from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.history import Chain, Recorded
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.replay import replay
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
 
@@ -54,7 +56,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.world = World(ends={place(0): 0})
         self.world.did("SET TBLPROPERTIES")
         self.living: dict[int, Driver] = {}
-        self._walked = Chain(PIPELINE, "")
+        self._walked = History(PIPELINE, "")
         self._recorded: list[Recorded] = []
         self.over = False
         """Whether every driver must halt from now on."""
@@ -81,7 +83,7 @@ class AnyOrder(RuleBasedStateMachine):
         low, end = self.world.low.get(place(0), 0), self.world.ends[place(0)]
         self.world.low[place(0)] = low + int(share * (end - low))
 
-    @precondition(lambda self: self._chain().sequence > 0)
+    @precondition(lambda self: self._history().sequence > 0)
     @rule(records=st.integers(0, 60))
     def the_topic_is_created_again(self, records: int) -> None:
         """The end of a history: from now on every driver must halt, however long the topic is."""
@@ -98,10 +100,10 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1), grown=st.integers(0, 30))
     def an_unclean_election_cuts_the_log(self, share: float, grown: int) -> None:
         """Records are lost and others take their offsets; halt where some had been read."""
-        low, chain = self.world.low.get(place(0), 0), self._chain()
+        low, history = self.world.low.get(place(0), 0), self._history()
         end = low + int(share * (self.world.ends[place(0)] - low))
-        if end < (chain.position.get(place(0)) or 0):
-            self.cut_at = chain.sequence
+        if end < (history.position.get(place(0)) or 0):
+            self.cut_at = history.sequence
         self.world.cut(place(0), end, grown)
 
     @rule(number=DRIVERS, crash=CRASHES)
@@ -116,12 +118,12 @@ class AnyOrder(RuleBasedStateMachine):
             return
         except Halt as halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
-            unsure = self.world.first_version > 0 and "nobody knows" in halt.found
-            reason = unsure or self._must_halt() or self._chain().faults
+            unsure = self.world.log.first_version > 0 and "nobody knows" in halt.found
+            reason = unsure or self._must_halt() or self._history().faults
             assert reason, "nothing gave reason to halt a start"
             return
         assert not self._must_halt(), "it went on where it must halt"
-        assert not self._chain().faults, "it went on over what others undid"
+        assert not self._history().faults, "it went on over what others undid"
         self.living[number] = driver
 
     @rule(number=DRIVERS, crash=CRASHES)
@@ -142,7 +144,7 @@ class AnyOrder(RuleBasedStateMachine):
             crashes[crash] += 1
             del self.living[number]
         except Halt:
-            assert self._must_halt() or self._chain().faults or self._was_overtaken(driver)
+            assert self._must_halt() or self._history().faults or self._was_overtaken(driver)
             del self.living[number]
         else:
             assert not self._must_halt() or limit == 0, "it went on where it must halt"
@@ -180,31 +182,31 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def others_restore(self, share: float) -> None:
-        first, last = self.world.first_version, len(self.world.commits) - 1
+        first, last = self.world.log.first_version, len(self.world.commits) - 1
         self.world.restore(first + int(share * (last - first)))
 
     @rule()
     def others_truncate(self) -> None:
         self.world.truncate()
 
-    @precondition(lambda self: not self._chain().faults and not self._must_halt())
+    @precondition(lambda self: not self._history().faults and not self._must_halt())
     @rule(death=CRASHES)
     def log_clean_up(self, death: str) -> None:
         """Takes every entry; without what a dead driver did not project, there is no way on."""
         self.drivers_die_one_after_another([(False, 3, death)])
-        if self._chain().faults:
+        if self._history().faults:
             return
         self.over = self.over or not self._projected_up_to_date()
         self.world.did("OPTIMIZE")
-        self.world.first_version = len(self.world.commits) - 1
+        self.world.log.first_version = len(self.world.commits) - 1
         self.living.clear()
 
     @rule(share=st.floats(0, 1))
     def log_clean_up_of_a_part(self, share: float) -> None:
         """The newest entry is left, and what came after it."""
-        entries, first = self._entries(), self.world.first_version
+        entries, first = self._entries(), self.world.log.first_version
         newest = entries[-1].version if entries else 0
-        self.world.first_version += int(share * max(0, newest - first))
+        self.world.log.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)
     def an_operator_accepts(self, crash: str) -> None:
@@ -213,7 +215,7 @@ class AnyOrder(RuleBasedStateMachine):
         except (Killed, CommitError):
             crashes[crash] += 1
         except Halt:
-            assert self._must_halt() or self._chain().faults
+            assert self._must_halt() or self._history().faults
 
     def _accept(self, crash: str = "") -> None:
         """Do what the message of a start says, if it says to accept anything."""
@@ -237,22 +239,25 @@ class AnyOrder(RuleBasedStateMachine):
     def _newest_is_readable(self) -> bool:
         """Leader epochs are kept in the log alone, not in the offsets table."""
         entries = self._entries()
-        return not entries or entries[-1].version >= self.world.first_version
+        return not entries or entries[-1].version >= self.world.log.first_version
 
     def _projected_up_to_date(self) -> bool:
-        return self.world.projected_txn.get(PIPELINE, 0) == self._chain().sequence
+        return self.world.offsets.txns.get(PIPELINE, 0) == self._history().sequence
 
     def _was_overtaken(self, driver: Driver) -> bool:
         mine = {each.sequence for each in driver.heard.commits}
-        return self._chain().sequence > max(mine, default=0)
+        return self._history().sequence > max(mine, default=0)
 
-    def _chain(self) -> Chain:
-        """The whole log as it is, walked on over what is new; no part is cleaned up for us."""
-        self._recorded += self._walked.extend(self.world.commits[self._walked.version + 1 :])
+    def _history(self) -> History:
+        """The whole log as it is, replayed on over what is new; no part is cleaned up for us."""
+        version = self._walked.version
+        new = self.world.commits[0 if version is None else version + 1 :]
+        self._walked, recorded = replay(self._walked, new)
+        self._recorded += recorded
         return self._walked
 
     def _entries(self) -> list[Recorded]:
-        self._chain()
+        self._history()
         return self._recorded
 
     def _standing(self) -> list[Entry]:
@@ -270,26 +275,26 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def what_a_whole_ledger_says_is_without_gap_or_overlap(self) -> None:
-        chain = self._chain()
-        if chain.faults:
+        history = self._history()
+        if history.faults:
             return
         reached = Position()
         for entry in self._standing():
             if entry.accepts is not None and entry.accepts.kind == "reset":
                 reached = Position()
             reached = reached.advance(entry.ranges)
-        assert all(reached.get(each) in (None, at) for each, at in chain.position.offsets.items())
+        assert all(reached.get(each) in (None, at) for each, at in history.position.offsets.items())
 
     @invariant()
     def nothing_breaks_the_ledger_but_what_others_undo(self) -> None:
-        chain = self._chain()
-        assert len(chain.faults) == (1 if chain.undone_by else 0), chain.faults
+        history = self._history()
+        assert len(history.faults) == (1 if history.rolled_back_by else 0), history.faults
 
     @invariant()
     def the_offsets_table_follows_the_ledger(self) -> None:
-        sequences = [each.entry.sequence for each in self.world.projected]
+        sequences = [each.recorded.entry.sequence for each in self.world.projected]
         assert sequences == list(range(1, len(sequences) + 1))
-        assert len(sequences) <= self._chain().sequence
+        assert len(sequences) <= self._history().sequence
 
     def teardown(self) -> None:
         """Whatever happened, an operator who does what the messages say gets to the end."""
@@ -312,9 +317,9 @@ class AnyOrder(RuleBasedStateMachine):
                 self.world.restore(int(torn.remedy.partition("VERSION AS OF ")[2].split(",")[0]))
             except OffsetsTableAhead:
                 raise AssertionError("the log lost what the offsets table knows") from None
-        chain = self._chain()
-        assert chain.faults == (), chain.faults
-        assert chain.position == Position(self.world.ends)
+        history = self._history()
+        assert history.faults == (), history.faults
+        assert history.position == Position(self.world.ends)
         self.the_table_holds_what_its_standing_entries_say()
         self.what_a_whole_ledger_says_is_without_gap_or_overlap()
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from rivermouth.protocol import entry as ledger
-from rivermouth.protocol.entry import CommitRecord, Entry, Outcome
-from rivermouth.protocol.history import Recorded
-from rivermouth.protocol.planning import Action, Decision
-from rivermouth.run import committer as keeper
-from rivermouth.run import ingest
-from rivermouth.warehouse.recovered import Kept
+from rivermouth.protocol import commits as protocol
+from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recorded
+from rivermouth.protocol.effective import Effective
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.relation import Action, Decision
+from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.run import committer, ingest
+from rivermouth.warehouse.ports import Counted
 from tests import doubles
-from tests.doubles import MemoryOffsets, MemoryWriter, World
+from tests.doubles import CrashingOffsets, MemoryLanding, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -52,68 +53,74 @@ def _no_fencing(patch: pytest.MonkeyPatch) -> None:
 def _no_read_back(patch: pytest.MonkeyPatch) -> None:
     """A write that returned has written."""
 
-    def read_back(self: keeper.Keeper, entry: Entry, fault: Exception | None) -> list[Recorded]:
+    def read_back(
+        self: committer.Committer, plan: CommitPlan, fault: Exception | None
+    ) -> tuple[Recorded, ...]:
         if fault is not None:
-            raise self._books.translate(fault)
-        self.chain.newest, self.chain._sequence = entry, entry.sequence
-        self.chain._standing = entry.sequence
-        return [Recorded(self.chain.version + 1, 0, entry)]
+            raise self._at.writes.translate(fault)
+        believed = Recorded((self.history.version or 0) + 1, 0, plan.empty_entry())
+        self.history = replace(
+            self.history,
+            recorded=believed,
+            sequence=plan.sequence,
+            effective=Effective(plan.sequence),
+        )
+        return (believed,)
 
-    patch.setattr(keeper.Keeper, "_read_back", read_back)
+    patch.setattr(committer.Committer, "_read_back", read_back)
 
 
 def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
     """An entry with our sequence is taken for ours, whoever wrote it."""
 
-    def classify(ours: Entry, since: Sequence[CommitRecord] | None) -> Outcome:
+    def classify(ours: CommitPlan, since: Sequence[CommitRecord]) -> Outcome:
         found = real(ours, since)
         mine = (Outcome.SUPERSEDED, Outcome.ALREADY_COMMITTED)
         return Outcome.COMMITTED if found in mine else found
 
-    real = ledger.classify
+    real = protocol.classify
     patch.setattr("rivermouth.run.committer.classify", classify)
 
 
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is believed once log clean-up has taken the entries."""
 
-    def newest(self: MemoryOffsets, pipeline: str) -> Kept | None:
+    def newest(self: CrashingOffsets, pipeline: str) -> ProjectedEntry | None:
         found = real(self, pipeline)
         return None if found is None else replace(found, sequence=world_txn(self))
 
-    def world_txn(offsets: MemoryOffsets) -> int:
+    def world_txn(offsets: CrashingOffsets) -> int:
         return max(max(each.txns.values(), default=0) for each in offsets._world.commits)
 
-    real = MemoryOffsets.newest
-    patch.setattr(MemoryOffsets, "newest", newest)
+    real = CrashingOffsets.newest
+    patch.setattr(CrashingOffsets, "newest", newest)
 
 
 def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is appended to without a look at what it holds."""
 
-    def project(self: MemoryOffsets, recorded: Sequence[Recorded], table_name: str) -> None:
+    def project(self: CrashingOffsets, entries: Sequence[Counted], table_name: str) -> None:
         self._crash.at("before projection")
-        for each in recorded:
-            self._world.projected.append(each)
+        self._world.projected.extend(entries)
         self._crash.at("after projection")
-        for each in recorded:
-            self._world.projected_txn[each.entry.pipeline] = each.entry.sequence
+        for each in entries:
+            entry = each.recorded.entry
+            self._world.offsets.txns[entry.pipeline] = entry.sequence
 
-    patch.setattr(MemoryOffsets, "project", project)
+    patch.setattr(CrashingOffsets, "project", project)
 
 
 def _quarantine_behind(patch: pytest.MonkeyPatch) -> None:
     """Bad records are written after the commit that accounts for them."""
 
-    def write(self: MemoryWriter, decoded: Any, entry: Entry) -> Entry:
+    def land(self: MemoryLanding, decoded: Any, plan: CommitPlan) -> None:
         rows: Any = [each for each in decoded if not doubles.is_bad(each)]
-        entry = real(self, rows, entry)
+        real(self, rows, plan)
         bad = [each for each in decoded if doubles.is_bad(each)]
-        self.world.quarantine += [(entry.commit, each) for each in bad]
-        return entry
+        self.world.quarantine += [(plan.commit, each) for each in bad]
 
-    real = MemoryWriter.write
-    patch.setattr(MemoryWriter, "write", write)
+    real = MemoryLanding.land
+    patch.setattr(MemoryLanding, "land", land)
 
 
 def _no_empty_entries(patch: pytest.MonkeyPatch) -> None:
@@ -133,19 +140,19 @@ GUARDS = (
     Guard("commit id compared, not the sequence", _no_commit_id, "another's range taken for ours"),
     Guard(
         "chain audited at every start",
-        lambda patch: patch.setattr(keeper, "check_ledger", _nothing),
+        lambda patch: patch.setattr("rivermouth.protocol.assess.check_ledger", _nothing),
         "goes on over undone commits",
     ),
     Guard(
         "RESTORE, TRUNCATE and REPLACE followed",
-        lambda patch: patch.setattr("rivermouth.protocol.history.undoes", lambda record: False),
+        lambda patch: patch.setattr("rivermouth.protocol.replay.rolls_back", lambda record: False),
         "undone rows are never read again",
     ),
     Guard(
         "topic id and cluster id compared",
         lambda patch: (
             patch.setattr(ingest, "check_source", _nothing),
-            patch.setattr("rivermouth.protocol.planning.check_source", _nothing),
+            patch.setattr("rivermouth.protocol.starts.check_source", _nothing),
         )[0],
         "goes on with another topic",
     ),
@@ -156,12 +163,15 @@ GUARDS = (
     ),
     Guard(
         "retention and truncation noticed",
-        lambda patch: patch.setattr("rivermouth.protocol.planning.check_partition", _nothing),
+        lambda patch: patch.setattr("rivermouth.protocol.starts.check_partition", _nothing),
         "a gap that nobody recorded",
     ),
     Guard(
         "leader epochs compared",
-        lambda patch: patch.setattr(ingest, "check_uncut", _nothing),
+        lambda patch: (
+            patch.setattr(ingest, "check_not_truncated", _nothing),
+            patch.setattr("rivermouth.protocol.assess.check_not_truncated", _nothing),
+        )[0],
         "goes on in a log that was cut and has grown again",
     ),
     Guard("offsets table's sequence equals the txn", _no_kept_sequence, "an old position is used"),

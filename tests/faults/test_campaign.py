@@ -121,9 +121,9 @@ class Told:
 
 @pytest.fixture
 def told(tmp_path: Path) -> Told:
-    """A driver's run that came to its end: births, then a batch."""
+    """A driver's run that came to its end: discovery, then a batch."""
     told = Told(tmp_path)
-    told.story.opened().committed((0, 0, 0), kind="births").committed((0, 0, 5)).said("close")
+    told.story.opened().committed((0, 0, 0), kind="discovery").committed((0, 0, 5)).said("close")
     return told
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 def a_run() -> Story:
     """Two partitions born, then a batch of each."""
-    story = Story().opened().committed((0, 0, 0), (1, 0, 0), kind="births")
+    story = Story().opened().committed((0, 0, 0), (1, 0, 0), kind="discovery")
     return story.committed((0, 0, 5), (1, 0, 3))
 
 
@@ -115,7 +115,7 @@ def test_a_position_that_comes_from_the_offsets_table_is_stamped_anew(
     story.lines.clear()
     del story.log[:3]
     story.opened("b", version=3)
-    story.planned(*here, kind="restamp", by="b").announced(*here, by="b")
+    story.planned(*here, kind="heartbeat", by="b").announced(*here, by="b")
     story.landed()
     story.log[-1]["version"] = 4
     story.said("returned", "b", commit="c3", fault=None)
@@ -177,7 +177,7 @@ def test_a_gap_is_refused() -> None:
 
 
 def test_a_batch_before_the_births_is_refused() -> None:
-    refusal(Story().opened().planned((0, 0, 5)), "births comes first")
+    refusal(Story().opened().planned((0, 0, 5)), "discovery comes first")
 
 
 def test_an_open_must_say_what_the_log_says() -> None:
@@ -360,7 +360,7 @@ def test_the_real_code_walks_a_path_through_an_entry_that_is_written_again(
     work(recorder)
     recorder.world.now = 11 * 86400.0
     work(recorder)
-    assert sum('"restamp"' in each for each in recorder.lines) == 1
+    assert sum('"heartbeat"' in each for each in recorder.lines) == 1
     assert recorder.check() == []
 
 

@@ -70,7 +70,7 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
         said.append(stopped(lake, rivermouth_spark))
         log_is_whole(disk.path / "lake" / "bronze" / "full" / "_delta_log")
         log_is_whole(disk.path / "lake" / "rivermouth" / "offsets" / "_delta_log")
-    assert [each.code for each in said] == ["RM503", "RM503", "RM502"]
+    assert [each.code for each in said] == ["RM503", "RM503", "RM505"]
     assert all("No space left on device" in each.found for each in said)
     assert all(str(each).isprintable() for each in said)
 

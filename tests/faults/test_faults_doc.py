@@ -13,7 +13,7 @@ import pytest
 from rivermouth import errors
 from rivermouth.config import codes
 from rivermouth.errors import ConfigError, RivermouthError
-from rivermouth.formats.decoded import REASONS
+from rivermouth.registry.formats import FORMATS
 
 pytestmark = pytest.mark.unit
 
@@ -81,7 +81,8 @@ def test_the_test_of_a_row_exists(row: Row) -> None:
 def exit_codes() -> dict[str, int]:
     """Every code that a message may carry, and the exit code it leads to."""
     found = {"RM900": 1, **dict.fromkeys(codes(), ConfigError.exit_code)}
-    found |= dict.fromkeys(REASONS, 0)
+    for known in FORMATS.by_name.values():
+        found |= dict.fromkeys(known.all_reasons, 0)
     families: list[type[RivermouthError]] = [RivermouthError]
     while families:
         for each in families.pop().__subclasses__():

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.entry import CommitRecord, Entry
-from rivermouth.protocol.history import Chain
-from rivermouth.verify.commits import FolderCommits
-from rivermouth.verify.log import read_ledger
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry
+from rivermouth.verify.ledger.log import read_ledger
 from rivermouth.verify.result import Findings
-from tests.builders import span
+from rivermouth.verify.tables.folder import FolderCommits
+from tests.builders import replayed, span
 from tests.doubles import Driver, World
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 WRITTEN: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(
     Path(__file__).with_name("ledger_v1.json").read_text("utf-8")
 )
-"""Two logs as version 0.1.0 wrote them: births, batches with and without counts, a loss, an
+"""Two logs as version 0.1.0 wrote them: discovery, batches with and without counts, a loss, an
 accepted RESTORE, an accepted reset. Never edit them: a new format gets a file of its own.
 """
 ENTRIES = [
@@ -82,10 +82,9 @@ def test_the_written_logs_are_whole_chains_for_the_writer_and_for_verify(
 ) -> None:
     commits = WRITTEN[pipeline]
     newest = json.loads(commits[-1]["userMetadata"])
-    chain = Chain(pipeline, "here")
-    chain.extend(records(commits))
-    assert (chain.faults, chain.sequence) == ((), newest["sequence"])
-    assert chain.position.as_nested() == newest["position"]
+    history = replayed(records(commits), pipeline)
+    assert (history.faults, history.sequence) == ((), newest["sequence"])
+    assert history.position.as_nested() == newest["position"]
 
     as_log(tmp_path / "_delta_log", commits)
     findings = Findings(pipeline)

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.tables import NOT_OK
+from rivermouth.cli.outcome import NOT_OK
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic, produce

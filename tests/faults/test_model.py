@@ -173,7 +173,7 @@ def test_a_step_that_is_not_due_is_not_enabled() -> None:
 # The judge
 
 
-BIRTHS = Entry("births", 1, 0, 0, commit="a")
+DISCOVERY = Entry("discovery", 1, 0, 0, commit="a")
 FIRST = Entry("batch", 2, 0, 1, read=1, commit="b")
 SECOND = Entry("batch", 3, 1, 2, read=1, commit="c")
 AGAIN = Entry("batch", 3, 0, 1, read=1, commit="d")
@@ -193,24 +193,26 @@ def judged(
 
 
 def test_the_judge_is_content_with_a_ledger_as_it_should_be() -> None:
-    assert judged(BIRTHS, FIRST, SECOND) == ""
-    assert judged(BIRTHS, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("x", 1, 1))) == ""
+    assert judged(DISCOVERY, FIRST, SECOND) == ""
+    assert judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("x", 1, 1))) == ""
 
 
 def test_the_judge_finds_each_kind_of_harm() -> None:
-    assert judged(BIRTHS, FIRST, AGAIN) == DUPLICATE
-    assert judged(BIRTHS, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("c", 1, 1))) == DUPLICATE
-    assert judged(BIRTHS, FIRST, SECOND, quarantine=(Bad("x", 1, 1),)) == LOST
-    assert judged(BIRTHS, SECOND._replace(sequence=2)) == UNEXPLAINED
-    assert judged(BIRTHS, FIRST, STRANGE) == MIXED
-    assert judged(BIRTHS, FIRST, SECOND, offsets=(BIRTHS, SECOND)) == PROJECTION
-    assert judged(BIRTHS, FIRST, SECOND, offsets=(BIRTHS, FIRST, FIRST)) == PROJECTION
+    assert judged(DISCOVERY, FIRST, AGAIN) == DUPLICATE
+    assert (
+        judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("c", 1, 1), Bad("c", 1, 1))) == DUPLICATE
+    )
+    assert judged(DISCOVERY, FIRST, SECOND, quarantine=(Bad("x", 1, 1),)) == LOST
+    assert judged(DISCOVERY, SECOND._replace(sequence=2)) == UNEXPLAINED
+    assert judged(DISCOVERY, FIRST, STRANGE) == MIXED
+    assert judged(DISCOVERY, FIRST, SECOND, offsets=(DISCOVERY, SECOND)) == PROJECTION
+    assert judged(DISCOVERY, FIRST, SECOND, offsets=(DISCOVERY, FIRST, FIRST)) == PROJECTION
 
 
 def test_the_judge_excuses_what_the_next_start_will_not_go_on_from() -> None:
-    assert judged(BIRTHS, FIRST, Other(RESTORE, 1)) == ""
-    assert judged(BIRTHS, FIRST, Other(EMPTY)) == ""
-    assert judged(BIRTHS, FIRST, Other(RESTORE, 1), SECOND) == ""
+    assert judged(DISCOVERY, FIRST, Other(RESTORE, 1)) == ""
+    assert judged(DISCOVERY, FIRST, Other(EMPTY)) == ""
+    assert judged(DISCOVERY, FIRST, Other(RESTORE, 1), SECOND) == ""
 
 
 def test_a_dead_end_is_found_on_the_way_back_from_the_ends() -> None:

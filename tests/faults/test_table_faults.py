@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,12 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.run import committer as keeper
+from rivermouth.run import committer
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
-from rivermouth.warehouse.folder.offsets import OffsetsTable
-from rivermouth.warehouse.ports import Books
+from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -124,7 +124,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
         if point == "P3" and pending and callable(act := pending.pop()):
             act()
 
-    monkeypatch.setattr(keeper, "reach", reach)
+    monkeypatch.setattr(committer, "reach", reach)
     yield pending
     assert not pending, "the moment never came"
 
@@ -165,8 +165,8 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
         thread.join()
 
     thread = threading.Thread(target=rival)
-    books = partial(Books, pause=pause)
-    monkeypatch.setattr("rivermouth.warehouse.folder.warehouse.Books", books)
+    attempts = Attempts(lambda: repeat(0.0, 4), pause)
+    monkeypatch.setattr(Attempts, "by", lambda _: attempts)
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))
@@ -197,7 +197,7 @@ def test_a_ledger_that_clean_up_has_taken_comes_back_from_the_offsets_table(
     assert heard.opens[0].recovered
     check_proved(lake)
     assert sum(1 for each in lake.rows(table)) == 198
-    assert OffsetsTable(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
+    assert FolderOffsets(lake.warehouse / "rivermouth" / "offsets").sequence("p") == 8
 
 
 def take_all_entries(path: Path) -> None:

@@ -23,7 +23,7 @@ from rivermouth.operate.maintain.maintenance import Maintenance, MaintenanceRepo
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
 from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -123,7 +123,7 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     assert counts(first)["rivermouth.offsets"][0] > 1
     assert counts(second)["rivermouth.offsets"] == (0, 0, 0), "once is enough"
     assert {each: sorted(map(repr, two.rows(each))) for each in names} == before
-    commits = list(DeltaLog(two.path("bronze.a")).commits_after(delta.version()))
+    commits = list(FolderLog(two.path("bronze.a")).commits_after(delta.version()))
     assert {each.operation for each in commits} == {"OPTIMIZE", "VACUUM START", "VACUUM END"}
     assert all(each.txns == {} and each.user_metadata is None for each in commits)
     clean(two, ("a", "u"))

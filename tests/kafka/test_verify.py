@@ -1,4 +1,4 @@
-"""Every class of finding, provoked by one corruption of a good run; and no false alarm."""
+"""One corruption of a good run for every kind of finding; a good run has none."""
 
 from __future__ import annotations
 
@@ -193,13 +193,13 @@ def swap_sequence(batch: Batch, sequence: int) -> None:
 
 
 def recreate(batches: list[Batch]) -> None:
-    """Let the ledger speak of another topic of the same name."""
+    """Let the ledger record another topic of the same name."""
     for batch in batches:
         batch.topic_id = "other"
 
 
 def widen(batches: list[Batch]) -> None:
-    """Let the last entry go on in both partitions."""
+    """Let the last entry continue in both partitions."""
     batches[-1].ranges = [(0, 10, 10), (1, 7, 8)]
 
 
@@ -280,9 +280,9 @@ def overwritten(world: World, _: list[Batch]) -> None:
 
 
 AFTER_APPEND: dict[str, tuple[Damage, Expected]] = {
-    # Entries 3 and 4 no longer stand: the quarantine row of 4 does not count either.
+    # Entries 3 and 4 are rolled back: the quarantine row of 4 does not count either.
     "restored to an earlier version": (restore, {Kind.FAULT: 1}),
-    "emptied behind the ledger's back": (overwritten, {Kind.MISSING: 13}),
+    "emptied without an entry": (overwritten, {Kind.MISSING: 13}),
     "our txn without an entry": (foreign_entry, {Kind.FAULT: 2}),
     "a stale offsets table": (without_newest, {Kind.OFFSETS_TABLE: 1}),
     "a row twice in the offsets table": (one_more, {Kind.OFFSETS_TABLE: 1}),
@@ -337,7 +337,7 @@ def test_trimmed_entries_are_unchecked_and_their_rows_are_not_held_against_the_t
     assert proof.ok, proof.problems
     assert proof.unchecked == (
         "entries before 3: log clean-up removed them",
-        "8 rows of entries that log clean-up removed",
+        "8 rows: log clean-up removed their entries",
     )
 
 
@@ -427,7 +427,7 @@ def test_keys_that_expired_records_may_have_changed_are_unchecked(own: World) ->
     assert proof.ok, proof.problems
     assert proof.unchecked == (
         f"{own.topic}-0[0,2): expired in Kafka",
-        "2 keys that only records no longer in Kafka could decide",
+        "2 keys: not verifiable without records that Kafka no longer holds",
     )
 
 
@@ -467,4 +467,4 @@ def test_a_topic_that_is_gone_leaves_its_rows_unchecked(own: World) -> None:
     wait_for(lambda: own.topic not in admin.list_topics(timeout=10).topics)
     proof = own.verify()
     assert found(proof) == {Kind.FAULT: 1}
-    assert proof.unchecked == (f"{own.topic}: gone from Kafka",)
+    assert proof.unchecked == (f"{own.topic}: no longer in Kafka",)

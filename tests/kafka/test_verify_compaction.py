@@ -11,7 +11,7 @@ import pytest
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic, produce
 from rivermouth.verify import Kind
-from rivermouth.verify.source import Source, client_options
+from rivermouth.verify.kafka.client import KafkaSource, client_options
 from tests.kafka.verify_world import Batch, World
 from tests.waiting import PATIENCE_S
 
@@ -39,7 +39,7 @@ def value(id_: int, n: int) -> bytes:
 
 def compacted(world: World) -> None:
     """Write until the cleaner has removed offset 0 (it leaves the newest segment alone)."""
-    source = Source(client_options(world.config))
+    source = KafkaSource(client_options(world.config))
     deadline = time.monotonic() + PATIENCE_S
     while source.holds((world.topic, 0), 0):
         assert time.monotonic() < deadline, "the log cleaner did not run"
@@ -62,7 +62,7 @@ def test_append_rows_whose_records_were_compacted_away_are_unchecked(
     compacted(world)
     proof = world.verify()
     assert proof.ok, proof.problems
-    assert proof.unchecked == ("4 rows whose records are compacted away",)
+    assert proof.unchecked == ("4 rows: compaction removed their records",)
 
 
 def test_a_winner_that_was_compacted_away_is_not_held_against_the_table(
@@ -79,6 +79,6 @@ def test_a_winner_that_was_compacted_away_is_not_held_against_the_table(
     compacted(world)
     proof = world.verify()
     assert proof.ok, proof.problems
-    assert proof.unchecked == ("1 key that only records no longer in Kafka could decide",)
+    assert proof.unchecked == ("1 key: not verifiable without records that Kafka no longer holds",)
     world.replace_table(world.table, world.arrow([rows[0]]))
     assert {kind for kind, number in world.verify().counts.items() if number} >= {Kind.MISSING}

@@ -1,7 +1,7 @@
-"""A table written by hand as a good run would leave it, so that a test can corrupt it.
+"""A table that a test writes as a good run would write it, so that it can corrupt it.
 
-Real Delta through delta-rs, real records in a real broker; no Spark and no code of the
-writer, so that what ``verify`` proves here it proves of the formats alone.
+Real Delta through delta-rs and real records in a real broker, but no Spark and no code of the
+writer: what ``verify`` proves here depends on the written formats alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, verify
-from rivermouth.verify.source import Source, client_options
+from rivermouth.verify.kafka.client import KafkaSource, client_options
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
@@ -53,7 +53,7 @@ Range = tuple[int, int, int]  # partition, from, until
 
 @dataclass
 class Batch:
-    """One commit to be: ranges, rows as (id, n, partition, offset), bad records."""
+    """What one commit will hold: ranges, rows as (id, n, partition, offset), bad records."""
 
     ranges: Sequence[Range]
     rows: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclass
 class World:
-    """One pipeline ``p`` from ``topic`` into ``t.p``, and the hands to write its tables."""
+    """One pipeline ``p`` from ``topic`` into ``t.p``, and what writes its tables."""
 
     folder: Path
     servers: str
@@ -133,7 +133,7 @@ class World:
             wait_for_markers(options)
 
     def delete_before(self, partition: int, offset: int) -> None:
-        """Let Kafka forget the records before ``offset``, as retention would."""
+        """Delete the records before ``offset`` in Kafka, as retention does."""
         admin = AdminClient({"bootstrap.servers": self.servers})
         target = TopicPartition(self.topic, partition, offset)
         for future in admin.delete_records([target]).values():
@@ -141,7 +141,7 @@ class World:
 
     def write(self, batch: Batch, *, append: bool = True, project: bool = True) -> None:
         """Commit a batch as a writer would: quarantine ahead, rows and entry, projection."""
-        identity = Source(client_options(self.config)).identity([self.topic])
+        identity = KafkaSource(client_options(self.config)).identity([self.topic])
         batch.topic_id = batch.topic_id or identity.topics[self.topic]
         if batch.bad:
             self.write_quarantine(batch)
@@ -189,7 +189,7 @@ class World:
         )
 
     def arrow(self, rows: Sequence[tuple[int, int, int, int]]) -> pa.Table:
-        """Rows as the table has them."""
+        """Rows as the table holds them."""
         places = [(self.topic, partition, offset, STAMP) for _, _, partition, offset in rows]
         names = ("topic", "partition", "offset", "timestamp")
         kafka = [dict(zip(names, place, strict=True)) for place in places]
@@ -245,7 +245,7 @@ class World:
         write_deltalake(str(self.offsets), pa.Table.from_pylist([*rows]), mode="append")
 
     def replace_table(self, path: Path, rows: pa.Table) -> None:
-        """Put other rows into a table, behind the ledger's back."""
+        """Put other rows into a table, without an entry."""
         write_deltalake(str(path), rows, mode="overwrite", schema_mode="overwrite")
 
 

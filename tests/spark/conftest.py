@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import KeyFormat, Mode, Pipeline
-from rivermouth.protocol.entry import Entry
+from rivermouth.config import Pipeline
+from rivermouth.protocol.commits import CommitPlan, Purpose
+from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.registry.references import resolve
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.write.landing import Site
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 ARRIVED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
@@ -25,16 +30,16 @@ RawRow = tuple[bytes | None, bytes | None, int, int]  # key, value, partition, o
 
 def a_pipeline(**target: Any) -> Pipeline:
     """An upsert of ``ORDERS`` by order_id and rank, tombstones by text key."""
-    key: KeyFormat | None = target.pop("key", KeyFormat.STRING)
+    key: str | None = target.pop("key", "string")
     schema = target.pop("schema", ORDERS)
     return Pipeline.model_validate(
         {
             "name": "p",
-            "source": {"topics": ("t",), "format": "json", "key": key and key.value},
+            "source": {"topics": ("t",), "format": "json", "key": key},
             "columns": schema,
             "target": {
                 "table": "silver.orders",
-                "mode": Mode.UPSERT.value,
+                "mode": "upsert",
                 "keys": ("order_id",),
                 "order_by": ("rank",),
                 **target,
@@ -55,8 +60,8 @@ class Bench:
         filled = [(key, value, "t", part, offset, ARRIVED) for key, value, part, offset in rows]
         return self.spark.createDataFrame(filled, RAW)
 
-    def entry(self, sequence: int, rows: Iterable[RawRow], before: Position) -> Entry:
-        """The entry that covers ``rows``, after ``before``."""
+    def plan(self, sequence: int, rows: Iterable[RawRow], before: Position) -> CommitPlan:
+        """The plan of a commit that covers ``rows``, after ``before``."""
         ends: dict[int, int] = {}
         for _, _, partition, offset in rows:
             ends[partition] = max(ends.get(partition, 0), offset + 1)
@@ -64,16 +69,35 @@ class Bench:
             OffsetRange(place, before.get(place) or 0, end)
             for place, end in ((TopicPartition("t", p), end) for p, end in sorted(ends.items()))
         )
-        return Entry(
+        draft = Draft(
             pipeline="p",
             sequence=sequence,
-            commit=str(uuid.uuid4()),
             cluster="c",
             table="i",
             topics={"t": "id"},
             ranges=ranges,
             position=before.advance(ranges),
         )
+        return CommitPlan(Purpose.BATCH, draft, str(uuid.uuid4()), base=None)
+
+    def site(self, pipeline: Pipeline, table: str) -> Site:
+        """What a landing works with, for the table of that name in the folder."""
+        return Site(
+            session=self.spark,
+            pipeline=pipeline.name,
+            address=self.address(table),
+            rows=resolve(pipeline.shape.changes)(pipeline),
+            quarantine=QuarantineTable(
+                self.address(f"{table}_quarantine"), pipeline.format.all_reasons
+            ),
+            tasks=2,
+            cache=True,
+            staging=lambda: self.folder / "stage",
+        )
+
+    def address(self, table: str) -> Address:
+        """Where a table lies in the folder."""
+        return Address(path=str(self.folder / table))
 
 
 @pytest.fixture

@@ -6,15 +6,14 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.formats.json import decoder
-from rivermouth.protocol.entry import Outcome, RowCounts, app_id, classify, entry_of
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import Outcome, app_id, classify, entry_of
+from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.append import Append
-from rivermouth.write.commit import Target, record
+from rivermouth.write.entry import record
+from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -31,18 +30,15 @@ def a_pipeline() -> Pipeline:
     )
 
 
-def writer(bench: Bench) -> tuple[Append, DeltaLog]:
-    path = bench.folder / "numbers"
-    address = Address(path=str(path))
-    create_target(bench.spark, a_pipeline(), address)
-    quarantine = QuarantineTable(Address(path=str(bench.folder / "numbers_quarantine")))
-    append = Append(Target(address, ("n",)), quarantine, files=2, persist=True)
-    return append, DeltaLog(path)
+def landing(bench: Bench) -> tuple[DataFrameWriter, FolderLog]:
+    site = bench.site(a_pipeline(), "numbers")
+    create_target(bench.spark, a_pipeline(), site.address)
+    return DataFrameWriter(site), FolderLog(bench.folder / "numbers")
 
 
-def write(bench: Bench, append: Append, rows: list[RawRow], sequence: int = 1) -> None:
-    entry = bench.entry(sequence, rows, Position())
-    append.write(decoder(a_pipeline())(bench.raw(rows)), entry)
+def land(bench: Bench, append: DataFrameWriter, rows: list[RawRow], sequence: int = 1) -> None:
+    plan = bench.plan(sequence, rows, Position())
+    append.land(decoder(a_pipeline())(bench.raw(rows)), plan)
 
 
 def numbers(bench: Bench) -> list[int]:
@@ -51,8 +47,8 @@ def numbers(bench: Bench) -> list[int]:
 
 
 def test_a_clean_batch_is_one_commit_with_txn_and_entry(bench: Bench) -> None:
-    append, log = writer(bench)
-    write(bench, append, [(None, b'{"n": %d}' % n, 0, n) for n in range(5)])
+    append, log = landing(bench)
+    land(bench, append, [(None, b'{"n": %d}' % n, 0, n) for n in range(5)])
 
     [created, written] = log.commits()
     assert created.operation == "CREATE TABLE"
@@ -65,8 +61,8 @@ def test_a_clean_batch_is_one_commit_with_txn_and_entry(bench: Bench) -> None:
 
 
 def test_a_batch_with_bad_records_is_split_and_knows_its_counts(bench: Bench) -> None:
-    append, log = writer(bench)
-    write(bench, append, [(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b"{}", 1, 0)])
+    append, log = landing(bench)
+    land(bench, append, [(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b"{}", 1, 0)])
 
     entry = entry_of([*log.commits()][-1], "p")
     assert entry is not None
@@ -78,22 +74,22 @@ def test_a_batch_with_bad_records_is_split_and_knows_its_counts(bench: Bench) ->
 
 
 def test_a_stale_sequence_appends_nothing(bench: Bench) -> None:
-    append, log = writer(bench)
-    write(bench, append, [(None, b'{"n": 1}', 0, 0)])
+    append, log = landing(bench)
+    land(bench, append, [(None, b'{"n": 1}', 0, 0)])
     rows: list[RawRow] = [(None, b'{"n": 2}', 0, 0), (None, b'{"n": 3}', 0, 1)]
-    late = bench.entry(1, rows, Position())
+    late = bench.plan(1, rows, Position())
 
-    append.write(decoder(a_pipeline())(bench.raw(rows)), late)
+    append.land(decoder(a_pipeline())(bench.raw(rows)), late)
 
     assert numbers(bench) == [1]
     assert classify(late, log.commits()) is Outcome.SUPERSEDED
 
 
 def test_an_entry_without_rows_is_a_commit_too(bench: Bench) -> None:
-    _, log = writer(bench)
-    entry = bench.entry(1, [(None, None, 0, 6)], Position())
+    _, log = landing(bench)
+    plan = bench.plan(1, [(None, None, 0, 6)], Position())
 
-    record(bench.spark, entry, Address(path=str(bench.folder / "numbers")))
+    record(bench.spark, plan, bench.address("numbers"))
 
-    assert classify(entry, log.commits()) is Outcome.COMMITTED
+    assert classify(plan, log.commits()) is Outcome.COMMITTED
     assert numbers(bench) == []

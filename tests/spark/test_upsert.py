@@ -10,23 +10,17 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.formats.json import decoder
-from rivermouth.protocol.entry import Outcome, classify
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import Outcome, classify
 from rivermouth.protocol.offsets import Position
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.quarantine import QuarantineTable
-from rivermouth.warehouse.target import add_mark, create_target
-from rivermouth.write.commit import (
-    TOMBSTONE,
-    TXN_APP_ID,
-    TXN_VERSION,
-    USER_METADATA,
-    Target,
-    Writer,
-)
-from rivermouth.write.latest import MATERIALIZE_SOURCE, Upsert
-from rivermouth.write.replace_using import Replace
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.entry import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from rivermouth.write.landing import Landing, Site
+from rivermouth.write.landings.merge import MATERIALIZE_SOURCE, Merge
+from rivermouth.write.landings.replace_using import ReplaceUsing
+from rivermouth.write.rows import Keyed
+from rivermouth.write.soft_delete import TOMBSTONE, add_mark
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -35,28 +29,30 @@ Row = tuple[int | None, int, int]  # rank, partition, offset: the state of one k
 
 
 @pytest.fixture(params=["by MERGE", "by replaceUsing"])
-def upsert(request: pytest.FixtureRequest, bench: Bench) -> Upsert | Replace:
-    """A writer on a new table, one after the other in both ways."""
+def upsert(request: pytest.FixtureRequest, bench: Bench) -> Landing:
+    """A landing on a new table, one after the other in both ways."""
     marked = request.param != "by MERGE"
-    target = new_target(bench, a_pipeline(), marked=marked)
-    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
-    if not marked:
-        return Upsert(target, quarantine, tombstones=True)
-    return Replace(target, quarantine, bench.folder / "stage", tombstones=True)
+    site = new_site(bench, a_pipeline(), marked=marked)
+    return by_replace(site) if marked else Merge(site)
 
 
-def new_target(bench: Bench, pipeline: Pipeline, *, marked: bool = False) -> Target:
-    address = Address(path=str(bench.folder / "orders"))
-    create_target(bench.spark, pipeline, address)
+def new_site(bench: Bench, pipeline: Pipeline, *, marked: bool = False) -> Site:
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
     if marked:
-        add_mark(bench.spark, address)
-    names = tuple(each.name for each in pipeline.columns)
-    return Target(address, names, pipeline.target.keys, pipeline.target.order_by, marked)
+        add_mark(bench.spark, site.address)
+    return site
+
+
+def by_replace(site: Site, *, marked: bool = True) -> ReplaceUsing:
+    """Without the trial of the engine, which needs a catalog."""
+    assert isinstance(site.rows, Keyed)
+    return ReplaceUsing(site, site.rows, marked=marked)
 
 
 @pytest.fixture
-def log(bench: Bench) -> DeltaLog:
-    return DeltaLog(bench.folder / "orders")
+def log(bench: Bench) -> FolderLog:
+    return FolderLog(bench.folder / "orders")
 
 
 def order(key: int, rank: int | None) -> bytes:
@@ -94,7 +90,7 @@ def table_of(bench: Bench) -> dict[int, Row]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
-    bench: Bench, upsert: Upsert | Replace, log: DeltaLog, seed: int
+    bench: Bench, upsert: Landing, log: FolderLog, seed: int
 ) -> None:
     dice = random.Random(seed)
     state: dict[int, Row] = {}
@@ -106,54 +102,54 @@ def test_batches_lead_where_the_records_one_by_one_lead(
             value = None if dice.random() < 0.25 else order(key, dice.choice([None, 1, 2, 3]))
             rows.append((str(key).encode(), value, key % 2, offsets[key % 2]))
             offsets[key % 2] += 1
-        entry = bench.entry(sequence, rows, position)
-        position = entry.position
+        plan = bench.plan(sequence, rows, position)
+        position = plan.draft.position
 
-        upsert.write(decoder(a_pipeline())(bench.raw(rows)), entry)
+        upsert.land(decoder(a_pipeline())(bench.raw(rows)), plan)
 
-        assert classify(entry, log.commits()) is Outcome.COMMITTED
+        assert classify(plan, log.commits()) is Outcome.COMMITTED
         state = folded(state, rows)
         assert table_of(bench) == state, f"seed {seed}, batch {sequence}: {rows}"
 
 
 def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
-    bench: Bench, upsert: Upsert | Replace
+    bench: Bench, upsert: Landing
 ) -> None:
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
-    first = bench.entry(1, rows, Position())
-    upsert.write(decoder(a_pipeline())(bench.raw(rows)), first)
+    first = bench.plan(1, rows, Position())
+    upsert.land(decoder(a_pipeline())(bench.raw(rows)), first)
     later: list[RawRow] = [(b"1", None, 1, 0)]
 
-    upsert.write(decoder(a_pipeline())(bench.raw(later)), bench.entry(2, later, first.position))
+    upsert.land(decoder(a_pipeline())(bench.raw(later)), bench.plan(2, later, first.draft.position))
 
     assert table_of(bench) == {}
 
 
 def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
-    bench: Bench, upsert: Upsert | Replace, log: DeltaLog
+    bench: Bench, upsert: Landing, log: FolderLog
 ) -> None:
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     theirs: list[RawRow] = [(b"2", order(2, 1), 0, 0), (b"3", order(3, 1), 0, 1)]
-    won = bench.entry(1, theirs, Position())
-    upsert.write(decoder(a_pipeline())(bench.raw(theirs)), won)
-    lost = bench.entry(1, ours, Position())
+    won = bench.plan(1, theirs, Position())
+    upsert.land(decoder(a_pipeline())(bench.raw(theirs)), won)
+    lost = bench.plan(1, ours, Position())
 
-    upsert.write(decoder(a_pipeline())(bench.raw(ours)), lost)
+    upsert.land(decoder(a_pipeline())(bench.raw(ours)), lost)
 
     assert classify(lost, log.commits()) is Outcome.SUPERSEDED
     assert set(table_of(bench)) == {2, 3}
 
 
 def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Bench) -> None:
-    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
-    upsert = Upsert(new_target(bench, a_pipeline()), quarantine, tombstones=True)
+    site = new_site(bench, a_pipeline())
+    upsert = Merge(site)
     rows: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
-    upsert.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(1, rows, Position()))
-    nowhere = Target(Address(path=str(bench.folder / "none")), ("order_id",), ("order_id",))
-    broken = Upsert(nowhere, quarantine, tombstones=True)
+    upsert.land(decoder(a_pipeline())(bench.raw(rows)), bench.plan(1, rows, Position()))
+    broken = Merge(site)
+    broken._statement = broken._statement.replace(site.address.sql, bench.address("none").sql)
 
     with pytest.raises(Exception, match="none"):
-        broken.write(decoder(a_pipeline())(bench.raw(rows)), bench.entry(2, rows, Position()))
+        broken.land(decoder(a_pipeline())(bench.raw(rows)), bench.plan(2, rows, Position()))
 
     for conf in (TXN_APP_ID, TXN_VERSION, USER_METADATA, MATERIALIZE_SOURCE):
         assert bench.spark.conf.get(conf, None) is None
@@ -167,30 +163,23 @@ class _Crash(Exception):
 def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_for_the_next_batch(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, next_by: str
 ) -> None:
-    target = new_target(bench, a_pipeline(), marked=True)
-    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
+    site = new_site(bench, a_pipeline(), marked=True)
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", order(2, 5), 0, 1)]
-    first = bench.entry(1, rows, Position())
+    first = bench.plan(1, rows, Position())
     decode = decoder(a_pipeline())
-    Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
-        decode(bench.raw(rows)), first
-    )
+    by_replace(site).land(decode(bench.raw(rows)), first)
     deleting: list[RawRow] = [(b"1", None, 0, 2), (b"2", None, 0, 3)]
-    second = bench.entry(2, deleting, first.position)
+    second = bench.plan(2, deleting, first.draft.position)
     with monkeypatch.context() as patched:
-        patched.setattr("rivermouth.write.replace_using.reach", _die)
+        patched.setattr("rivermouth.write.landings.replace_using.reach", _die)
         with pytest.raises(_Crash):
-            Replace(target, quarantine, bench.folder / "stage", tombstones=True).write(
-                decode(bench.raw(deleting)), second
-            )
+            by_replace(site).land(decode(bench.raw(deleting)), second)
     left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     assert [(row["order_id"], row[TOMBSTONE]) for row in left] == [(1, True), (2, True)]
 
     again: list[RawRow] = [(b"1", order(1, 1), 0, 4)]  # ranks lower than what was deleted
-    writer: Writer = Upsert(target, quarantine, tombstones=True)
-    if next_by == "replaceUsing":
-        writer = Replace(target, quarantine, bench.folder / "stage", tombstones=True)
-    writer.write(decode(bench.raw(again)), bench.entry(3, again, second.position))
+    landing: Landing = by_replace(site) if next_by == "replaceUsing" else Merge(site)
+    landing.land(decode(bench.raw(again)), bench.plan(3, again, second.draft.position))
 
     rows_left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     live = [(row["order_id"], row["rank"]) for row in rows_left if not row[TOMBSTONE]]
@@ -204,17 +193,18 @@ def _die(point: str) -> None:
 
 
 def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: Bench) -> None:
-    target = new_target(bench, a_pipeline())
-    bench.spark.sql(f"ALTER TABLE {target.address.sql} ADD COLUMN (note STRING)")
-    quarantine = QuarantineTable(Address(path=str(bench.folder / "orders_quarantine")))
-    replace = Replace(target, quarantine, bench.folder / "stage", tombstones=False)
+    site = new_site(bench, a_pipeline(key=None))
+    bench.spark.sql(f"ALTER TABLE {site.address.sql} ADD COLUMN (note STRING)")
+    replace = by_replace(site, marked=False)
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
-    first = bench.entry(1, rows, Position())
-    replace.write(decoder(a_pipeline())(bench.raw(rows)), first)
-    bench.spark.sql(f"UPDATE {target.address.sql} SET note = 'kept'")
+    first = bench.plan(1, rows, Position())
+    replace.land(decoder(a_pipeline(key=None))(bench.raw(rows)), first)
+    bench.spark.sql(f"UPDATE {site.address.sql} SET note = 'kept'")
     newer: list[RawRow] = [(b"1", order(1, 6), 0, 1)]
 
-    replace.write(decoder(a_pipeline())(bench.raw(newer)), bench.entry(2, newer, first.position))
+    replace.land(
+        decoder(a_pipeline(key=None))(bench.raw(newer)), bench.plan(2, newer, first.draft.position)
+    )
 
     (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     assert (row["rank"], row["note"]) == (6, "kept")

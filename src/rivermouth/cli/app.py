@@ -1,4 +1,4 @@
-"""The command line as one app, and the one place where an error becomes an exit code."""
+"""The command line as one app; only here does an error become an exit code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rivermouth.cli import bundling, machine, maintaining, resuming, running, se
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
-    "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 halted by a guard, "
-    "4 quality threshold, 5 some pipelines failed."
+    "Exit codes: 0 ok, 1 failed, 2 wrong usage, configuration or setup, 3 a guard halted the "
+    "pipeline or verify found a fault, 5 some pipelines failed."
 )
 
 app = typer.Typer(
@@ -39,7 +39,8 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def rivermouth(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     del version
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None, command: Callable[..., object] 
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as fault:  # a defect: keep the traceback, say one line
+    except Exception as fault:  # a defect: keep the traceback, print one line
         sys.stderr.write(f"{_unexpected(fault)}\n")
         sys.exit(1)
     sys.exit(0)
@@ -79,11 +80,11 @@ def _unexpected(fault: Exception) -> str:
     from rivermouth.local.scratch import scratch_root
 
     log = scratch_root() / "errors.log"
-    said = f"unexpected {type(fault).__name__}: {str(fault).partition(chr(10))[0]}"
+    message = f"unexpected {type(fault).__name__}: {str(fault).partition(chr(10))[0]}"
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as file:
             file.write("".join(traceback.format_exception(fault)))
     except OSError as unwritten:
-        return f"{said}. Its traceback could not be written to {log}: {unwritten.strerror}"
-    return f"{said}. The traceback is in {log}"
+        return f"{message}. Its traceback could not be written to {log}: {unwritten.strerror}"
+    return f"{message}. The traceback is in {log}"

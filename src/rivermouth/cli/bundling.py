@@ -1,4 +1,4 @@
-"""``bundle``: a project of one's own to deploy."""
+"""``bundle``: writes a project that you deploy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="New or empty; names the project.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="New or empty; its name is the project's name.")
+]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="Your configuration; else it has an example.")
+    Path | None, typer.Option("--config", help="Your configuration; default: an example.")
 ]
 
 bundle = typer.Typer(
@@ -24,7 +26,7 @@ def about() -> None:
 
 @bundle.command("init")
 def init(folder: Folder, config: ConfigOption = None) -> None:
-    """Write a project around a configuration: bundle, jobs, a test, what CI runs."""
+    """Write a project around a configuration: bundle, jobs, a test, a CI workflow."""
     from rivermouth.bundle.scaffold import scaffold
 
     files = scaffold(folder, config)

@@ -1,4 +1,4 @@
-"""``doctor``, ``broker`` and ``demo``: what concerns this machine."""
+"""``doctor``, ``broker`` and ``demo``: the commands about this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _MARK = {True: "OK  ", False: "FAIL"}
 
 OptionalConfig = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this file needs, too.")
+    Path | None, typer.Argument(metavar="[CONFIG]", help="Also check what this file needs.")
 ]
 InWorkspace = Annotated[
-    bool, typer.Option("--databricks", help="Check the workspace in place of this machine.")
+    bool, typer.Option("--databricks", help="Check the workspace, not this machine.")
 ]
 WarehouseId = Annotated[
     str,
@@ -30,7 +30,7 @@ WarehouseId = Annotated[
         "--warehouse",
         metavar="ID",
         envvar="DATABRICKS_WAREHOUSE_ID",
-        help="With --databricks: this SQL warehouse, too.",
+        help="With --databricks: also check this SQL warehouse.",
     ),
 ]
 ClusterId = Annotated[
@@ -39,16 +39,16 @@ ClusterId = Annotated[
         "--cluster",
         metavar="ID",
         envvar="DATABRICKS_CLUSTER_ID",
-        help="With --databricks: the runtime of this cluster, too.",
+        help="With --databricks: also check the runtime of this cluster.",
     ),
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")]
 Folder = Annotated[
-    Path | None, typer.Option("--dir", help="Keep the data there; else it goes with the broker.")
+    Path | None, typer.Option("--dir", help="Keep the data there; default: delete it at the end.")
 ]
-DemoPath = Annotated[Path, typer.Option("--dir", help="Made anew each time.")]
+DemoPath = Annotated[Path, typer.Option("--dir", help="Deleted and created again by each demo.")]
 Keep = Annotated[
-    bool, typer.Option("--keep", help="At the end keep the broker running until Ctrl-C.")
+    bool, typer.Option("--keep", help="Keep the broker running afterwards, until Ctrl-C.")
 ]
 
 
@@ -58,10 +58,10 @@ def doctor(
     warehouse: WarehouseId = "",
     cluster: ClusterId = "",
 ) -> None:
-    """Check this machine, and what a configuration needs. Exit code 2 if anything fails."""
+    """Check this machine and what a configuration needs. Exit code 2 if a check fails."""
     if databricks and file is None:
         raise typer.BadParameter(
-            "it needs CONFIG, which names what to look at", param_hint="--databricks"
+            "it needs CONFIG, which names what to check", param_hint="--databricks"
         )
     if databricks and file is not None:
         from rivermouth.databricks.doctor import check_workspace
@@ -73,7 +73,7 @@ def doctor(
         following = f"rivermouth {f'run {file}' if file else 'demo'}"
     failed = _show(checks)
     if failed:
-        typer.echo(f"FAILED: {failed} of the checks; mend the first one first")
+        typer.echo(f"FAILED: {failed} of the checks; fix the first one first")
         raise typer.Exit(2)
     typer.echo(f"OK. Next: {following}")
 
@@ -114,13 +114,13 @@ def broker(port: Port = 0, folder: Folder = None) -> None:
     stop.listen()
     say("starting Kafka…")
     with Broker(folder, port or None) as running:
-        kept = f"kept in {running.directory}" if folder else "gone when it stops"
+        kept = f"kept in {running.directory}" if folder else "deleted when it stops"
         typer.echo(f"bootstrap.servers: {running.bootstrap_servers}")
         typer.echo(f"data:              {kept}")
         typer.echo(f"stop:              Ctrl-C, or kill {os.getpid()}")
         while not stop.event.wait(0.5):
             if not _alive(running.pid):
-                raise SetupError("the broker ended by itself", remedy=f"Read {running.log}")
+                raise SetupError("the broker has ended unexpectedly", remedy=f"Read {running.log}")
     typer.echo("stopped")
 
 
@@ -133,11 +133,13 @@ def _alive(pid: int) -> bool:
 
 
 def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
-    """See it: a driver killed at the worst moment, and the proof."""
+    """Kill a driver at the worst moment, and verify the tables."""
     from rivermouth.local.demo.folder import DemoFolder
     from rivermouth.local.demo.story import Story
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # either way the broker is stopped
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # as for Ctrl-C, the broker is stopped
     Story(DemoFolder(folder), typer.echo).tell(_until_stopped if keep else None)
 
 

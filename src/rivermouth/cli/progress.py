@@ -18,7 +18,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
 
 Behind = Callable[[Position], "int | None"]
-"""How many offsets a position is behind the end of its topics now; None: unknown."""
+"""How many offsets a position is behind the end offsets now; None: unknown."""
 
 
 class Lines:
@@ -45,7 +45,7 @@ class Lines:
         self._say(wrapped(report.line(), "  ", ""))
 
     def finished(self, report: PipelineReport) -> None:
-        if report.error is not None:  # the others are summed up at the end of the run
+        if report.error is not None:  # the summary at the end shows the others
             self._say(failure(report.pipeline, report.error))
 
     def _say(self, text: str) -> None:
@@ -73,10 +73,10 @@ class _Row:
 
 
 class LiveRows:
-    """One live row per pipeline: offsets done of those there at the start, speed, lag, bad.
+    """One live row per pipeline: offsets done, offsets in all, speed, lag, bad records.
 
-    With ``behind`` (a continuous run) the end moves: it is asked for about every second, and
-    the lag is what it says.
+    With ``behind`` (a continuous run) the end offsets move: the lag is asked for about every
+    second. Without it they are those of the start.
     """
 
     def __init__(self, console: Console, behind: Behind | None = None) -> None:
@@ -95,7 +95,7 @@ class LiveRows:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._behind = None  # the last picture needs no answer from Kafka
+        self._behind = None  # the last refresh must not wait for Kafka
         self._live.stop()
 
     def opened(self, report: OpenReport) -> None:
@@ -148,5 +148,5 @@ class LiveRows:
 
 
 def listener(console: Console, behind: Behind | None) -> AbstractContextManager[Listener]:
-    """Live rows on a terminal, lines elsewhere; enter it for as long as the run takes."""
+    """Live rows on a terminal, lines elsewhere: a context manager that lasts for the run."""
     return LiveRows(console, behind) if console.is_terminal else Lines(console)

@@ -16,7 +16,7 @@ _INDENT = "  "
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where people read: colour only on a terminal, and never under NO_COLOR."""
+    """A console for people: colour only on a terminal, and never with NO_COLOR."""
     return Console(stderr=stderr, highlight=False, markup=False)
 
 
@@ -31,7 +31,7 @@ def compact(number: int | None) -> str:
 
 
 def _three(value: float) -> str:
-    """Three significant digits, cut rather than rounded, so that 999,999 is not 1000k."""
+    """Three significant digits, truncated and not rounded: 999,999 must not become 1000k."""
     text = f"{value:.6f}"
     return text[:4].rstrip(".") if value < 1_000 else text.partition(".")[0]
 
@@ -50,7 +50,7 @@ def failure(name: str, error: RivermouthError) -> str:
 
 
 def wrapped(text: str, indent: str, first: str | None = None) -> str:
-    """The text in lines of at most 80 columns; words such as paths are never broken."""
+    """The text in lines of at most 80 columns. A word, such as a path, is never broken."""
     return textwrap.fill(
         text,
         80,
@@ -62,12 +62,12 @@ def wrapped(text: str, indent: str, first: str | None = None) -> str:
 
 
 def as_json(value: Any) -> None:
-    """One JSON object on standard output; what JSON has no type for becomes text."""
+    """Print one JSON object; a value that has no JSON type becomes text."""
     json.dump(value, sys.stdout, indent=2, default=str)
     sys.stdout.write("\n")
     sys.stdout.flush()
 
 
 def say(text: str) -> None:
-    """A line for people on standard error: what is being waited for."""
+    """Print a line on standard error: what the command waits for."""
     typer.echo(text, err=True)

@@ -1,4 +1,4 @@
-"""``run``: Kafka to Delta, and what came of it as text, JSON and exit code."""
+"""``run``: reads Kafka into Delta; reports the result as text, JSON and exit code."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Continuous = Annotated[
     bool,
     typer.Option(
         "--continuous/--once",
-        help="Go on until stopped, or end where the topics ended at the start.",
+        help="Run until stopped, or only up to the end offsets of the start.",
     ),
 ]
 
-_STOPPING = "stopping: the batch in hand is finished first (Ctrl-C again aborts)"
-_ABORTED = "aborted; the next run finds out what was committed"
+_STOPPING = "stopping after the current batch (Ctrl-C again aborts)"
+_ABORTED = "aborted; the next run reads from the log what was committed"
 
 
 def run(
@@ -46,8 +46,8 @@ def run(
 ) -> None:
     """Bring the tables up to date.
 
-    One pipeline that fails does not stop the others. SIGTERM or Ctrl-C finishes the batch in
-    hand and ends; a second Ctrl-C aborts, which is safe too.
+    A pipeline that fails does not stop the others. SIGTERM or Ctrl-C ends the run after the
+    current batch; a second Ctrl-C aborts at once, which is safe too.
     """
     config = load_local(file)
     names = selected(config, select)
@@ -66,15 +66,15 @@ def run(
 
 
 def require_spark() -> None:
-    """Raise MissingPackage where the extra with Spark is not installed."""
+    """Raise MissingPackage if the extra with Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         from rivermouth.errors import MissingPackage
 
-        raise MissingPackage("this needs Spark, and pyspark is not installed")
+        raise MissingPackage("the command needs Spark, and pyspark is not installed")
 
 
 def start_spark(shown: Console) -> SparkSession:
-    """A local session, and a word on what takes so long."""
+    """Start a local session; print which slow step it is at."""
     from rivermouth.local.jars import jars
     from rivermouth.local.scratch import scratch_root
 
@@ -101,19 +101,19 @@ def _run(
         pipelines = Run(
             config, session, scratch_root(), continuous=continuous, secrets=known_secrets()
         )
-        with listener(shown, _behind(config) if continuous else None) as heard:
-            return pipelines.pipelines(names, heard, stop.event)
+        with listener(shown, _behind(config) if continuous else None) as events:
+            return pipelines.pipelines(names, events, stop.event)
     finally:
         session.stop()
 
 
 def _behind(config: Config) -> Behind:
-    """How far a position is behind Kafka, for the display of a continuous run."""
+    """The lag of a position, for the display of a continuous run."""
     from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka.client import Kafka
-    from rivermouth.protocol.planning import behind
+    from rivermouth.protocol.kafka_facts import behind
 
-    # Made when first asked: options that the client refuses are an unknown lag too.
+    # Created at the first question: if the client refuses an option, the lag is unknown too.
     secrets = known_secrets()
     connected = cache(lambda: Kafka(config.kafka.revealed(secrets), timeout_s=1.0))
 
@@ -129,7 +129,7 @@ def _behind(config: Config) -> Behind:
 def _summarize(
     shown: Console, reports: Sequence[PipelineReport], file: Path, *, stopped: bool
 ) -> None:
-    """Every pipeline once more, the failed ones last; then the verdict."""
+    """Print a line for every pipeline, the failed ones last; then the verdict."""
     from rivermouth.cli.render import failure
     from rivermouth.run.report import exit_code
 
@@ -147,5 +147,5 @@ def _summarize(
         )
         return
     records = sum(each.applied for each in reports)
-    end = "stopped; the next run goes on from here" if stopped else f"{records:,} records"
+    end = "stopped; the next run continues from here" if stopped else f"{records:,} records"
     shown.print(f"OK: {end}. Next: rivermouth verify {file}", soft_wrap=True)

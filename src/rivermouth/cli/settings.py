@@ -1,4 +1,7 @@
-"""``validate`` and ``config``: what can be said about a configuration file by itself."""
+"""``validate`` and ``config``: commands that need the configuration file alone.
+
+Also the arguments that several commands share.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,9 @@ def load_config(file: Path) -> Config:
 
 
 def load_local(file: Path) -> Config:
-    """The same for what a Spark of this machine does. Raises ConfigError, also where the tables
-    lie in a catalog.
+    """The configuration for a command that starts Spark on this machine.
+
+    Raises ConfigError, also if the tables are in a catalog.
     """
     config = load_config(file)
     _ = config.folder
@@ -41,16 +45,16 @@ def load_local(file: Path) -> Config:
 
 
 def known_secrets() -> Secrets:
-    """Who knows the secrets that a configuration names, where this command runs."""
+    """Reads the secrets that a configuration names, in the way that works in this process."""
     from rivermouth.databricks.secrets import secrets_here
 
     return secrets_here()
 
 
 def selected(config: Config, select: str) -> list[str]:
-    """The names in ``select`` in the order of the file; all where it is empty.
+    """The names in ``select``, in the order of the file; all names if it is empty.
 
-    Raises ConfigError with one line per name that is not configured.
+    Raises ConfigError with one line for each name that is not configured.
     """
     from rivermouth.errors import ConfigError
 
@@ -70,7 +74,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def validate(file: ConfigFile) -> None:
-    """Check a configuration file; touches neither Kafka nor a table."""
+    """Check a configuration file; reads neither Kafka nor a table."""
     pipelines = load_config(file).pipelines
     names = ", ".join(pipelines)
     typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")

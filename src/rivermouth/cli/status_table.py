@@ -7,7 +7,7 @@ from rivermouth.operate.status import Status
 
 
 def render(found: Status) -> str:
-    """The status for people, at most 80 columns wide; reasons follow the table."""
+    """A table, at most 80 columns wide; the reasons follow it."""
     headers = ("pipeline", "state", "entry", "version", "lag (offsets)", "lag (time)", "table")
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Ending from outside: the first signal asks, a second Ctrl-C insists."""
+"""Stopping by signals: the first one asks, a second Ctrl-C aborts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _SHOW_CURSOR = "\x1b[?25h"
 class Stop:
     """Sets ``event`` on SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once.
 
-    For a run, ending at once is safe: a batch is committed or it is not, and the next start
-    reads which. ``asked`` and ``insisted`` are said then, on standard error.
+    To abort a run is safe: a batch is either committed or not, and the next start reads from
+    the log which. The texts ``asked`` and ``aborted`` go to standard error.
     """
 
-    def __init__(self, asked: str, insisted: str = "aborted") -> None:
+    def __init__(self, asked: str, aborted: str = "aborted") -> None:
         self.event = threading.Event()
-        self._asked, self._insisted = asked, insisted
+        self._asked, self._aborted = asked, aborted
 
     def listen(self) -> None:
-        """Take over both signals. Spark takes SIGINT for itself at its start: call again then."""
+        """Handle both signals. Call it again after the start of Spark, which takes over SIGINT."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         if number == signal.SIGINT and self.event.is_set():
-            _write(self._insisted + (_SHOW_CURSOR if sys.stderr.isatty() else ""))
+            _write(self._aborted + (_SHOW_CURSOR if sys.stderr.isatty() else ""))
             os._exit(128 + number)
         if not self.event.is_set():
             _write(self._asked)
@@ -38,5 +38,5 @@ class Stop:
 
 
 def _write(text: str) -> None:
-    """Straight to the descriptor: a handler may interrupt a print to the same stream."""
+    """Write to the descriptor: the handler may have interrupted a print to the same stream."""
     os.write(2, f"\n{text}\n".encode())

@@ -1,4 +1,4 @@
-"""Tables of text, 80 columns wide, the same on a terminal and in a file. Pure."""
+"""Tables of text, at most 80 columns wide, the same on a terminal and in a file. Pure."""
 
 from __future__ import annotations
 

@@ -1,33 +1,34 @@
-"""Configuration: from a YAML file to frozen values, or to every problem of it at once.
+"""Configuration: from a YAML file to frozen values, or to all of its problems at once.
 
     text -> reader (located tree, variables) -> shape (the file's words to ours)
-         -> models (one setting at a time) and rules (settings together) -> Config
+         -> models (one setting at a time) and rules (several settings) -> Config
 
-This room is pure: it reads the one file it is given and nothing else.
+A setting is one field of a model. Everything else about it is read from the field: see ``written``.
+This folder is pure: it reads the given file and nothing else.
 """
 
 from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
+from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
-from rivermouth.config.models import Config, Kafka, Pipeline, Source, Target
+from rivermouth.config.models import Config, Pipeline, Source, Target
 from rivermouth.config.names import OFFSETS_TABLE, TableName
 from rivermouth.config.problems import codes
+from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.start import Start
-from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
+from rivermouth.config.values import OnDataLoss
 
 __all__ = [
     "OFFSETS_TABLE",
     "Catalog",
     "Column",
     "Config",
-    "Format",
     "Kafka",
-    "KeyFormat",
-    "Mode",
     "OnDataLoss",
     "Pipeline",
+    "Retry",
     "Secret",
     "SecretName",
     "Secrets",
@@ -38,5 +39,6 @@ __all__ = [
     "codes",
     "json_schema",
     "load",
+    "pauses",
     "unresolved",
 ]

@@ -20,7 +20,7 @@ SYNONYMS = {
     "NUMERIC": "DECIMAL",
 }
 TYPES = (*SIMPLE, "DECIMAL", *NESTED, *SYNONYMS)
-MEANT = {  # names of other systems: what to suggest where spelling is no guide
+MEANT = {  # names of other systems, which are spelt too differently to be found by resemblance
     "VARCHAR": "STRING",
     "CHAR": "STRING",
     "TEXT": "STRING",

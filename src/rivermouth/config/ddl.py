@@ -1,7 +1,7 @@
 """Columns from SQL text such as ``id BIGINT, tags ARRAY<STRING>``.
 
-A small parser of our own, so that an unknown type is found before Spark starts, at its line
-and column, together with every other problem of the file.
+A small parser of our own: it finds an unknown type before Spark starts, with its line and column,
+together with all other problems of the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Token:
 
 
 def parse_columns(text: str) -> tuple[Column, ...]:
-    """The columns in order. Raises ``Refused`` with every fault that can be told apart."""
+    """The columns in order. Raises ``Refused`` with all faults that the parser can separate."""
     parser = _Parser(text)
     columns = parser.columns()
     if parser.faults:
@@ -43,7 +43,7 @@ def parse_columns(text: str) -> tuple[Column, ...]:
 
 
 def read_columns(value: object) -> object:
-    """Columns from their text; columns as they are; raises ``Refused`` for other things."""
+    """Columns from their text, or columns as they are. Raises ``Refused`` for anything else."""
     if isinstance(value, str):
         return parse_columns(value)
     if isinstance(value, tuple) and value and all(isinstance(item, Column) for item in value):
@@ -53,7 +53,7 @@ def read_columns(value: object) -> object:
 
 
 class _Stop(Exception):
-    """The text cannot be followed further."""
+    """The parser cannot read on."""
 
 
 class _Parser:
@@ -79,7 +79,7 @@ class _Parser:
     def _column(self, taken: set[str]) -> Column:
         name = self._name(taken)
         if name.lower() in _OURS or name.lower().startswith("_rm_"):
-            message = "{path} names the column {found}, which rivermouth keeps for itself"
+            message = "{path} names the column {found}, which is reserved"
             self._fault(message, kind=Kind.BAD_COLUMN, fix="give it another name", back=1)
         self._accept(":")
         type_ = self._type(0)
@@ -133,8 +133,8 @@ class _Parser:
         numbers = self._skip_numbers()
         precision, scale = (*numbers, 0)[:2] if numbers else (0, 0)
         if len(numbers) > 2 or not (1 <= precision <= 38 and scale <= precision):
-            fix = "DECIMAL(precision,scale) with 1 to 38 digits and a scale not above it"
-            message = "{path} has a DECIMAL that cannot be"
+            fix = "write DECIMAL(precision,scale): precision 1 to 38, scale at most the precision"
+            message = "{path} has a DECIMAL that does not exist"
             self._fault(message, fix=fix, back=self._next - start + 2)
         return f"DECIMAL({precision},{scale})"
 
@@ -179,7 +179,7 @@ class _Parser:
     def _not_null(self) -> None:
         if self._accept("NOT"):
             self._expect("NULL")
-            fix = "remove it: a field that a record lacks is null, it is not an error"
+            fix = "remove it: a field that is missing in a record becomes null"
             self._fault("{path} says NOT NULL, which is not checked", fix=fix, back=2)
 
     def _peek(self) -> _Token:

@@ -1,21 +1,19 @@
-"""The door: from a file to a ``Config``, or to every problem of the file at once."""
+"""From a file to a ``Config``, or to all problems of the file at once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from rivermouth.config import models, problems, rules
 from rivermouth.config.located import Node, plain, problem
 from rivermouth.config.problems import Fault, Kind, Problem, Refused
 from rivermouth.config.reader import read
 from rivermouth.config.shape import shape
-from rivermouth.config.start import Start
-from rivermouth.config.values import Mode
+from rivermouth.config.sound import sound
 from rivermouth.errors import ConfigError
 
 Found = tuple[problems.Path, Fault]
@@ -33,10 +31,10 @@ _EXPECTED = {
 def load(
     path: Path, environ: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> models.Config:
-    """Read a configuration file. A ``folder`` takes the place of the warehouse that it names.
+    """Read a configuration file. ``folder`` replaces the warehouse that the file names.
 
-    Raises ``ConfigError`` with every problem of the file, in the order of the file. No
-    problem shows a secret or the value of a variable of the environment.
+    Raises ``ConfigError`` with all problems, in the order of the file. No problem shows a
+    secret, or the value of a variable of the environment.
     """
     text = _text(path)
     written, found = read(text, environ)
@@ -83,15 +81,14 @@ def _placed(root: Node, found: Iterable[Found]) -> list[Problem]:
 
 
 def _faults(error: ValidationError) -> Iterator[Found]:
-    """Ours as they are; pydantic's own in our words, without the values it would show."""
+    """Our faults as they are, and pydantic's own in our words, without the values that it shows."""
     for detail in error.errors(include_url=False, include_input=False):
         path, kind = tuple(step for step in detail["loc"] if step != "[key]"), detail["type"]
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, Refused):
             yield from ((path, fault) for fault in cause.faults)
         elif kind == "missing":
-            name = "schema" if path[-1] == "columns" else path[-1]
-            fault = Fault(Kind.MISSING_KEY, f"{{path}} lacks the key {name}", at_key=True)
+            fault = Fault(Kind.MISSING_KEY, f"{{path}} lacks the key {path[-1]}", at_key=True)
             yield path[:-1], fault
         elif kind in _EXPECTED:
             what, fix = _EXPECTED[kind]
@@ -101,48 +98,12 @@ def _faults(error: ValidationError) -> Iterator[Found]:
 
 
 def _between(data: object) -> Iterator[Found]:
-    """What the rules say about the settings that are sound, when others are not."""
-    parts = {}
-    for name, pipeline in _mapping(_mapping(data).get("pipelines")).items():
-        parts[name] = _parts(_mapping(pipeline))
-        for fault in rules.pipeline_faults(parts[name]):
+    """What the rules say about the sound settings of a file that has faulty ones."""
+    pipelines = data.get("pipelines") if isinstance(data, Mapping) else None
+    found = {}
+    for name, pipeline in pipelines.items() if isinstance(pipelines, Mapping) else ():
+        found[name] = sound(models.Pipeline, pipeline)
+        for fault in rules.pipeline_faults(found[name]):
             yield ("pipelines", name), fault
-    for fault in rules.shared_table_faults(parts):
+    for fault in rules.shared_table_faults(found):
         yield (), fault
-
-
-def _parts(pipeline: Mapping[str, object]) -> rules.Parts:
-    source, target = _mapping(pipeline.get("source")), _mapping(pipeline.get("target"))
-    return rules.Parts(
-        columns=_sound(_COLUMNS, pipeline.get("columns")),
-        topics=_sound(_TOPICS, source.get("topics")),
-        start=_sound(_START, source.get("start", Start())),
-        key=_sound(_KEY, source.get("key")),
-        table=_sound(_TABLE, target.get("table")),
-        mode=_sound(_MODE, target.get("mode", Mode.APPEND)),
-        keys=_sound(_NAMES, target.get("keys", ())),
-        order_by=_sound(_NAMES, target.get("order_by", ())),
-        properties=_sound(_PROPERTIES, target.get("properties", {})),
-    )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-_COLUMNS: TypeAdapter[models.Columns] = TypeAdapter(models.Columns)
-_TOPICS: TypeAdapter[models.Topics] = TypeAdapter(models.Topics)
-_START: TypeAdapter[models.StartAt] = TypeAdapter(models.StartAt)
-_KEY: TypeAdapter[models.KeyChoice] = TypeAdapter(models.KeyChoice)
-_TABLE: TypeAdapter[models.Table] = TypeAdapter(models.Table)
-_MODE: TypeAdapter[models.ModeChoice] = TypeAdapter(models.ModeChoice)
-_NAMES: TypeAdapter[models.Names] = TypeAdapter(models.Names)
-_PROPERTIES: TypeAdapter[models.Properties] = TypeAdapter(models.Properties)
-Value = TypeVar("Value")
-
-
-def _sound(adapter: TypeAdapter[Value], value: object) -> Value | None:
-    try:
-        return adapter.validate_python(value, strict=True)
-    except ValidationError:
-        return None

@@ -1,7 +1,9 @@
-"""YAML as a tree in which every key and value knows its line and column.
+"""YAML as a tree in which each key and value knows its line and column.
 
-The tree is composed by ruamel.yaml (YAML 1.2); anchors, aliases and merge keys are resolved
-here, and ``${…}`` references in values are replaced.
+``reader`` makes it from the nodes of ruamel.yaml (YAML 1.2). The values that ruamel itself loads
+would not do. They know the place of a key and of a value (``.lc``), but not the characters of a
+scalar, which tell where inside of a text a fault is, and what ``0500`` and ``true`` are as text.
+They have no place at all for a value that a merge key brings.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Place = tuple[int, int]
 class Leaf:
     """A scalar. ``text`` is its text, ``raw`` the characters in the file, ``value`` its meaning.
 
-    ``broken``: it could not be read, which is reported already.
+    ``broken``: it could not be read, and that is already reported.
     """
 
     place: Place
@@ -39,7 +41,7 @@ class Leaf:
 
     @property
     def shown(self) -> str:
-        """For messages: never a secret, and never what a variable of the environment holds."""
+        """For messages: never a secret, and never the value of a variable of the environment."""
         if self.value is None:
             return "empty"
         if self.secret:
@@ -49,7 +51,7 @@ class Leaf:
         return quoted(self.text) if isinstance(self.value, str) else printable(self.text)
 
     def at(self, offset: int) -> Place:
-        """The place of a character of ``text``, or of the scalar where that is not plain."""
+        """The place of a character of ``text``, or of the whole scalar if that cannot be told."""
         body = re.match(r"[|>][^\n]*\n|['\"]|", self.raw)
         index = body.end() if body else 0
         for char in self.text[: offset + 1]:
@@ -117,8 +119,8 @@ class Spot:
 
 
 def spot(root: Node, path: Path) -> Spot:
-    """Follow a path down. Steps that do not exist still appear in the words, unless they come
-    from inside a text that is not to be shown.
+    """Follow a path down. Steps that do not exist are in the words too, unless they come from
+    inside a text that may not be shown.
     """
     node, key_place, words, exact = root, root.place, "", True
     for step in path:
@@ -149,7 +151,7 @@ def _hidden(node: Node) -> bool:
 
 
 def problem(root: Node, path: Path, fault: Fault) -> Problem | None:
-    """The fault of a value at its place; ``None`` if the value was found broken before."""
+    """The fault of a value at its place; ``None`` if the value is already reported as broken."""
     where = spot(root, path + fault.path)
     node = where.node
     place = fault.place or (where.key_place if fault.at_key else node.place)

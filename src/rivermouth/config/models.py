@@ -1,7 +1,7 @@
 """The configuration as values: frozen, strict, complete.
 
-The models hold what the file means. ``shape`` turns the file's own words (aliases,
-``schema:`` text, options given in place) into these fields; ``loader`` reports problems.
+The fields of these models are the one list of settings, see ``written``. ``shape`` turns the
+file's own words (aliases, options given in place) into them; ``loader`` reports problems.
 """
 
 from __future__ import annotations
@@ -9,142 +9,162 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
-from rivermouth.config.catalog import Catalog, offsets_table_faults, read_catalog
-from rivermouth.config.columns import Column
-from rivermouth.config.ddl import read_columns
-from rivermouth.config.names import TableName, read_pipeline_name, read_table
-from rivermouth.config.options import check_source_options, read_kafka_options
+from rivermouth.config.catalog import offsets_table_faults
+from rivermouth.config.kafka import Kafka
+from rivermouth.config.names import TableName
 from rivermouth.config.problems import Fault, Kind, Refused
-from rivermouth.config.rules import Parts, pipeline_faults, shared_table_faults
-from rivermouth.config.secret import Secret, SecretName, Secrets
-from rivermouth.config.start import Start, read_start, whole
-from rivermouth.config.values import (
-    Format,
-    KeyFormat,
-    Mode,
-    OnDataLoss,
-    check_count,
-    check_names,
-    check_property_names,
-    check_topics,
-    read_choice,
-    read_duration,
-    read_version,
-    read_warehouse,
+from rivermouth.config.retry import Retry
+from rivermouth.config.rules import pipeline_faults, shared_table_faults
+from rivermouth.config.sound import given
+from rivermouth.config.start import Start
+from rivermouth.config.value_types import (
+    Always,
+    Columns,
+    Count,
+    DataLossChoice,
+    Duration,
+    FormatName,
+    KeyFormName,
+    Keys,
+    OrderBy,
+    PipelineName,
+    Properties,
+    ShapeName,
+    SourceOptions,
+    StartAt,
+    Table,
+    Topics,
+    Version,
+    Warehouse,
 )
+from rivermouth.config.values import OnDataLoss
+from rivermouth.config.written import InPlace, Model, SparkName, Unwritten
 from rivermouth.errors import ConfigError
+from rivermouth.registry.formats import FORMATS, Format, KeyForm
+from rivermouth.registry.shapes import SHAPES, Shape
 
 JsonValue = str | list[str] | None
 
-
-def _warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
-    if isinstance(value, Catalog):
-        return value
-    if isinstance(value, Mapping):
-        return read_catalog(value)
-    folder = info.context["folder"] if info.context else None
-    return read_warehouse(value, folder)
-
-
-Duration = Annotated[timedelta, BeforeValidator(read_duration)]
-Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
-Topics = Annotated[tuple[str, ...], AfterValidator(check_topics)]
-Table = Annotated[TableName, BeforeValidator(read_table)]
-Columns = Annotated[tuple[Column, ...], BeforeValidator(read_columns)]
-StartAt = Annotated[Start, BeforeValidator(read_start)]
-ModeChoice = Annotated[Mode, BeforeValidator(lambda value: read_choice(Mode, value))]
-FormatChoice = Annotated[Format, BeforeValidator(lambda value: read_choice(Format, value))]
-DataLossChoice = Annotated[
-    OnDataLoss, BeforeValidator(lambda value: read_choice(OnDataLoss, value))
+Trigger = Annotated[
+    Duration,
+    Field(
+        description="How often a batch starts in `run --continuous`. If a batch takes longer,"
+        " the next one starts as soon as it is done.",
+        examples=["10s", "500ms", "2m"],
+    ),
 ]
-KeyChoice = Annotated[KeyFormat, BeforeValidator(lambda value: read_choice(KeyFormat, value))]
-Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count)]
-Properties = Annotated[Mapping[str, str], AfterValidator(check_property_names)]
-SourceOptions = Annotated[Mapping[str, str], AfterValidator(check_source_options)]
-KafkaOptions = Annotated[Mapping[str, str | Secret], BeforeValidator(read_kafka_options)]
-Version = Annotated[Literal[1], BeforeValidator(read_version), BeforeValidator(whole)]
-Warehouse = Annotated[Path | Catalog, BeforeValidator(_warehouse)]
-PipelineName = Annotated[str, AfterValidator(read_pipeline_name)]
+RetryTimes = Annotated[
+    Retry,
+    Field(description="How long a commit is tried again while commits of others are in its way."),
+]
+_TEN_SECONDS = timedelta(seconds=10)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
-
-
-class Kafka(_Model):
-    """How to reach the cluster."""
-
-    options: KafkaOptions
-    """Client options, word for word; values under sensitive names are ``Secret``."""
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return str(self.options["bootstrap.servers"])
-
-    @property
-    def secret_names(self) -> list[SecretName]:
-        """The secrets that the options refer to, each once, in order."""
-        held = (each for each in self.options.values() if isinstance(each, Secret))
-        return sorted({name for each in held for name in each.names})
-
-    def revealed(self, secrets: Secrets) -> dict[str, str]:
-        """The options with their secrets in the clear: only for the moment of use.
-
-        ``secrets`` is asked for each one that the file only names; what it raises is passed on.
-        """
-        return {
-            name: value.reveal(secrets) if isinstance(value, Secret) else value
-            for name, value in self.options.items()
-        }
-
-
-class Source(_Model):
+class Source(Model):
     """What a pipeline reads."""
 
-    topics: Topics
-    format: FormatChoice
-    start: StartAt = Start()
-    key: KeyChoice | None = None
-    max_offsets_per_trigger: Count = 500_000
-    on_data_loss: DataLossChoice = OnDataLoss.HALT
-    options: SourceOptions = Field(default_factory=dict)
-    """Options of this source alone; each name starts with ``kafka.``."""
+    topics: Annotated[Topics, SparkName("subscribe", listed=True)] = Field(
+        description="The topics to read. Patterns are not supported.",
+        examples=[["orders"], ["orders", "payments"]],
+    )
+    format: FormatName = Field(description="How the values of records are encoded.")
+    start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
+        default=Start(),
+        description="Where to start if the table has no ledger yet. Later it has no effect.",
+        examples=["earliest", "latest", {"orders": {"0": 100, "1": "latest"}}],
+    )
+    key: KeyFormName | None = Field(
+        default=None,
+        description="How the message key holds the columns of `keys`. If it is given, a record"
+        " without a value deletes the row of its key.",
+    )
+    max_offsets_per_trigger: Annotated[Count, SparkName("maxOffsetsPerTrigger")] = Field(
+        default=500_000, description="The most offsets in one batch."
+    )
+    on_data_loss: DataLossChoice = Field(
+        default=OnDataLoss.HALT,
+        description="What to do if Kafka has deleted records that were not read. `halt`: stop."
+        " `record`: write the range into the ledger as lost, and continue after it.",
+    )
+    fail_on_data_loss: Always = Field(
+        default=True,
+        validation_alias="failOnDataLoss",
+        exclude=True,
+        repr=False,
+        description="Spark's option. Only `true` is accepted, and it changes nothing: a loss is"
+        " never silent.",
+    )
+    options: Annotated[SourceOptions, InPlace("kafka.")] = Field(
+        default_factory=dict,
+        description="An option of the Kafka client for this source alone. Servers and secrets"
+        " belong in the section `kafka`.",
+    )
+    """Each name starts with ``kafka.``."""
 
 
-class Target(_Model):
+class Target(Model):
     """What a pipeline writes."""
 
-    table: Table
-    mode: ModeChoice = Mode.APPEND
-    keys: Names = ()
-    order_by: Names = ()
-    properties: Properties = Field(default_factory=dict)
+    table: Table = Field(
+        description="The table. The schema `rivermouth` and names that end in `_quarantine` are"
+        " reserved.",
+        examples=["silver.orders"],
+    )
+    mode: ShapeName = Field(default="append", description="What the records become.")
+    keys: Keys = Field(
+        default=(),
+        description="The columns that identify a row. Their types are primitive and not floating"
+        " point.",
+        examples=[["order_id"]],
+    )
+    order_by: OrderBy = Field(
+        default=(),
+        description="The row with the greater value is newer. If they are equal, or the list is"
+        " empty, Kafka partition and offset decide.",
+        examples=[["updated_at"]],
+    )
+    properties: Properties = Field(
+        default_factory=dict,
+        description="Delta table properties, set when the table is created.",
+    )
 
 
-class Pipeline(_Model):
+class Pipeline(Model):
     """One way from topics to a table."""
 
-    name: PipelineName
-    source: Source
-    columns: Columns
-    target: Target
-    trigger: Duration = timedelta(seconds=10)
+    name: Annotated[PipelineName, Unwritten()]
+    source: Source = Field(description="What is read.")
+    columns: Columns = Field(
+        validation_alias="schema",
+        description="The columns of the table, as SQL text.",
+        examples=["order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP"],
+    )
+    target: Target = Field(description="What is written.")
+    trigger: Trigger = _TEN_SECONDS
+    retry: RetryTimes = Retry()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Pipeline:
-        return _without(self, pipeline_faults(parts_of(self)))
+        return _without(self, pipeline_faults(given(self)))
+
+    @property
+    def format(self) -> Format:
+        """The registered format of its records."""
+        return FORMATS.by_name[self.source.format]
+
+    @property
+    def key_form(self) -> KeyForm | None:
+        """The registered form of its message keys; none without ``source.key``."""
+        return None if self.source.key is None else FORMATS.keys[self.source.key]
+
+    @property
+    def shape(self) -> Shape:
+        """The registered shape of its table."""
+        return SHAPES.by_name[self.target.mode]
 
     @property
     def identity(self) -> dict[str, JsonValue]:
@@ -154,39 +174,48 @@ class Pipeline(_Model):
         """
         return {
             "table": str(self.target.table),
-            "mode": self.target.mode.value,
+            "mode": self.target.mode,
             "keys": list(self.target.keys),
             "order_by": list(self.target.order_by),
-            "key": self.source.key.value if self.source.key else None,
+            "key": self.source.key,
         }
 
 
 def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:
     if not value:
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="describe at least one"))
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="add at least one pipeline"))
     return value
 
 
 Pipelines = Annotated[Mapping[PipelineName, Pipeline], AfterValidator(_pipelines)]
 
 
-class Config(_Model):
-    """A whole configuration file."""
+class Config(Model):
+    """A whole configuration file: one cluster, one warehouse, and pipelines by name."""
 
-    version: Version
-    kafka: Kafka
-    warehouse: Warehouse
-    trigger: Duration = timedelta(seconds=10)
-    pipelines: Pipelines
-    path: Path
+    version: Version = Field(description="The version of this format.")
+    kafka: Kafka = Field(
+        description="Options of the Kafka client, word for word and without a prefix."
+    )
+    warehouse: Warehouse = Field(
+        description="Where the tables are: in a folder, or on Databricks in a catalog.",
+        examples=["./lake", {"catalog": "main"}],
+    )
+    trigger: Trigger = _TEN_SECONDS
+    retry: RetryTimes = Retry()
+    pipelines: Pipelines = Field(
+        description="The pipelines by name, at least one.",
+        json_schema_extra={"minProperties": 1, "additionalProperties": False},
+    )
+    path: Annotated[Path, Unwritten()]
 
     @property
     def folder(self) -> Path:
-        """The folder of the tables. Raises ConfigError where they lie in a catalog."""
+        """The folder of the tables. Raises ConfigError where they are in a catalog."""
         if isinstance(self.warehouse, Path):
             return self.warehouse
-        where = f"{self.path}: the tables lie in the catalog {self.warehouse.catalog}"
-        raise ConfigError((f"{where}, and this works in a folder — {_IN_A_CATALOG}",))
+        where = f"{self.path}: the tables are in the catalog {self.warehouse.catalog}"
+        raise ConfigError((f"{where}, and this command needs a folder — {_IN_A_CATALOG}",))
 
     def writers(self, table: TableName) -> list[Pipeline]:
         """The pipelines whose target it is, in the order of the file."""
@@ -194,34 +223,18 @@ class Config(_Model):
 
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
-        parts = {name: parts_of(pipeline) for name, pipeline in self.pipelines.items()}
         tables = {name: pipeline.target.table for name, pipeline in self.pipelines.items()}
         ours = offsets_table_faults(self.warehouse, tables)
-        return _without(self, [*shared_table_faults(parts), *ours])
+        found = {name: given(pipeline) for name, pipeline in self.pipelines.items()}
+        return _without(self, [*shared_table_faults(found), *ours])
 
 
-_IN_A_CATALOG = "there the jobs of the bundle do it: databricks bundle run, see docs/databricks.md"
-Model = TypeVar("Model", bound=_Model)
+_IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"
+Section = TypeVar("Section", bound=Model)
 
 
-def _without(model: Model, faults: Iterable[Fault]) -> Model:
+def _without(model: Section, faults: Iterable[Fault]) -> Section:
     found = tuple(faults)
     if found:
         raise Refused(*found)
     return model
-
-
-def parts_of(pipeline: Pipeline) -> Parts:
-    """The settings of a pipeline that rules look at."""
-    source, target = pipeline.source, pipeline.target
-    return Parts(
-        columns=pipeline.columns,
-        topics=source.topics,
-        start=source.start,
-        key=source.key,
-        table=target.table,
-        mode=target.mode,
-        keys=target.keys,
-        order_by=target.order_by,
-        properties=target.properties,
-    )

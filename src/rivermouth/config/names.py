@@ -1,4 +1,4 @@
-"""Names of tables and pipelines: parsed strictly, so that none can carry a path or SQL."""
+"""Names of tables and pipelines. They are parsed strictly: none can hold a path or SQL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableName:
 
     @property
     def quarantine(self) -> TableName:
-        """The table of the records of this one that could not be taken."""
+        """The table for the records that this one cannot take."""
         return TableName(self.schema, self.name + QUARANTINE)
 
     def path(self, warehouse: Path) -> Path:
@@ -63,7 +63,7 @@ def read_table(value: object) -> TableName:
 
 
 def read_pipeline_name(value: str) -> str:
-    """The name of a pipeline, which is part of its ledger's identity; raises ``Refused``."""
+    """The name of a pipeline, which is part of the identity of its ledger; raises ``Refused``."""
     if not re.fullmatch(PIPELINE, value, re.ASCII):
         fix = "use a-z, 0-9 and _, a letter first, at most 63 characters"
         raise Refused(Fault(Kind.BAD_VALUE, "{path} is not a pipeline name", fix=fix, at_key=True))

@@ -10,7 +10,7 @@ from rivermouth.config.values import KAFKA_NOT_YOURS, check_servers, not_yours
 
 
 def read_kafka_options(value: object) -> Mapping[str, str | Secret]:
-    """The section ``kafka``, values under sensitive names as ``Secret``; raises ``Refused``."""
+    """The section ``kafka``; values under sensitive names are ``Secret``. Raises ``Refused``."""
     if not isinstance(value, Mapping):
         raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be a mapping, not {value}"))
     faults = [*not_yours(value, KAFKA_NOT_YOURS)]
@@ -19,7 +19,7 @@ def read_kafka_options(value: object) -> Mapping[str, str | Secret]:
         if not isinstance(text, (str, Secret)):
             faults.append(Fault(Kind.WRONG_TYPE, "{path} must be text, not {value}", path=(name,)))
         elif name.startswith("kafka."):
-            message, fix = "{path} has the prefix kafka. twice", "drop it from the option"
+            message, fix = "{path} has the prefix kafka. twice", "remove it from the option"
             faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True))
         hide = isinstance(text, str) and sensitive(name)
         options[name] = Secret(str(text)) if hide else text
@@ -39,12 +39,12 @@ def read_kafka_options(value: object) -> Mapping[str, str | Secret]:
 
 
 def check_source_options(value: Mapping[str, str]) -> Mapping[str, str]:
-    """Options of one source: ``kafka.…``, and no server or secret; raises ``Refused``."""
+    """Options of one source: ``kafka.…``, but no server and no secret. Raises ``Refused``."""
     faults = [*not_yours(value, KAFKA_NOT_YOURS, "kafka.")]
     for name in value:
         if name == "kafka.bootstrap.servers" or sensitive(name):
             message = "{path} belongs in the section kafka: at the top of the file"
-            fix = "one file reads one cluster, and its secrets stand in one place"
+            fix = "one file reads one cluster, and its secrets belong there"
             faults.append(Fault(Kind.NOT_YOURS, message, path=(name,), fix=fix, at_key=True))
         elif not name.startswith("kafka."):
             message = "{path} does not start with kafka."

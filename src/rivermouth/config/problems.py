@@ -1,7 +1,7 @@
 """What can be wrong with a configuration: the kinds, with their codes, and one line each.
 
-A reader of a value raises ``Refused`` with one or more ``Fault``; it does not know where the
-value stands in the file. The loader does, and turns each fault into a ``Problem``.
+A reader of a value raises ``Refused`` with one or more ``Fault``. It does not know where the value
+is in the file. The loader knows it, and makes a ``Problem`` of each fault.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 Path = tuple[str | int, ...]
-"""Where a value stands: mapping keys and list indices from the top of the file."""
+"""Where a value is: mapping keys and list indices from the top of the file."""
 
 
 class Kind(Enum):
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 def codes() -> dict[str, str]:
-    """Every code of this room with its meaning in one line, in order."""
+    """Every code of a configuration with its meaning in one line, in order."""
     return {kind.code: kind.meaning for kind in Kind}
 
 
@@ -56,12 +56,13 @@ class Fault:
     """One thing wrong with a value, in words, without its place.
 
     ``message`` may hold ``{path}`` (the setting), ``{value}`` (the whole value as written)
-    and ``{found}`` (``found``, a piece of the user's own text). Only these two may show text
-    of the user: it is replaced where it came from the environment or is a secret.
-    ``path`` leads from the value to the faulty part of it; ``offset`` is where ``found``
-    starts in the text of the value; ``at_key`` points at the key rather than the value, and
-    ``place`` at a line and column of its own. ``quotes`` leads to another setting whose text
-    ``suggestion`` or ``fix`` repeats.
+    and ``{found}`` (``found``, a part of the user's text). Only the last two may show text of
+    the user. Text that came from the environment, or is a secret, is replaced.
+
+    ``path`` leads from the value to its faulty part. ``offset`` is where ``found`` starts in the
+    text of the value. ``at_key`` points at the key instead of the value, and ``place`` at a line
+    and column of its own. ``quotes`` leads to another setting, whose text ``suggestion`` or
+    ``fix`` repeats.
     """
 
     kind: Kind
@@ -77,7 +78,7 @@ class Fault:
 
 
 class Refused(ValueError):
-    """A value is not acceptable; ``faults`` says why, in the order of the text."""
+    """A value is refused; ``faults`` says why, in the order of the text."""
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
@@ -86,7 +87,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A fault with its place; orders by position. Line and column count from 1, 0 is none."""
+    """A fault with its place; sorts by it. Line and column count from 1; 0 means none."""
 
     line: int
     column: int
@@ -109,7 +110,7 @@ def sentence(fault: Fault, path: str, value: str, found: str, suggestion: str) -
 
 
 def printable(text: str) -> str:
-    """The text on one line: what cannot be printed is escaped, the end of a long one cut."""
+    """The text on one line: unprintable characters are escaped, a long text is cut."""
     shown = text if len(text) <= 60 else text[:59] + "…"
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown
@@ -133,7 +134,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def repeated(values: Iterable[str]) -> Iterable[Fault]:
-    """A fault for each value that stands earlier in the same list."""
+    """A fault for each value that is already in the list before it."""
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:

@@ -1,4 +1,4 @@
-"""From YAML text to a located tree, with every problem on the way."""
+"""From YAML text to a located tree, with the problems of the text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DEEPEST = 60
 
 
 def read(text: str, environ: Mapping[str, str]) -> tuple[Node | None, list[Problem]]:
-    """The tree, or ``None`` where there is none, and the problems found so far."""
+    """The tree, or ``None`` if there is none, and the problems found so far."""
     yaml = YAML(typ="rt")
     yaml.composer.warn_double_anchors = False  # YAML allows it: the last one counts
     try:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
         return None, [_syntax(error, text)]
-    except Exception as error:  # on odd text the library also lets KeyError and others through
+    except Exception as error:  # on odd text the library also raises KeyError and others
         return None, [_unreadable(error, text)]
     if root is None:
         fix = "start from the example in docs/configuration.md"
@@ -55,7 +55,7 @@ class _Reader:
         self._nodes = 0
 
     def node(self, node: YamlNode, path: Path) -> Node:
-        """Aliases are followed anew each time, so that a bomb of them meets a limit."""
+        """Aliases are followed each time, so that a bomb of aliases reaches the limit."""
         self._nodes += 1
         if self._nodes > _MOST_NODES or len(path) > _DEEPEST:
             message = "the file is nested too deeply or repeats aliases without end"
@@ -122,7 +122,7 @@ class _Reader:
         return Section(_place(node), own)
 
     def _merge(self, value: YamlNode, path: Path) -> list[Section]:
-        """What ``<<`` brings, the strongest first: keys of the mapping itself win over all."""
+        """The sections that ``<<`` merges, the strongest first. Keys of the mapping win."""
         parts = value.value if isinstance(value, SequenceNode) else [value]
         sections = []
         for part in parts:
@@ -157,13 +157,13 @@ def _float(text: str) -> object:
 
 
 def _syntax(error: MarkedYAMLError, text: str) -> Problem:
-    """ruamel's words without what it quotes of the file, which may be a secret."""
+    """ruamel's words, without what it quotes from the file: that may be a secret."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
     words = re.sub(r" (['\"])(.*?)\1", _short, error.problem or "").removeprefix("but ")
     lines = text.splitlines()
     if line < len(lines) and "${" in lines[line]:
-        words += " — put quotes around ${…} inside { } or [ ]"
+        words += " — write quotes around ${…} inside { } or [ ]"
     return Problem(line + 1, column + 1, Kind.SYNTAX.code, f"not valid YAML: {words}")
 
 

@@ -1,169 +1,202 @@
-"""What has to fit together: rules over several settings of a pipeline, or over two pipelines.
+"""Rules over several settings of a pipeline, or over two pipelines.
 
-Each rule looks at ``Parts``, in which a setting that is itself faulty is ``None``, so that a
-problem in one setting never hides a problem between others.
+Each rule names the settings that it looks at. It is applied if all of them are sound, so that a
+problem in one setting does not hide a problem between others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from rivermouth.config.columns import Column
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed
+from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
-from rivermouth.config.values import KeyFormat, Mode
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.shapes import SHAPES, Shape
+
+Names = tuple[str, ...]
+Columns = tuple[Column, ...]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What is known of one pipeline."""
+class Rule:
+    """``faults`` takes the values of ``settings``; its paths lead down from the pipeline."""
 
-    columns: tuple[Column, ...] | None = None
-    topics: tuple[str, ...] | None = None
-    start: Start | None = None
-    key: KeyFormat | None = None
-    table: TableName | None = None
-    mode: Mode | None = None
-    keys: tuple[str, ...] | None = None
-    order_by: tuple[str, ...] | None = None
-    properties: Mapping[str, str] | None = None
+    settings: tuple[str, ...]
+    faults: Callable[..., Iterator[Fault]]
 
 
-def pipeline_faults(parts: Parts) -> Iterator[Fault]:
-    """The faults inside one pipeline; paths lead down from the pipeline."""
-    return chain(
-        _mode(parts),
-        _columns(parts, "keys", parts.keys),
-        _columns(parts, "order_by", parts.order_by),
-        _message_key(parts),
-        _start(parts),
-        _table(parts),
-    )
+def pipeline_faults(pipeline: Given) -> Iterator[Fault]:
+    """The faults inside one pipeline; paths lead down from it."""
+    for rule in RULES:
+        if all(each in pipeline for each in rule.settings):
+            yield from rule.faults(*(pipeline[each] for each in rule.settings))
 
 
-def _mode(parts: Parts) -> Iterator[Fault]:
-    kind = Kind.KEYS_AND_MODE
-    if parts.mode is Mode.UPSERT:
-        if parts.keys == ():
-            fix = "name the columns that identify a row, for example keys: [id]"
-            yield Fault(kind, "{path} is an upsert without keys", path=("target",), fix=fix)
-        for name, value in (parts.properties or {}).items():
-            if name.lower() == "delta.appendonly" and value.lower() == "true":
-                path: Path = ("target", "properties", name)
-                yield Fault(kind, "{path} does not go with mode: upsert", path=path)
-    if parts.mode is Mode.APPEND:
-        for setting, names in (("keys", parts.keys), ("order_by", parts.order_by)):
-            if names:
-                message = "{path} has no meaning in mode append"
-                fix = "write mode: upsert, or remove it"
-                yield Fault(kind, message, path=("target", setting), fix=fix, at_key=True)
+def _needs_keys(mode: str, keys: Names) -> Iterator[Fault]:
+    if SHAPES.by_name[mode].keyed and not keys:
+        message = f"{{path}} is {_article(mode)} without keys"
+        fix = "name the columns that identify a row, for example keys: [id]"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=("target",), fix=fix)
 
 
-def _columns(parts: Parts, setting: str, names: tuple[str, ...] | None) -> Iterator[Fault]:
-    if parts.columns is None:
-        return
-    columns = {column.name: column for column in parts.columns}
-    for index, name in enumerate(names or ()):
-        path: Path = ("target", setting, index)
-        column = columns.get(name)
-        if column is None:
-            suggestion = closest(name, columns)
-            fix = "" if suggestion else f"columns: {listed(columns)}"
-            message = "{path} names {value}, which is not a column of schema"
-            fault = Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix, path=path)
-            yield replace(fault, quotes=("columns",))
-        elif not column.primitive:
-            message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
-            fix = "a column of a primitive type can be compared"
-            yield Fault(Kind.COLUMN_TYPE, message, fix=fix, path=path)
-        elif column.floating and setting == "keys":
-            message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
-            fix = "equal numbers need not be equal in floating point: use DECIMAL or BIGINT"
-            yield Fault(Kind.COLUMN_TYPE, message, fix=fix, path=path)
+def _replaces_rows(mode: str, properties: Mapping[str, str]) -> Iterator[Fault]:
+    for name, value in properties.items() if SHAPES.by_name[mode].keyed else ():
+        if name.lower() == "delta.appendonly" and value.lower() == "true":
+            path: Path = ("target", "properties", name)
+            message = f"{{path}} does not go with mode: {mode}"
+            yield Fault(Kind.KEYS_AND_MODE, message, path=path)
 
 
-def _message_key(parts: Parts) -> Iterator[Fault]:
-    if parts.key is None:
-        return
-    path: Path = ("source", "key")
-    if parts.mode is Mode.APPEND:
-        message = "{path} has no meaning in mode append"
-        fix = "it says which row a null value deletes: write mode: upsert, or remove it"
+def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Iterator[Fault]]:
+    def faults(mode: str, names: Names) -> Iterator[Fault]:
+        if names and not takes(SHAPES.by_name[mode]):
+            message = f"{{path}} has no meaning in mode {mode}"
+            fix = f"write mode: {_modes(takes)}, or remove it"
+            path: Path = ("target", setting)
+            yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
+
+    return faults
+
+
+def _are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
+    def faults(schema: Columns, names: Names) -> Iterator[Fault]:
+        columns = {column.name: column for column in schema}
+        for index, name in enumerate(names):
+            fault = _column_fault(setting, name, columns)
+            if fault is not None:
+                yield replace(fault, path=("target", setting, index))
+
+    return faults
+
+
+def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fault | None:
+    column = columns.get(name)
+    if column is None:
+        suggestion = closest(name, columns)
+        fix = "" if suggestion else f"columns: {listed(columns)}"
+        message = "{path} names {value}, which is not a column of schema"
+        fault = Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix)
+        return replace(fault, quotes=("schema",))
+    message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
+    if not column.primitive:
+        fix = "use a column of a primitive type"
+        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
+    if column.floating and setting == "keys":
+        fix = "floating-point numbers cannot be compared exactly: use DECIMAL or BIGINT"
+        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
+    return None
+
+
+def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
+    if key is not None and not SHAPES.by_name[mode].deletes:
+        message = f"{{path}} has no meaning in mode {mode}"
+        modes = _modes(lambda shape: shape.deletes)
+        fix = f"it says which row a null value deletes; write mode: {modes}, or remove it"
+        path: Path = ("source", "key")
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
-    if parts.mode is not Mode.UPSERT or parts.key is KeyFormat.JSON or not parts.keys:
-        return
-    if len(parts.keys) > 1:
-        message = f"{{path}} is {{value}}, which holds one column, but there are {len(parts.keys)}"
-        yield Fault(Kind.MESSAGE_KEY, f"{message} in keys", path=path, fix="write key: json")
-    elif parts.key is KeyFormat.LONG:
-        for column in parts.columns or ():
-            if column.name == parts.keys[0] and not column.integral:
-                message = f"{{path}} is long, but the key column is {_article(column.kind)}"
-                fix = "make the column BIGINT, or write key: string"
-                yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix)
 
 
-def _start(parts: Parts) -> Iterator[Fault]:
-    if parts.start is None or parts.topics is None:
+def _key_holds_all(key: str | None, mode: str, keys: Names) -> Iterator[Fault]:
+    forms = FORMATS.keys
+    if key is not None and SHAPES.by_name[mode].deletes and forms[key].single and len(keys) > 1:
+        message = f"{{path}} is {{value}}, which holds one column, but there are {len(keys)}"
+        several = " or ".join(name for name, form in forms.items() if not form.single)
+        fix, path = f"write key: {several}", ("source", "key")
+        yield Fault(Kind.MESSAGE_KEY, f"{message} in keys", path=path, fix=fix)
+
+
+def _key_is_integral(key: str | None, mode: str, keys: Names, schema: Columns) -> Iterator[Fault]:
+    forms = FORMATS.keys
+    integral = key is not None and forms[key].integral
+    if not integral or not SHAPES.by_name[mode].deletes or len(keys) != 1:
         return
-    for topic in parts.start.offsets:
-        if topic not in parts.topics:
+    for column in schema:
+        if column.name == keys[0] and not column.integral:
+            message = f"{{path}} is {key}, but the key column is {_article(column.kind)}"
+            others = (name for name, form in forms.items() if form.single and not form.integral)
+            fix = f"make the column BIGINT, or write key: {' or '.join(others)}"
+            yield Fault(Kind.MESSAGE_KEY, message, path=("source", "key"), fix=fix)
+
+
+def _topics_are_read(start: Start, topics: Names) -> Iterator[Fault]:
+    for topic in start.offsets:
+        if topic not in topics:
             path: Path = ("source", "start", topic)
-            suggestion = closest(topic, parts.topics)
+            suggestion = closest(topic, topics)
             message = "{path} names the topic {found}, which is not in topics"
             fault = Fault(Kind.OTHER_TOPIC, message, topic, suggestion, path=path, at_key=True)
             yield replace(fault, quotes=("source", "topics"))
 
 
-def _table(parts: Parts) -> Iterator[Fault]:
-    if parts.table is None:
-        return
+def _table_is_free(table: TableName) -> Iterator[Fault]:
     path: Path = ("target", "table")
-    if parts.table.schema.lower() == OFFSETS_TABLE.schema:
-        message = "{path} lies in the schema rivermouth, which holds the offsets table"
+    if table.schema.lower() == OFFSETS_TABLE.schema:
+        message = "{path} is in the schema rivermouth, which is reserved for the offsets table"
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another schema")
-    if parts.table.name.lower().endswith(QUARANTINE):
-        message = "{path} ends in _quarantine, which is the name of a table of refused records"
+    if table.name.lower().endswith(QUARANTINE):
+        message = "{path} ends in _quarantine, which is reserved for tables of refused records"
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another name")
 
 
-def shared_table_faults(pipelines: Mapping[str, Parts]) -> Iterator[Fault]:
+RULES = (
+    Rule(("target.mode", "target.keys"), _needs_keys),
+    Rule(("target.mode", "target.properties"), _replaces_rows),
+    Rule(("target.mode", "target.keys"), _no_names("keys", lambda shape: shape.keyed)),
+    Rule(("target.mode", "target.order_by"), _no_names("order_by", lambda shape: shape.ordered)),
+    Rule(("schema", "target.keys"), _are_columns("keys")),
+    Rule(("schema", "target.order_by"), _are_columns("order_by")),
+    Rule(("source.key", "target.mode"), _key_has_rows),
+    Rule(("source.key", "target.mode", "target.keys"), _key_holds_all),
+    Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),
+    Rule(("source.start", "source.topics"), _topics_are_read),
+    Rule(("target.table",), _table_is_free),
+)
+AGREED = {
+    "target.table": "spelling of the name",
+    "target.mode": "mode",
+    "target.keys": "keys",
+    "target.order_by": "order_by",
+    "schema": "schema",
+}
+"""What pipelines of one table must agree on, in words for people."""
+
+
+def shared_table_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
     """The faults between pipelines of one table; paths lead down from the top."""
     first: dict[str, str] = {}
     reads: dict[tuple[str, str], str] = {}
-    for name, parts in pipelines.items():
-        if parts.table is None:
+    for name, pipeline in pipelines.items():
+        if "target.table" not in pipeline:
             continue
-        table = str(parts.table).lower()
+        table = str(pipeline["target.table"]).lower()
         path: Path = ("pipelines", name, "target", "table")
         other = first.setdefault(table, name)
-        differs = _differences(parts, pipelines[other])
+        differs = _differences(pipeline, pipelines[other])
         if differs:
             message = f"{{path}} is also the table of pipeline {other}, with another"
-            fix = "let both agree, or write two tables"
+            fix = "use the same in both, or write two tables"
             yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
-        for index, topic in enumerate(parts.topics or ()):
+        for index, topic in enumerate(pipeline.get("source.topics", ())):
             reader = reads.setdefault((table, topic), name)
             if reader != name:
                 path = ("pipelines", name, "source", "topics", index)
-                message = f"{{path}} is {{value}}, which pipeline {reader} brings into that table"
-                fix = "each record would count twice: let one pipeline read it"
+                message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
+                fix = "each record would be written twice: read it in one pipeline only"
                 yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
 
 
-def _differences(one: Parts, other: Parts) -> str:
-    pairs = {
-        "spelling of the name": (one.table, other.table),
-        "mode": (one.mode, other.mode),
-        "keys": (one.keys, other.keys),
-        "order_by": (one.order_by, other.order_by),
-        "schema": (one.columns, other.columns),
-    }
-    return listed(word for word, (a, b) in pairs.items() if None not in (a, b) and a != b)
+def _differences(one: Given, other: Given) -> str:
+    both = ((path, words) for path, words in AGREED.items() if path in one and path in other)
+    return listed(words for path, words in both if one[path] != other[path])
+
+
+def _modes(takes: Callable[[Shape], bool]) -> str:
+    return " or ".join(name for name, shape in SHAPES.by_name.items() if takes(shape))
 
 
 def _article(kind: str) -> str:
-    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+    return f"{'an' if kind[0].upper() in 'AEIOU' else 'a'} {kind}"

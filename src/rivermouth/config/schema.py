@@ -1,218 +1,122 @@
 """The JSON Schema of the file as users write it, for completion and checks in an editor.
 
-It says a little less than ``load``: rules over several settings are not in it. Any value that
-is not plain text may also be a ``${env:…}`` reference.
+pydantic makes it from the models. Added here is what the file has and the models do not: Spark's
+names, options in place, no ``null``. It says a little less than ``load``: rules over several
+settings are not in it. Any value that is not plain text may also be a ``${env:…}`` reference.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from datetime import timedelta
 from enum import Enum
+from typing import Any
 
-from rivermouth.config.catalog import DEFAULTS
-from rivermouth.config.names import IDENTIFIER, PIPELINE
-from rivermouth.config.values import Format, KeyFormat, Mode, OnDataLoss
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic_core import CoreSchema, core_schema
 
-Schema = dict[str, object]
-
-_REFERENCE: Schema = {"type": "string", "pattern": r"\$\{env:[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
-_SECRET = r"(^|[^$])\$\{secret:"
-_OPTION: Schema = {"type": ["string", "number", "boolean"]}
+from rivermouth.config.models import Config
+from rivermouth.config.start import Start
+from rivermouth.config.values import shown_duration
+from rivermouth.config.written import Schema, Setting, settings
 
 
 def json_schema() -> dict[str, object]:
     """The schema (draft 2020-12) of a configuration file."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "rivermouth configuration",
-        **_object(
-            "One cluster, one warehouse, and pipelines by name.",
-            {
-                "version": _or_reference({"const": 1}, "Version of this format."),
-                "kafka": _kafka(),
-                "warehouse": _warehouse(),
-                "trigger": _duration("Pause between batches of run --continuous, for all."),
-                "pipelines": {
-                    "description": "Pipelines by name.",
-                    "type": "object",
-                    "minProperties": 1,
-                    "patternProperties": {f"^{PIPELINE}$": _pipeline()},
-                    "additionalProperties": False,
-                },
-            },
-            ("version", "kafka", "warehouse", "pipelines"),
-        ),
-    }
+    return Config.model_json_schema(schema_generator=_OfTheFile)
 
 
-def _kafka() -> Schema:
-    servers = _text("Brokers: host:port, several with commas.", "localhost:9092")
-    option: Schema = {
-        **_OPTION,
-        "description": "Option of the Kafka client; what is secret, by reference.",
-        "examples": ["${secret:scope/key}", "${env:NAME}"],
-    }
-    return {
-        "description": "Options of the Kafka client, word for word, without a prefix.",
-        "type": "object",
-        "properties": {"bootstrap.servers": {**servers, "not": {"pattern": _SECRET}}},
-        "required": ["bootstrap.servers"],
-        "additionalProperties": option,
-    }
+class _OfTheFile(GenerateJsonSchema):
+    def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> Schema:
+        made = super().generate(schema, mode)
+        whole = _inlined(made, made.pop("$defs", {}))
+        return {"$schema": self.schema_dialect, "title": "rivermouth configuration", **whole}
+
+    def sort(self, value: Schema, parent_key: str | None = None) -> Schema:
+        return value  # the order of the models is the one to show
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        """Without defaults that say nothing: editors offer a default as what to write."""
+        if isinstance(schema.get("default"), (BaseModel, tuple, type(None))):
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def encode_default(self, dft: Any) -> Any:
+        return shown(dft)
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> Schema:
+        made = super().dataclass_schema(schema)
+        del made["title"]
+        return made
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        made = super().model_schema(schema)
+        del made["title"]
+        properties: dict[str, Schema] = made["properties"]
+        written = [*settings(schema["cls"])]
+        made["properties"] = {}
+        if "required" in made:
+            made["required"] = [each.key for each in written if each.info.is_required()]
+        for each in written:
+            own = properties[each.key]
+            if each.in_place is None:
+                made["properties"][each.key] = {**own, **_described(each.meaning)}
+                _add_spark_name(made, each, own)
+            elif each.in_place.prefix:
+                member = {**own["additionalProperties"], **_described(each.meaning)}
+                made["patternProperties"] = {f"^{re.escape(each.in_place.prefix)}": member}
+            else:
+                made |= own
+        return made
 
 
-def _warehouse() -> Schema:
-    names: dict[str, Schema] = {
-        "catalog": _text("Catalog of the tables.", "main"),
-        "schema": _text("Schema of the offsets table and of the volume.", DEFAULTS["schema"]),
-        "volume": _text("Volume for what a run needs while it runs.", DEFAULTS["volume"]),
-    }
-    catalog = _object("Names in Unity Catalog, on Databricks.", {**names}, ("catalog",))
-    return {
-        "description": "Where the tables lie: a folder, or a catalog.",
-        "examples": ["./lake", {"catalog": "main"}],
-        "anyOf": [_text("Relative to the folder of this file.", "./lake"), catalog],
-    }
+def _described(meaning: str) -> Schema:
+    return {"description": meaning} if meaning else {}
 
 
-def _pipeline() -> Schema:
-    columns = _text(
-        "Columns of the table as SQL text.",
-        "order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP",
-    )
-    return _object(
-        "One way from topics to a table.",
-        {
-            "source": _source(),
-            "schema": columns,
-            "target": _target(),
-            "trigger": _duration("Pause between batches of run --continuous."),
-        },
-        ("source", "schema", "target"),
-    )
+def _add_spark_name(section: Schema, setting: Setting, own: Schema) -> None:
+    """Spark's name as a key of its own, not to be given together with ours."""
+    if setting.spark is None:
+        return
+    name, ours = setting.spark.name, setting.key
+    section["properties"][name] = {**own, **_described(f"Spark's name of `{ours}`.")}
+    if setting.spark.listed:
+        examples = [",".join(each) for each in own.get("examples", ())]
+        text = f"Spark's name of `{ours}`: text with commas."
+        section["properties"][name] = {**_described(text), "type": "string", "examples": examples}
+    rules = section.setdefault("allOf", [])
+    if setting.info.is_required():
+        section["required"].remove(ours)
+        rules.append({"oneOf": [{"required": [ours]}, {"required": [name]}]})
+    else:
+        rules.append({"not": {"required": [ours, name]}})
 
 
-def _source() -> Schema:
-    start: Schema = {
-        "description": "Where to start without a ledger: earliest, latest, or offsets.",
-        "default": "earliest",
-        "examples": ["earliest", "latest", {"orders": {"0": 100, "1": "latest"}}],
-        "anyOf": [
-            {"enum": ["earliest", "latest"]},
-            _REFERENCE,
-            {"type": "string", "pattern": r"^\s*\{"},
-            {"type": "object", "additionalProperties": _partitions()},
-        ],
-    }
-    count = _or_reference(
-        {"type": "integer", "minimum": 1}, "Most offsets in one batch.", default=500_000
-    )
-    topics = _names("Topics to read.", ["orders"], least=1)
-    schema = _object(
-        "What is read.",
-        {
-            "topics": topics,
-            "subscribe": _text("Spark's name of topics: text with commas.", "orders,payments"),
-            "format": _choice(Format, "How values are encoded."),
-            "start": start,
-            "startingOffsets": {**start, "description": "Spark's name of start."},
-            "key": _choice(KeyFormat, "How the message key holds the keys; for tombstones."),
-            "max_offsets_per_trigger": count,
-            "maxOffsetsPerTrigger": {
-                **count,
-                "description": "Spark's name of max_offsets_per_trigger.",
-            },
-            "on_data_loss": _choice(
-                OnDataLoss, "What to do where Kafka has deleted records that were not read."
-            ),
-            "failOnDataLoss": _or_reference(
-                {"const": True}, "Always true: a loss is never silent."
-            ),
-        },
-        ("format",),
-    )
-    both = (("start", "startingOffsets"), ("max_offsets_per_trigger", "maxOffsetsPerTrigger"))
-    return {
-        **schema,
-        "patternProperties": {r"^kafka\.": {**_OPTION, "description": "Option of this source."}},
-        "oneOf": [{"required": ["topics"]}, {"required": ["subscribe"]}],
-        "allOf": [{"not": {"required": list(names)}} for names in both],
-    }
+def _inlined(value: Any, sections: Mapping[str, Schema]) -> Any:
+    """References replaced by their sections: some editors ignore what is beside a ``$ref``."""
+    if isinstance(value, list):
+        return [_inlined(each, sections) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        section = sections[value["$ref"].rpartition("/")[2]]
+        beside = {key: each for key, each in value.items() if key != "$ref"}
+        return _inlined({**section, **beside}, sections)
+    return {key: _inlined(each, sections) for key, each in value.items()}
 
 
-def _partitions() -> Schema:
-    offset: Schema = {
-        "anyOf": [
-            {"type": "integer", "minimum": -2},
-            {"enum": ["earliest", "latest"]},
-            _REFERENCE,
-        ]
-    }
-    return {
-        "type": "object",
-        "patternProperties": {"^[0-9]+$": offset},
-        "additionalProperties": False,
-    }
-
-
-def _target() -> Schema:
-    table: Schema = {
-        "description": "The table as schema.name.",
-        "examples": ["silver.orders"],
-        "anyOf": [
-            {"type": "string", "pattern": rf"^{IDENTIFIER}\.{IDENTIFIER}$"},
-            _REFERENCE,
-        ],
-    }
-    return _object(
-        "What is written.",
-        {
-            "table": table,
-            "mode": _choice(Mode, "Add rows, or keep the newest row per key.", default="append"),
-            "keys": _names("Columns that identify a row; for mode upsert.", ["order_id"]),
-            "order_by": _names("Columns whose greater value is newer.", ["updated_at"]),
-            "properties": {
-                "description": "Delta table properties, set when the table is created.",
-                "type": "object",
-                "additionalProperties": _OPTION,
-            },
-        },
-        ("table",),
-    )
-
-
-def _object(description: str, properties: Schema, required: tuple[str, ...]) -> Schema:
-    return {
-        "description": description,
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _text(description: str, example: str) -> Schema:
-    return {"description": description, "type": "string", "examples": [example]}
-
-
-def _names(description: str, example: list[str], least: int = 0) -> Schema:
-    return {
-        "description": description,
-        "examples": [example],
-        "type": "array",
-        "items": {"type": "string"},
-        "uniqueItems": True,
-        "minItems": least,
-    }
-
-
-def _choice(kind: type[Enum], description: str, **more: object) -> Schema:
-    return _or_reference({"enum": [member.value for member in kind]}, description, **more)
-
-
-def _duration(description: str) -> Schema:
-    duration: Schema = {"type": "string", "pattern": "^[0-9]{1,9}(ms|s|m|h)$"}
-    return _or_reference(duration, description, default="10s", examples=["10s", "500ms", "2m"])
-
-
-def _or_reference(schema: Schema, description: str, **more: object) -> Schema:
-    return {"description": description, **more, "anyOf": [schema, _REFERENCE]}
+def shown(default: object) -> object:
+    """A default as the file would write it."""
+    if isinstance(default, timedelta):
+        return shown_duration(default)
+    if isinstance(default, Start):
+        return default.edge
+    return default.value if isinstance(default, Enum) else default

@@ -1,4 +1,4 @@
-"""Text that is never shown: its names, and what the file may say in its place."""
+"""Text that is never shown: which options hold it, and how the file refers to it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ MASK = "********"
 NAME = r"[A-Za-z0-9_.@-]{1,128}/[A-Za-z0-9_.-]{1,128}"
 """A scope and a key, as Databricks allows them."""
 
+REFERENCE = r"(^|[^$])\$\{secret:"
+"""A pattern that finds a reference to a secret in a text."""
+
 Secrets = Callable[[str, str], str]
-"""Who knows secrets: from scope and key to the text. Raises SecretUnavailable."""
+"""Reads a secret: from scope and key to its text. Raises SecretUnavailable."""
 
 _SENSITIVE = re.compile(
     r"passw(or)?d|passphrase|secret|jaas|token|credential|private[._-]?key"
@@ -33,7 +36,7 @@ def sensitive(name: str) -> bool:
 
 @dataclass(frozen=True, order=True)
 class SecretName:
-    """Where a secret is kept: a key in a secret scope of Databricks."""
+    """The place of a secret: a key in a secret scope of Databricks."""
 
     scope: str
     key: str
@@ -43,7 +46,7 @@ class SecretName:
 
 
 def unresolved(scope: str, key: str) -> NoReturn:
-    """Knows no secret: what stands in where nobody was given who does."""
+    """Reads no secret: the default where no reader of secrets was given."""
     remedy = "Give it one, for example rivermouth.databricks.secrets.secrets_here()"
     raise SecretUnavailable(
         "nothing here reads secrets", where=str(SecretName(scope, key)), remedy=remedy
@@ -51,12 +54,11 @@ def unresolved(scope: str, key: str) -> NoReturn:
 
 
 class Secret:
-    """A secret text, or one that is put together from pieces of text and named secrets.
+    """A secret text, or a text that is made of pieces and of named secrets.
 
-    Printing, formatting and dumping show ``********``. ``reveal`` is the only way to the text,
-    for the moment of use: what is named is asked for then, each time, and not kept. A secret
-    cannot be pickled: what is pickled is what Spark would write into a checkpoint or send to
-    executors.
+    Printing, formatting and dumping show ``********``. Only ``reveal`` gives the text, at the
+    moment of use. Named secrets are read then, each time, and are not kept. A secret cannot be
+    pickled, because Spark writes what is pickled into a checkpoint or sends it to executors.
     """
 
     __slots__ = ("_parts",)
@@ -70,7 +72,7 @@ class Secret:
         return frozenset(part for part in self._parts if isinstance(part, SecretName))
 
     def reveal(self, secrets: Secrets = unresolved) -> str:
-        """The text. ``secrets`` is asked for each name; what it raises is passed on."""
+        """The text. ``secrets`` reads each name; what it raises is raised here too."""
         return "".join(
             part if isinstance(part, str) else secrets(part.scope, part.key) for part in self._parts
         )

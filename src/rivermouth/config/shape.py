@@ -1,8 +1,8 @@
 """From the words of the file to the fields of the models, in the located tree.
 
-Here stand the known keys, the aliases that Spark users bring, and what is written in place
-but held together in a model (Kafka options, table properties). A misspelt key is reported
-and then taken for the one that was meant, so that its value is checked in the same go.
+What a section may hold is read from its model: keys, Spark's names for them, options that are
+written in place but held together (``kafka.…``), and sections in it. A misspelt key is reported
+and then taken for the key that was meant, so that its value is checked in the same run.
 """
 
 from __future__ import annotations
@@ -11,22 +11,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import NoneType
 
-from rivermouth.config.located import Entry, Items, Leaf, Node, Section, plain
-from rivermouth.config.problems import Fault, Kind, Path, Refused, closest, listed, quoted
-from rivermouth.config.secret import Secret
-from rivermouth.config.values import read_duration
+from pydantic import ValidationError
 
-TOP_KEYS = ("version", "kafka", "warehouse", "trigger", "pipelines")
-PIPELINE_KEYS = ("source", "schema", "target", "trigger")
-SOURCE_KEYS = ("topics", "format", "start", "key", "max_offsets_per_trigger", "on_data_loss")
-TARGET_KEYS = ("table", "mode", "keys", "order_by", "properties")
-ALIASES: Mapping[str, str] = {
-    "subscribe": "topics",
-    "startingOffsets": "start",
-    "maxOffsetsPerTrigger": "max_offsets_per_trigger",
-}
-FAIL_ON_DATA_LOSS = "failOnDataLoss"
-_ONCE = "whether a run ends is said when it starts: rivermouth run --once"
+from rivermouth.config.located import Entry, Items, Leaf, Node, Section, plain
+from rivermouth.config.models import Config
+from rivermouth.config.problems import Fault, Kind, Path, closest, listed, quoted
+from rivermouth.config.secret import Secret
+from rivermouth.config.sound import read
+from rivermouth.config.written import Model, Setting, keys_of, settings
+
+_ONCE = "whether a run ends is not a setting: use rivermouth run --once"
 _LIST_TOPICS = "list the topics under topics: [a, b]"
 _EXPLAINED: Mapping[str, str] = {
     "availableNow": _ONCE,
@@ -34,7 +28,7 @@ _EXPLAINED: Mapping[str, str] = {
     "subscribePattern": _LIST_TOPICS,
     "assign": _LIST_TOPICS,
     "endingOffsets": _ONCE,
-    "checkpointLocation": "the position lies in the table; there is no checkpoint to keep",
+    "checkpointLocation": "the position is in the table; there is no checkpoint to keep",
     "options": "write each option in place, for example kafka.max.poll.records: 500",
 }
 
@@ -50,90 +44,78 @@ class _Shaper:
         self.faults: list[tuple[Path, Fault]] = []
 
     def top(self, root: Node) -> Node:
-        if not isinstance(root, Section):
+        entry = self._section(Config, Entry(root.place, "", root), ())
+        if not isinstance(entry.node, Section):
             return root
-        entries = self._known(root, (), TOP_KEYS)
-        if "kafka" in entries:
-            kafka = entries["kafka"]
-            if isinstance(kafka.node, Section):
-                options = Entry(kafka.place, "", _texts(kafka.node))
-                node = replace(kafka.node, entries={"options": options})
-                entries["kafka"] = replace(kafka, node=node)
-        pipelines = entries.get("pipelines")
-        if pipelines is not None and isinstance(pipelines.node, Section):
-            trigger = _if_sound(entries.get("trigger"))
-            inner = {
-                name: replace(entry, node=self._pipeline(entry, (pipelines.word, name), trigger))
-                for name, entry in pipelines.node.entries.items()
-            }
-            node = replace(pipelines.node, entries=inner)
-            entries["pipelines"] = replace(pipelines, node=node)
-        return replace(root, entries=entries)
+        entries = dict(entry.node.entries)
+        for each in settings(Config):
+            if each.members is not None and each.key in entries:
+                entries[each.key] = self._members(each.members, entries[each.key], entries)
+        return replace(entry.node, entries=entries)
 
-    def _pipeline(self, entry: Entry, path: Path, trigger: Entry | None) -> Node:
+    def _members(self, model: type[Model], entry: Entry, above: Mapping[str, Entry]) -> Entry:
+        """Sections by name. A setting that one does not have it takes from ``above``, if it is
+        sound there. A faulty one is so reported once, at its own place.
+        """
+        if not isinstance(entry.node, Section):
+            return entry
+        shared = [each for each in settings(model) if each.key in above]
+        passed = {each.key: above[each.key] for each in shared if _is_sound(model, each, above)}
+        inner: dict[str, Entry] = {}
+        for name, each in entry.node.entries.items():
+            member = self._section(model, each, (entry.word, name))
+            if isinstance(member.node, Section):
+                named = Entry(each.place, "", Leaf(each.place, name, name, name))
+                entries = {**passed, **member.node.entries, "name": named}
+                member = replace(member, node=replace(member.node, entries=entries))
+            inner[name] = member
+        return replace(entry, node=replace(entry.node, entries=inner))
+
+    def _section(self, model: type[Model], entry: Entry, path: Path) -> Entry:
         node = entry.node
         if not isinstance(node, Section):
-            return node
-        entries = self._known(node, path, PIPELINE_KEYS)
-        name = str(path[-1])
-        entries["name"] = Entry(entry.place, "", Leaf(entry.place, name, name, name))
-        if "schema" in entries:
-            entries["columns"] = entries.pop("schema")
-        if trigger is not None:
-            entries.setdefault("trigger", trigger)
-        for key, reshape in (("source", self._source), ("target", self._target)):
-            part = entries.get(key)
-            if part is not None and isinstance(part.node, Section):
-                entries[key] = replace(part, node=reshape(part, part.node, (*path, part.word)))
-        return replace(node, entries=entries)
-
-    def _source(self, entry: Entry, node: Section, path: Path) -> Section:
-        entries = self._known(node, path, (*SOURCE_KEYS, *ALIASES, FAIL_ON_DATA_LOSS), "kafka.")
-        options = {key: entries.pop(key) for key in list(entries) if key.startswith("kafka.")}
-        if options:
-            entries["options"] = Entry(entry.place, "", _texts(Section(node.place, options)))
-        self._fail_on_data_loss(entries.pop(FAIL_ON_DATA_LOSS, None), path)
-        for alias, name in ALIASES.items():
-            given = entries.pop(alias, None)
-            if given is None:
+            return entry
+        known = self._known(node, path, model)
+        entries: dict[str, Entry] = {}
+        for each in settings(model):
+            if each.in_place is not None:
+                prefix = each.in_place.prefix
+                own = {key: known.pop(key) for key in [*known] if key.startswith(prefix)}
+                if own or not prefix:
+                    entries[each.key] = Entry(entry.place, "", _texts(Section(node.place, own)))
                 continue
-            if name in entries:
-                message = f"{{path}} is another name of {name}, which is given too"
-                fault = Fault(Kind.TWO_NAMES, message, fix="remove one of them", at_key=True)
-                self.faults.append(((*path, given.word), fault))
+            found = self._named(each, known, path)
+            if found is None:
                 continue
-            split = alias == "subscribe" and isinstance(given.node, Leaf)
-            entries[name] = replace(given, node=_split(given.node)) if split else given
-        return replace(node, entries=entries)
+            if each.section is not None:
+                found = self._section(each.section, found, (*path, found.word))
+            elif each.written and each.written.verbatim and isinstance(found.node, Section):
+                found = replace(found, node=_texts(found.node))
+            entries[each.key] = found
+        return replace(entry, node=replace(node, entries=entries))
 
-    def _target(self, entry: Entry, node: Section, path: Path) -> Section:
-        entries = self._known(node, path, TARGET_KEYS)
-        properties = entries.get("properties")
-        if properties is not None and isinstance(properties.node, Section):
-            entries["properties"] = replace(properties, node=_texts(properties.node))
-        return replace(node, entries=entries)
+    def _named(self, setting: Setting, known: dict[str, Entry], path: Path) -> Entry | None:
+        """What stands under the key of a setting, or under Spark's name of it."""
+        found = known.get(setting.key)
+        spark = setting.spark
+        other = known.get(spark.name) if spark else None
+        if spark is None or other is None:
+            return found
+        if found is not None:
+            message = f"{{path}} is another name of {setting.key}, which is given too"
+            fault = Fault(Kind.TWO_NAMES, message, fix="remove one of them", at_key=True)
+            self.faults.append(((*path, other.word), fault))
+            return found
+        return replace(other, node=_split(other.node)) if spark.listed else other
 
-    def _fail_on_data_loss(self, entry: Entry | None, path: Path) -> None:
-        """Spark's option is always true here; saying so is accepted and changes nothing."""
-        if entry is None:
-            return
-        text = entry.node.text.lower() if isinstance(entry.node, Leaf) else ""
-        if text == "false":
-            message = "{path} cannot be false: a loss is never silent"
-            fault = Fault(Kind.NOT_YOURS, message, fix="say on_data_loss: record")
-        elif text != "true":
-            fault = Fault(Kind.WRONG_TYPE, "{path} must be true, not {value}", fix="remove it")
-        else:
-            return
-        self.faults.append(((*path, entry.word), fault))
-
-    def _known(
-        self, node: Section, path: Path, keys: tuple[str, ...], prefix: str | None = None
-    ) -> dict[str, Entry]:
+    def _known(self, node: Section, path: Path, model: type[Model]) -> dict[str, Entry]:
+        """What the model knows. A misspelt key is reported and taken for the one it resembles."""
+        keys = keys_of(model)
+        prefixes = tuple(each.in_place.prefix for each in settings(model) if each.in_place)
         known: dict[str, Entry] = {}
         strange: list[Entry] = []
         for key, entry in node.entries.items():
-            if key in keys or (prefix and key.startswith(prefix)):
+            if key in keys or key.startswith(prefixes):
                 known[key] = entry
             else:
                 strange.append(entry)
@@ -148,14 +130,12 @@ class _Shaper:
         return known
 
 
-def _if_sound(trigger: Entry | None) -> Entry | None:
-    """The default of all pipelines, unless it is faulty: then it is reported once, at the top."""
+def _is_sound(model: type[Model], setting: Setting, entries: Mapping[str, Entry]) -> bool:
     try:
-        if trigger is not None:
-            read_duration(plain(trigger.node))
-    except Refused:
-        return None
-    return trigger
+        read(model, setting.name, plain(entries[setting.key].node))
+    except ValidationError:
+        return False
+    return True
 
 
 def _texts(node: Section) -> Section:

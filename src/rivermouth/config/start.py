@@ -1,4 +1,4 @@
-"""Where a pipeline starts that has no ledger yet."""
+"""Where a pipeline without a ledger starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Start:
     offsets: Mapping[str, Mapping[int, int | Edge]] = field(default_factory=dict, hash=False)
 
     def of(self, topic: str, partition: int) -> int | Edge:
-        """The first offset to read of a partition, or the end of the log to look it up at."""
+        """The first offset to read of a partition, or the end of the log at which to find it."""
         return self.offsets.get(topic, {}).get(partition, self.edge)
 
 

@@ -1,9 +1,9 @@
 """``${env:NAME}``, ``${env:NAME:-default}`` and ``${secret:scope/key}`` in the text of a value.
 
-As in a shell, the default also stands in for a variable that is set but empty; it ends at
-the first ``}``, so it holds no reference. ``$${`` is a literal ``${``. What a variable or a
-secret holds is taken as it is: no reference in it is followed. The name of a secret may be made
-with variables: ``${secret:${env:SCOPE}/key}``.
+As in a shell, the default also replaces a variable that is set but empty. It ends at the first
+``}``, so it cannot hold a reference. ``$${`` is a literal ``${``. References inside the value of a
+variable or of a secret are not followed. The name of a secret may be made with variables:
+``${secret:${env:SCOPE}/key}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KNOWN = (
 
 
 class EnvText(str):
-    """Text made with a variable: a field that is not text may still read its own type from it."""
+    """Text made with a variable. A field that is not text reads its own type from it."""
 
     __slots__ = ()
 
@@ -34,11 +34,11 @@ class EnvText(str):
 def substitute(
     text: str, environ: Mapping[str, str], *, secret: bool, may_refer: bool = False
 ) -> str | Secret:
-    """The text with every variable replaced: an ``EnvText`` if there was one, and a ``Secret``
-    that knows the names if it refers to secrets, which only ``may_refer`` allows.
+    """The text with every variable replaced: an ``EnvText`` if there was one. It is a ``Secret``
+    if the text refers to secrets, which only ``may_refer`` allows.
 
-    ``secret`` says that nothing of the text may be quoted. Raises ``Refused`` with every
-    missing variable and malformed reference; no value of a variable is ever in it.
+    ``secret`` says that no part of the text may be quoted. Raises ``Refused`` with every missing
+    variable and malformed reference. The value of a variable is never in it.
     """
     parts: list[str | SecretName] = []
     faults: list[Fault] = []
@@ -96,11 +96,11 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 def _malformed(match: re.Match[str], secret: bool) -> Fault:
     kind = match["kind"]
     if match["secret"] is not None or kind == "secret:":
-        message = "{path} has a ${secret:…} reference without a proper scope, key or end"
+        message = "{path} has a ${secret:…} reference without a valid scope, key or end"
     elif kind is None or secret:
         message = "{path} has a reference of unknown form"
     elif kind == "env:":
-        message = "{path} has an ${env:…} reference without a proper name or end"
+        message = "{path} has an ${env:…} reference without a valid name or end"
     else:
         message = '{path} has a reference of unknown kind "${' + kind + '…}"'
     return Fault(Kind.BAD_REFERENCE, message, fix=KNOWN)

@@ -1,4 +1,4 @@
-"""The small values of a configuration: choices, durations, topics, folders, servers."""
+"""The small values of a configuration: choices, durations, topics, folders and servers."""
 
 from __future__ import annotations
 
@@ -13,33 +13,12 @@ from typing import TypeVar
 from rivermouth.config.problems import Fault, Kind, Refused, closest, repeated
 
 
-class Format(Enum):
-    """How the value of a record is encoded."""
-
-    JSON = "json"
-
-
-class KeyFormat(Enum):
-    """How the Kafka message key holds the key columns: where tombstones say what to delete."""
-
-    STRING = "string"
-    LONG = "long"
-    JSON = "json"
-
-
 class OnDataLoss(Enum):
-    """What a start does where Kafka has deleted records that were never read."""
+    """What a run does if Kafka has deleted records that were not read."""
 
     HALT = "halt"
     RECORD = "record"
-    """Write the gap into the ledger as lost, and go on behind it."""
-
-
-class Mode(Enum):
-    """What a record does to the table: add a row, or replace the row of its key."""
-
-    APPEND = "append"
-    UPSERT = "upsert"
+    """Write the range into the ledger as lost, and continue after it."""
 
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -50,7 +29,7 @@ _SERVER = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):([0-9]
 KAFKA_NOT_YOURS: Mapping[str, str] = {
     "isolation.level": "it is always read_committed",
     "auto.offset.reset": "the start comes from the ledger; see source.start",
-    "enable.auto.commit": "the position lies in the table, never in a consumer group",
+    "enable.auto.commit": "the position is in the table, not in a consumer group",
     "key.deserializer": "the source reads bytes; see source.key",
     "value.deserializer": "the source reads bytes; see source.format",
     "key.serializer": "nothing is written to Kafka",
@@ -67,9 +46,14 @@ def read_choice(kind: type[Choice], value: object) -> Choice:
     """A member of the enum from its value; raises ``Refused``."""
     if isinstance(value, kind):
         return value
-    words = [str(member.value) for member in kind]
+    return kind(read_name([str(member.value) for member in kind], value))
+
+
+def read_name(known: Iterable[str], value: object) -> str:
+    """One of the ``known`` names; raises ``Refused``."""
+    words = tuple(known)
     if isinstance(value, str) and value in words:
-        return kind(value)
+        return value
     suggestion = closest(value, words) if isinstance(value, str) else ""
     message = f"{{path}} must be {' or '.join(words)}, not {{value}}"
     problem = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
@@ -79,14 +63,14 @@ def read_choice(kind: type[Choice], value: object) -> Choice:
 def read_duration(value: object) -> timedelta:
     """``500ms``, ``10s``, ``2m``, ``1h``, at most 24 hours; raises ``Refused``.
 
-    A bare number is refused rather than taken for seconds or milliseconds.
+    A number without a unit is refused.
     """
     if isinstance(value, timedelta):
         return value
     form = "write a number and ms, s, m or h, for example 10s"
     message = "{path} must be a duration, not {value}"
     if isinstance(value, Mapping):
-        fix = "it is the pause between batches of run --continuous; for availableNow: run --once"
+        fix = "it says how often a batch starts; instead of availableNow use run --once"
         raise Refused(Fault(Kind.WRONG_TYPE, message, fix=fix))
     if not isinstance(value, str):
         raise Refused(Fault(Kind.WRONG_TYPE, message, fix=form))
@@ -118,7 +102,7 @@ def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_count(value: int) -> int:
-    """A number of offsets from 1 to what fits a long; raises ``Refused``."""
+    """A number of offsets, from 1 to the greatest 64-bit integer; raises ``Refused``."""
     if not 0 < value < 2**63:
         raise Refused(Fault(Kind.BAD_VALUE, "{path} must be at least 1, not {value}"))
     return value
@@ -133,8 +117,26 @@ def read_version(value: object) -> int:
     raise Refused(Fault(kind, "{path} must be 1, not {value}", fix="write version: 1"))
 
 
+def read_true(value: object) -> bool:
+    """The only value of Spark's ``failOnDataLoss`` here, also as text; raises ``Refused``."""
+    text = str(value).lower()
+    if text == "false":
+        message = "{path} cannot be false: a loss is never silent"
+        raise Refused(Fault(Kind.NOT_YOURS, message, fix="write on_data_loss: record"))
+    if text != "true":
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be true, not {value}", fix="remove it"))
+    return True
+
+
+def shown_duration(value: timedelta) -> str:
+    """A duration as the file writes it, in the longest unit that fits: ``10s``."""
+    milliseconds = value // timedelta(milliseconds=1)
+    unit = next(unit for unit in reversed(_UNITS) if milliseconds % _UNITS[unit] == 0)
+    return f"{milliseconds // _UNITS[unit]}{unit}"
+
+
 def read_warehouse(value: object, folder: Path | None) -> Path:
-    """An absolute folder, by a path that all libraries understand alike; raises ``Refused``.
+    """An absolute folder, by a path that all libraries read in the same way; raises ``Refused``.
 
     A relative text is resolved against ``folder``.
     """
@@ -146,18 +148,19 @@ def read_warehouse(value: object, folder: Path | None) -> Path:
     if not value.strip() or "\0" in value:
         raise Refused(Fault(Kind.BAD_VALUE, message))
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", value):
-        raise Refused(Fault(Kind.BAD_VALUE, message, fix="write a plain path without a scheme"))
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix="write a path without a scheme"))
     if value.startswith("~"):
         raise Refused(Fault(Kind.BAD_VALUE, message, fix="write ${env:HOME} instead of ~"))
     path = Path(value) if folder is None else folder / value
     if not path.is_absolute():
         raise Refused(Fault(Kind.BAD_VALUE, "{path} must be an absolute folder, not {value}"))
     whole = os.path.normpath(path)
-    # delta-rs takes these for something else, each library in its own way (tried with 1.6).
+    # delta-rs reads these as something else, each library differently (tried with 1.6).
     strange = sorted({each for each in whole if each in "%[]\\|^" or not each.isprintable()})
     if strange:
         message = f"{{path}} has {' '.join(map(repr, strange))} in its whole path"
-        raise Refused(Fault(Kind.BAD_VALUE, message, fix="choose a folder without"))
+        fix = "choose a folder without these characters"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=fix))
     return Path(whole)
 
 
@@ -181,7 +184,7 @@ def not_yours(names: Iterable[str], table: Mapping[str, str], prefix: str = "") 
 
 
 def check_property_names(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """No Delta table property that breaks the ledger; raises ``Refused``."""
+    """The properties without any that breaks the ledger; raises ``Refused``."""
     return _checked(properties, not_yours(properties, PROPERTIES_NOT_YOURS))
 
 

@@ -1,5 +1,4 @@
-"""The edge to a Databricks workspace: its secrets, and whether all is there that a run needs.
+"""The edge to a Databricks workspace: its secrets, and a check that it has what a run needs.
 
-Everything here goes through databricks-sdk, the extra ``databricks``, which is imported when
-it is first needed.
+Everything here uses databricks-sdk (the extra ``databricks``), which is imported at first use.
 """

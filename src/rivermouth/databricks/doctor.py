@@ -1,7 +1,6 @@
-"""What a configuration needs of a workspace, looked at there: who we are and may do what.
+"""Checks that a workspace has what a configuration needs: login, objects, privileges.
 
-A check never raises, as in ``rivermouth.doctor``. Secrets are listed by name; no value is
-fetched.
+A check never raises, as in ``operate.doctor``. Secrets are listed by name; no value is fetched.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "schema": ("USE_SCHEMA", "SELECT", "MODIFY", "CREATE_TABLE"),
     "volume": ("READ_VOLUME", "WRITE_VOLUME"),
 }
-"""What a run does with each, as privileges."""
+"""The privileges that a run needs on each kind of object."""
 
 
 def check_workspace(
@@ -41,8 +40,10 @@ def check_workspace(
     warehouse: str = "",
     cluster: str = "",
 ) -> Iterator[Check]:
-    """The workspace, and in it all that ``file`` names; ``warehouse`` and ``cluster`` by their
-    ids. Where none is given, what the workspace has of the kind; on a cluster its own runtime.
+    """Check the workspace and everything in it that ``file`` names.
+
+    ``warehouse`` and ``cluster`` are ids of what to check besides. Without an id, one of that
+    kind must exist; a process on a cluster checks its own runtime.
     """
     check, config = check_file(file)
     yield check
@@ -55,8 +56,8 @@ def check_workspace(
     if isinstance(config.warehouse, Catalog):
         yield from _securables(workspace, config, config.warehouse)
     else:
-        fix = "Write warehouse: {catalog: …} in place of a folder"
-        yield Check("warehouse", False, f"{config.warehouse} is a folder, no catalog", fix)
+        fix = "Write warehouse: {catalog: …} instead of a folder"
+        yield Check("warehouse", False, f"{config.warehouse} is a folder, not a catalog", fix)
     for scope, names in groupby(config.kafka.secret_names, lambda name: name.scope):
         yield workspace.scope(scope, names)
     yield workspace.warehouse(warehouse) if warehouse else workspace.warehouses()
@@ -76,7 +77,7 @@ def _workspace(client: Callable[[], WorkspaceClient]) -> tuple[Check, _Workspace
         me = reached.current_user.me()
     except MissingPackage as missing:
         return refused(name, missing), None
-    except Exception as fault:  # a login fails in as many ways as there are logins
+    except Exception as fault:  # each way to log in has its own errors
         return Check(name, False, *trouble(fault)), None
     user = me.user_name or ""
     groups = {each.display for each in me.groups or () if each.display}
@@ -101,14 +102,14 @@ def _schema_owner(client: WorkspaceClient, full: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Workspace:
-    """One that answers, and us in it: ``user``, and everybody whose rights we have."""
+    """A workspace that answers. ``principals``: the user, and all groups the user belongs to."""
 
     client: WorkspaceClient
     user: str
     principals: frozenset[str]
 
     def securable(self, kind: str, full: str, owner: Callable[[], str | None]) -> Check:
-        """Whether it is there, and we may do there what a run does."""
+        """Whether it exists, and the user has the privileges of a run on it."""
         words = kind.upper()
 
         def look() -> Check:
@@ -129,7 +130,7 @@ class _Workspace:
     def _privileges(self, kind: str, full: str) -> set[str]:
         held: set[str] = set()
         token: str | None = None
-        while True:  # a page may be empty and yet not the last
+        while True:  # an empty page may not be the last one
             page = self.client.grants.get_effective(kind, full, max_results=0, page_token=token)
             for each in page.privilege_assignments or ():
                 if each.principal in self.principals:
@@ -139,7 +140,7 @@ class _Workspace:
                 return held
 
     def scope(self, scope: str, names: Iterable[SecretName]) -> Check:
-        """Whether the keys are there. To list them needs READ, as to read them does."""
+        """Whether the scope has the keys. To list them needs READ, as to read them does."""
         wanted = [name.key for name in names]
 
         def look() -> Check:
@@ -156,23 +157,23 @@ class _Workspace:
         return self._looked(name, look, ("there is no such scope", create), allow)
 
     def warehouses(self) -> Check:
-        """Whether there is one that we may see."""
+        """Whether the user can see a SQL warehouse."""
 
         def look() -> Check:
             names = sorted(each.name or "" for each in self.client.warehouses.list())
-            none = "Have CAN USE on one granted to you"
-            return Check("SQL warehouse", bool(names), ", ".join(names) or "none to be seen", none)
+            none = "Ask for CAN USE on one"
+            return Check("SQL warehouse", bool(names), ", ".join(names) or "none is visible", none)
 
-        return self._looked("SQL warehouse", look, ("none to be seen", "Create one"))
+        return self._looked("SQL warehouse", look, ("none is visible", "Create one"))
 
     def runtimes(self) -> Check:
-        """Whether a new cluster could have a runtime that will do."""
-        fix = f"It takes {_WANTED} or later"
+        """Whether a new cluster can have a supported runtime."""
+        fix = f"Use {_WANTED} or later"
 
         def look() -> Check:
             offered = self.client.clusters.spark_versions().versions or ()
             fit = [each.key for each in offered if each.key and _runtime("", each.key).ok]
-            found = f"{len(fit)} to choose from" if fit else "none is offered that will do"
+            found = f"{len(fit)} to choose from" if fit else "none of the offered ones is supported"
             return Check("runtime", bool(fit), found, fix)
 
         return self._looked("runtime", look, ("none is offered", fix))
@@ -184,14 +185,14 @@ class _Workspace:
             return Check("SQL warehouse", True, f"{found.name}: {state}")
 
         absent = (f"there is no SQL warehouse {key}", "Look it up: databricks warehouses list")
-        return self._looked("SQL warehouse", look, absent, "Have CAN USE granted to you")
+        return self._looked("SQL warehouse", look, absent, "Ask for CAN USE on it")
 
     def cluster(self, key: str) -> Check:
         def look() -> Check:
             return _runtime("cluster", self.client.clusters.get(key).spark_version or "")
 
         absent = (f"there is no cluster {key}", "Look it up: databricks clusters list")
-        return self._looked("cluster", look, absent, "Have CAN ATTACH TO granted to you")
+        return self._looked("cluster", look, absent, "Ask for CAN ATTACH TO on it")
 
     def _looked(
         self, name: str, look: Callable[[], Check], absent: tuple[str, str], allow: str = ""
@@ -204,7 +205,7 @@ class _Workspace:
             return Check(name, False, *absent)
         except PermissionDenied:
             fix = allow or "Ask its owner for the right to see it"
-            return Check(name, False, f"{self.user} may not look at it", fix)
+            return Check(name, False, f"{self.user} may not see it", fix)
         except (OSError, ValueError) as fault:
             return Check(name, False, *trouble(fault))
 

@@ -1,6 +1,6 @@
-"""Secrets that Databricks keeps: asked for at the moment of use, not kept, not shown.
+"""Secrets that Databricks keeps: read at the moment of use, never stored, never shown.
 
-On a cluster dbutils is asked, elsewhere the workspace.
+A process on a cluster reads them through dbutils, any other process from the workspace.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def secrets_here(environ: Mapping[str, str] = os.environ) -> Secrets:
-    """Who knows secrets where this process runs. Nothing is asked before the first secret is."""
+    """Reads secrets in the way of this process. Connects only when the first one is read."""
     if environ.get("DATABRICKS_RUNTIME_VERSION"):
         return of_dbutils(_dbutils)
     return of_workspace(cache(workspace_client))
 
 
 def of_workspace(client: Callable[[], WorkspaceClient]) -> Secrets:
-    """Who asks a workspace, whose answer is in base64."""
+    """Reads secrets from a workspace, which answers in base64."""
 
     def fetch(scope: str, key: str) -> str:
         return base64.b64decode(client().secrets.get_secret(scope, key).value or "").decode()
@@ -36,7 +36,7 @@ def of_workspace(client: Callable[[], WorkspaceClient]) -> Secrets:
 
 
 def of_dbutils(dbutils: Callable[[], Any]) -> Secrets:
-    """Who asks the dbutils of a cluster."""
+    """Reads secrets through the dbutils of a cluster."""
 
     def fetch(scope: str, key: str) -> str:
         return str(dbutils().secrets.get(scope, key))
@@ -45,7 +45,7 @@ def of_dbutils(dbutils: Callable[[], Any]) -> Secrets:
 
 
 def _dbutils() -> Any:
-    # Elsewhere than on a cluster this import itself would look for a login.
+    # Outside a cluster this import itself would try to log in.
     try:
         from databricks.sdk.runtime import dbutils
     except ImportError:
@@ -58,9 +58,9 @@ def _ask(fetch: Secrets, scope: str, key: str) -> str:
         return fetch(scope, key)
     except MissingPackage:
         raise
-    except Exception as fault:  # each way has errors of its own, and they may say anything
+    except Exception as fault:  # each way has its own errors, with any text
         what, remedy = _explained(fault)
-    # Raised here, out of the handler, so that what was said does not hang on it.
+    # Raised outside the handler: the new error must not hold the text of the old one.
     raise SecretUnavailable(what, where=str(SecretName(scope, key)), remedy=remedy) from None
 
 
@@ -70,7 +70,7 @@ def _explained(fault: Exception) -> tuple[str, str]:
     if isinstance(fault, NotFound):
         return "there is no such scope or key", ""
     if isinstance(fault, PermissionDenied):
-        return "you may not read this scope", "Have READ on the scope granted to you"
+        return "you may not read this scope", "Ask for READ on the scope"
     if isinstance(fault, UnicodeDecodeError):
         return "its value is not text in UTF-8", "Store it as text: databricks secrets put-secret"
     return trouble(fault)

@@ -1,4 +1,4 @@
-"""The way to a workspace: who we are there is as the environment or a profile says."""
+"""The client of a workspace; the environment or a profile gives its address and the login."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
 
 PATIENCE_S = 10
-"""How long a workspace that does not answer is asked again."""
+"""How long a request is repeated if the workspace does not answer, in seconds."""
 
 
 def workspace_client() -> WorkspaceClient:
-    """A client as the environment says. Raises MissingPackage, and what the SDK raises."""
+    """A client for the workspace of the environment. Raises MissingPackage or an SDK error."""
     try:
         from databricks.sdk import WorkspaceClient
         from databricks.sdk.config import Config
@@ -36,9 +36,9 @@ def missing_sdk() -> MissingPackage:
 
 
 def trouble(fault: Exception) -> tuple[str, str]:
-    """What stands between us and a workspace, and what to do.
+    """What is wrong with the workspace, and what to do.
 
-    Told by the type alone: what a foreign error says may repeat what nobody may read.
+    Only the type of the error decides: its text may contain a secret.
     """
     from databricks.sdk.errors import PermissionDenied, Unauthenticated
     from databricks.sdk.errors.base import DatabricksError
@@ -46,12 +46,15 @@ def trouble(fault: Exception) -> tuple[str, str]:
     if isinstance(fault, Unauthenticated):
         return "the workspace does not accept the login", "Log in again: databricks auth login"
     if isinstance(fault, PermissionDenied):
-        return "the workspace refuses it: no permission", "Have the right to it granted"
+        return "the workspace refuses it: no permission", "Ask an admin for the permission"
     if isinstance(fault, DatabricksError):
-        return f"the workspace refuses it: {type(fault).__name__}", "Try again; then ask its admin"
+        return (
+            f"the workspace refuses it: {type(fault).__name__}",
+            "Try again; if it fails again, ask an admin",
+        )
     if isinstance(fault, OSError):
         return "the workspace does not answer", "Check DATABRICKS_HOST and the network"
     if isinstance(fault, ValueError):
         fix = "Set DATABRICKS_HOST and DATABRICKS_TOKEN, or: databricks auth login"
         return "no workspace is configured", fix
-    return f"it cannot be asked: {type(fault).__name__}", "Check the login and the network"
+    return f"the request failed: {type(fault).__name__}", "Check the login and the network"

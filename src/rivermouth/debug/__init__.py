@@ -1,1 +1,1 @@
-"""Traces and failpoints: off by default, for proof and post-mortem."""
+"""Traces and failpoints, for proofs and post-mortems. Off by default."""

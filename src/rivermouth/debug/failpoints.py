@@ -1,13 +1,13 @@
-"""Named points at which a test, or the demo, may stop the process. Nothing happens when off.
+"""Named points at which a test or the demo kills the process. Off unless the environment asks.
 
-``RIVERMOUTH_FAILPOINTS="P6=kill"`` kills the process at point P6; ``P6=3*kill`` at the third
-time it passes. Points, in the order of a run:
+``RIVERMOUTH_FAILPOINTS="P6=kill"`` kills the process at point P6; ``P6=3*kill`` kills it when it
+passes P6 for the third time. The points, in the order of a run:
 
-P0 before the ledger is read · P10 offsets table brought up to date, nothing planned yet ·
-P1 batch entered, Spark has written ``offsets/N`` · P2 decided · P3 about to write ·
+P0 before the ledger is read · P10 offsets table up to date, nothing planned yet ·
+P1 batch begun, Spark has written ``offsets/N`` · P2 batch planned · P3 before the write ·
 P12 bad records written ahead · P13 rows to delete are marked · P6 the write returned ·
-P7 read back and judged · P8 offsets table written · P9 Spark has written ``commits/N`` ·
-P11 about to stop
+P7 commit read back · P8 offsets table written · P9 Spark has written ``commits/N`` ·
+P11 before the stop
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _passed: Counter[str] = Counter()
 
 
 def reach(point: str) -> None:
-    """Pass ``point``: does what the environment asks for there, else nothing."""
+    """Pass ``point``: kill the process if the environment asks for it there."""
     asked = os.environ.get("RIVERMOUTH_FAILPOINTS")
     if not asked:
         return

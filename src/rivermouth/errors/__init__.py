@@ -36,15 +36,19 @@
     │   ├── CommitUnknown      RM501          the log could not be read back
     │   ├── CommitFailed       RM502          Delta refused or lost the write
     │   ├── BatchFailed        RM503          Spark could not read or write the batch
-    │   └── CommitConflict     RM504          commits of others were in the way, every time
+    │   ├── CommitConflict     RM504          commits of others were in the way, every time
+    │   └── ProjectionFailed   RM505          the commit stands, the offsets table lacks it
     ├── Refusal                RM7xx  exit 2  asked for what cannot be done
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
     │   └── ScaffoldRefused    RM703          no project can be written there, or of that
+    ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
+    │   ├── LogUnreadable      RM801          the log of a table could not be read
+    │   └── OffsetsUnreadable  RM802          the offsets table could not be read
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they lie in quarantine under a code RM6xx (``decode``). Each error
-says what was expected and found, where, and what to do; ``docs/errors.md`` explains each code.
+Bad *records* never raise: they go to quarantine under a code RM6xx (``registry.formats``). Each
+error says what was expected and found, where, and what to do; docs/errors.md explains each code.
 """
 
 from __future__ import annotations
@@ -63,7 +67,10 @@ from rivermouth.errors.failures import (
     JavaUnsupported,
     KafkaRefused,
     KafkaUnreachable,
+    LogUnreadable,
     MissingPackage,
+    OffsetsUnreadable,
+    ProjectionFailed,
     QueryRefused,
     Refusal,
     ResumeRefused,
@@ -72,6 +79,7 @@ from rivermouth.errors.failures import (
     SecretUnavailable,
     SetupError,
     SourceError,
+    StoreError,
     TopicMissing,
     Unexpected,
     UpsertUnsupported,
@@ -115,12 +123,15 @@ __all__ = [
     "LedgerBroken",
     "LedgerTrimmed",
     "LogTruncated",
+    "LogUnreadable",
     "MissingPackage",
     "OffsetGap",
     "OffsetOverlap",
     "OffsetsTableAhead",
+    "OffsetsUnreadable",
     "OtherCluster",
     "PartitionGone",
+    "ProjectionFailed",
     "QueryRefused",
     "Refusal",
     "ResumeRefused",
@@ -131,6 +142,7 @@ __all__ = [
     "SecretUnavailable",
     "SetupError",
     "SourceError",
+    "StoreError",
     "Superseded",
     "TableLocked",
     "TableReplaced",

@@ -139,6 +139,25 @@ class CommitConflict(CommitError):
     default_remedy = "Let the other writers be done, or write less often there; then run again"
 
 
+class ProjectionFailed(CommitError):
+    code = "RM505"
+    default_remedy = "Run again: the start brings the offsets table up to date"
+
+
+class StoreError(RivermouthError):
+    code = "RM800"
+
+
+class LogUnreadable(StoreError):
+    code = "RM801"
+    default_remedy = "Check that the store answers and that you may read the table; then run again"
+
+
+class OffsetsUnreadable(StoreError):
+    code = "RM802"
+    default_remedy = "Run again: the start brings the offsets table up to date"
+
+
 class Refusal(RivermouthError):
     code = "RM700"
     exit_code = 2

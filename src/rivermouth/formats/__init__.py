@@ -1,1 +1,4 @@
-"""Formats: raw Kafka rows to decoded rows, one module per format."""
+"""Formats: raw Kafka rows to decoded rows (``decoded``). Lazy, no action, no Spark job.
+
+``decoder`` is the same for all formats; each format has one module, named in the registry.
+"""

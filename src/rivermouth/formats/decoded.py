@@ -1,9 +1,9 @@
-"""Raw Kafka rows to decoded rows: one module per format. Lazy, no action, no Spark job.
+"""The decoded rows of a batch, whatever the format.
 
-A decoded row has these columns, whatever the format:
+A decoded row has these columns:
 
 - ``row`` STRUCT of the configured columns, null for a tombstone or a bad record
-- ``key_columns`` STRUCT of the key columns (upsert only): of the row or the message key
+- ``key_columns`` STRUCT of the key columns (keyed shapes only): of the row or the message key
 - ``_kafka`` STRUCT<topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP>
 - ``tombstone`` BOOLEAN, never null
 - ``code`` STRING, null for a good record, else why it goes to quarantine (RM6xx)
@@ -12,17 +12,4 @@ A decoded row has these columns, whatever the format:
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 KAFKA_STRUCT = "STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>"
-
-REASONS = MappingProxyType(
-    {
-        "RM601": "a null value, which names no row to delete here",
-        "RM602": "an empty value",
-        "RM603": "the value is not one JSON object that fits the configured schema",
-        "RM604": "the message key does not give the key columns",
-        "RM605": "a key column is null",
-    }
-)
-"""Why a record may go to quarantine, by code."""

@@ -1,7 +1,8 @@
 """What the scripts in ``jobs/`` share: parameters, configuration, session, exit code.
 
-They run on a laptop (``--local DIR``), on Databricks' clusters and on serverless compute. There
-is no environment to set on the last, so ``--set NAME=VALUE`` says what ``${env:NAME}`` reads.
+The scripts run on a laptop (``--local DIR``), on clusters of Databricks and on serverless compute.
+Serverless compute has no environment variables to set, so ``--set NAME=VALUE`` gives the value of
+``${env:NAME}``.
 """
 
 from __future__ import annotations
@@ -15,26 +16,35 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import typer
 from pyspark.sql import SparkSession
 
+from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
-from rivermouth.cli.resuming import Accept, show_accepted
-from rivermouth.cli.settings import known_secrets, selected
+from rivermouth.cli.resuming import Accept
+from rivermouth.cli.settings import selected
 from rivermouth.cli.stopping import Stop
-from rivermouth.cli.tables import NOT_OK, show
 from rivermouth.config import Catalog, Config, load
+from rivermouth.databricks.secrets import secrets_here
 from rivermouth.errors import ConfigError, RivermouthError
 from rivermouth.local.scratch import scratch_root
+from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
+from rivermouth.operate.maintain.optimize import WEEK_HOURS
+from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, platform_of
 from rivermouth.run.report import Silent, exit_code
 from rivermouth.run.run import Run
-from rivermouth.spark.platform import SERVERLESS, Platform, platform_of
 from rivermouth.verify import verify
-from rivermouth.verify.catalog import CatalogTables
+from rivermouth.verify.tables.catalog import CatalogTables
+
+__all__ = ["ACCEPTED", "WEEK_HOURS", "Job", "finish", "parameters"]
+
+ACCEPTED = tuple(each.value for each in Accept)
+"""What ``Job.resume`` may accept."""
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:
-    """What every job may be told."""
+    """A parser with the parameters of every job."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--config", type=Path, required=True, help="the configuration file")
     parser.add_argument("--select", default="", help="these pipelines, with commas; all if empty")
@@ -44,9 +54,9 @@ def parameters(description: str | None) -> argparse.ArgumentParser:
 
 
 def finish(job: Callable[[], int]) -> None:
-    """Run a job and end the process with its exit code; an error is one line.
+    """Run a job and end the process with its exit code; an error is printed as one line.
 
-    A job that went well just returns: some of Databricks' runtimes take any exit for a failure.
+    After a success it returns: some runtimes of Databricks treat every exit as a failure.
     """
     try:
         code = job()
@@ -67,14 +77,14 @@ class Job:
 
     @staticmethod
     def of(asked: argparse.Namespace) -> Job:
-        """The job that the parameters describe. Raises ConfigError."""
+        """The job that the parameters ``asked`` describe. Raises ConfigError."""
         given = dict(_pair(each) for each in asked.given)
         config = load(asked.config, {**os.environ, **given}, folder=asked.local)
         return Job(config, selected(config, asked.select), asked.local is not None)
 
     @cached_property
     def session(self) -> SparkSession:
-        """The platform's session; on a laptop one of our own."""
+        """The session of the platform; on a laptop a new local one."""
         if self.local:
             from rivermouth.local.session import start_session
 
@@ -85,13 +95,16 @@ class Job:
 
     @cached_property
     def platform(self) -> Platform:
-        """What the session allows."""
-        return platform_of(connect=".connect." in type(self.session).__module__)
+        """What the session can do."""
+        connect = ".connect." in type(self.session).__module__
+        # Of a session with a JVM the master tells whether its executors are this machine.
+        one_host = connect or (self.session.sparkContext.master or "").startswith("local")
+        return platform_of(connect=connect, one_host=one_host)
 
     def ingest(self, *, continuous: bool) -> int:
         """Bring the tables up to date; the exit code. Raises ConfigError."""
-        if continuous and not self.platform.continuous:
-            line = f"{SERVERLESS.name} compute runs nothing without end: leave out --continuous"
+        if continuous and not self.platform.has(Capability.CONTINUOUS):
+            line = f"{SERVERLESS.name} compute runs no endless query: leave out --continuous"
             raise ConfigError((line,))
         shown = console()
         reports = self._run(continuous=continuous).pipelines(self.names, Lines(shown), _stopped())
@@ -99,14 +112,31 @@ class Job:
             shown.print(each.line(), soft_wrap=True)
         return exit_code(reports)
 
-    def resume(self, accept: Accept) -> int:
-        """Accept what undid commits of the one selected pipeline, see ``Run.resume``."""
+    def resume(self, accept: str) -> int:
+        """Accept what rolled back commits of the one selected pipeline; the exit code.
+
+        ``accept`` is one of ``ACCEPTED``, see ``Run.resume``. Raises ConfigError.
+        """
         if len(self.names) != 1:
             raise ConfigError(("--select: name one pipeline, the one that halted",))
         [name] = self.names
-        position = self._run(continuous=False).resume(name, accept.value, Silent())
-        show_accepted(console(), name, accept, position)
+        position = self._run(continuous=False).resume(name, accept, Silent())
+        console().print(accepted(name, accept, position), soft_wrap=True)
         return 0
+
+    def maintain(self, *, retain_hours: int) -> int:
+        """Compact the tables and remove what nothing needs any more; the exit code.
+
+        A table that keeps old files for less than ``retain_hours`` is refused. Raises
+        ConfigError for less than 24.
+        """
+        check_retention(retain_hours)
+        maintenance = Maintenance(
+            self.config, self.session, scratch_root(), retain_hours=retain_hours
+        )
+        reports = maintenance.pipelines(self.names)
+        typer.echo(maintained(reports))
+        return exit_code(reports)
 
     def _run(self, *, continuous: bool) -> Run:
         return Run(
@@ -115,17 +145,17 @@ class Job:
             scratch_root(),
             continuous=continuous,
             platform=self.platform,
-            secrets=known_secrets(),
+            secrets=secrets_here(),
         )
 
     def verify(self) -> int:
-        """Prove from Kafka that no record is missing or twice; the exit code."""
+        """Prove against Kafka that no record is missing or duplicated; the exit code."""
         names = self.config.warehouse
         tables = None
         if isinstance(names, Catalog):
             tables = CatalogTables(names, lambda statement: self.session.sql(statement).toArrow())
-        found = verify(self.config, self.names, secrets=known_secrets(), tables=tables)
-        show(found)
+        found = verify(self.config, self.names, secrets=secrets_here(), tables=tables)
+        typer.echo(verified(found))
         return 0 if found.ok else NOT_OK
 
 
@@ -137,8 +167,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _stopped() -> threading.Event:
-    """Set by SIGTERM and Ctrl-C, where this is the thread that hears of them."""
-    stop = Stop("stopping: the batch in hand is finished first")
+    """An event that SIGTERM and Ctrl-C set; in other threads than the main one nothing sets it."""
+    stop = Stop("stopping after the current batch")
     if threading.current_thread() is threading.main_thread():
         stop.listen()
     return stop.event

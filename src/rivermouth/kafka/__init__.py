@@ -1,1 +1,1 @@
-"""The edge to Kafka: facts about topics, what each client calls an option, leader epochs."""
+"""The edge to Kafka: facts about topics, the options of each client, log truncation."""

@@ -1,7 +1,6 @@
 """The edge to Kafka: cluster and topic ids, partitions, watermarks. Reads only.
 
-Uses confluent-kafka, so neither a JVM nor a consumer group is involved. Foreign errors
-are translated here and nowhere else.
+It uses confluent-kafka: no JVM, no consumer group. Errors of the client are translated here.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.kafka.leader_epochs import READER, cut_logs
+from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.options import client_of
+from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
-from rivermouth.protocol.planning import KafkaFacts
 
 T = TypeVar("T")
 
@@ -42,55 +41,57 @@ _QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 
 
 class Kafka:
-    """Facts about topics, asked of the broker behind ``bootstrap.servers``.
+    """Facts about topics, as the broker behind ``bootstrap.servers`` reports them.
 
-    ``options`` are Kafka client options in Java's names with secrets revealed;
-    ``timeout_s`` bounds each question. Every method raises a SourceError.
+    ``options`` are Kafka client options under the names of the Java client, with secrets
+    revealed; ``timeout_s`` bounds each request. Every method may raise a SourceError.
     """
 
     def __init__(self, options: Mapping[str, str], timeout_s: float = 10.0) -> None:
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
         self._options = {**options, **_QUIET}
-        self._heard: list[KafkaError] = []
+        self._errors: list[KafkaError] = []
         self._admin = client_of(self._connect, self._options)
 
     def _connect(self, options: dict[str, str]) -> AdminClient:
-        # What it hears says more than "timed out": a wrong password for one.
-        settings: dict[str, Any] = {**options, "error_cb": self._heard.append}
+        # The callback gets the cause of a time-out, for example a wrong password.
+        settings: dict[str, Any] = {**options, "error_cb": self._errors.append}
         return AdminClient(settings, logger=_LOG)
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
         cluster, ids, partitions = self._describe(tuple(topics))
-        # The end of all records first: what comes in meanwhile is not held back.
+        # The high watermark first: records that arrive later are not behind a transaction.
         native = _native(partitions)
         written = self._offsets(native, _ADMIN.OffsetSpec.latest(), committed=False)
         low, ends = self._low(partitions), self.ends(partitions)
-        held_back = {each: written[each].offset - end.offset for each, end in ends.items()}
-        waiting = {each: offsets for each, offsets in held_back.items() if offsets > 0}
-        return KafkaFacts(cluster, ids, _marks(low, ends), waiting, ends)
+        unstable = {each: written[each].offset - end.offset for each, end in ends.items()}
+        held_back = {each: offsets for each, offsets in unstable.items() if offsets > 0}
+        return KafkaFacts(cluster, ids, _marks(low, ends), held_back, ends)
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
-        """Cluster id and topic ids, in one round trip each."""
+        """Cluster id, and topic id by topic; two requests."""
         cluster, ids, _ = self._describe(tuple(topics))
         return cluster, ids
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
-        """Last stable offset and leader epoch of each partition, in one round trip."""
-        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
-        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in told.items()}
+        """Last stable offset and leader epoch of each partition; one request."""
+        answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest())
+        return {each: LogEnd(end.offset, end.leader_epoch) for each, end in answers.items()}
 
-    def cut_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
-        """Where the logs end that were cut below their anchors, see ``epochs.cut_logs``."""
-        if not anchors:
+    def truncated_logs(
+        self, positions: Mapping[TopicPartition, Anchor]
+    ) -> dict[TopicPartition, int]:
+        """The end offsets of the logs truncated below ``positions``, see ``leader_epochs``."""
+        if not positions:
             return {}
 
-        def reader() -> Consumer:
-            options = {**self._options, **READER}
+        def consumer() -> Consumer:
+            options = {**self._options, **CONSUMER}
             return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
 
-        return cut_logs(anchors, reader, self._timeout_s)
+        return truncated_logs(positions, consumer, self._timeout_s)
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
@@ -98,7 +99,7 @@ class Kafka:
         return _marks(low, self.ends(partitions))
 
     def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
-        """How long each topic keeps its records; None where it deletes none for their age."""
+        """How long each topic keeps a record; None if it deletes no record because of its age."""
         names = list(topics)
         asked = self._ask(
             lambda: self._admin.describe_configs(
@@ -115,8 +116,8 @@ class Kafka:
         return kept
 
     def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        told = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
-        return {each: start.offset for each, start in told.items()}
+        answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
+        return {each: start.offset for each, start in answers.items()}
 
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
@@ -155,7 +156,7 @@ class Kafka:
 
     def _ask(self, question: Callable[[], T]) -> T:
         self._admin.poll(0)
-        self._heard.clear()  # what was long ago explains nothing
+        self._errors.clear()  # an old error does not explain a new one
         try:
             return question()
         except KafkaException as fault:
@@ -178,14 +179,14 @@ class Kafka:
         return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
 
     def _unreachable(self, error: KafkaError) -> SourceError:
-        """No answer in time, and why, where the client has heard a reason meanwhile."""
+        """No answer in time, with the cause if the client has reported one."""
         self._admin.poll(0)
-        heard = [each for each in self._heard if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in heard if each.code() in _REFUSED]
+        errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        refused = [each for each in errors if each.code() in _REFUSED]
         if refused:
             found = str(refused[0].str())
             return KafkaRefused("the broker refused", where=self._where, found=found)
-        found = str(heard[0].str()) if heard else str(error.name())
+        found = str(errors[0].str()) if errors else str(error.name())
         return KafkaUnreachable("no broker answers", where=self._where, found=found)
 
 

@@ -1,8 +1,8 @@
-"""Whether a partition's log was cut and has grown again, by leader epochs (KIP-320).
+"""Finds truncated logs by leader epochs (KIP-320), also if the log has grown again since.
 
-A log is cut where a replica that lacks its end becomes leader. That begins a new leader
-epoch; so an offset that was reached in an epoch is still that record as long as the broker
-says that this epoch's records end at the offset or after it.
+If a replica that lacks the last records becomes leader, the log is truncated, and a new leader
+epoch begins. The broker knows the end offset of each epoch. So a record that was read at an
+offset in an epoch is still there if the broker's end offset of that epoch is not below it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rivermouth.errors import KafkaUnreachable
 from rivermouth.protocol.offsets import Anchor
 from rivermouth.protocol.offsets import TopicPartition as Partition
 
-READER = {
+CONSUMER = {
     "group.id": "rivermouth-epochs",  # never joined: partitions are assigned
     "enable.auto.commit": "false",
     "auto.offset.reset": "error",
@@ -26,46 +26,48 @@ READER = {
     "fetch.wait.max.ms": "10",
     "max.partition.fetch.bytes": "1024",
 }
-_CUT = re.compile(r"truncation detected.*broker end offset is (\d+)")
+"""Options of a consumer that notices truncation."""
+
+_TRUNCATED = re.compile(r"truncation detected.*broker end offset is (\d+)")
 
 
-def cut_logs(
-    anchors: Mapping[Partition, Anchor], reader: Callable[[], Consumer], timeout_s: float
+def truncated_logs(
+    positions: Mapping[Partition, Anchor], consumer: Callable[[], Consumer], timeout_s: float
 ) -> dict[Partition, int]:
-    """Where the logs end that were cut below their anchor, in its epoch.
+    """The end offset of each log that was truncated below its position, in the position's epoch.
 
-    ``reader`` makes a consumer with ``READER``'s settings. Raises KafkaUnreachable where
-    a partition does not answer within ``timeout_s``.
+    ``positions`` are offset and leader epoch. ``consumer`` makes one with the options
+    ``CONSUMER``. Raises KafkaUnreachable if a partition does not answer within ``timeout_s``.
     """
-    cut: dict[Partition, int] = {}
-    waiting = {(each.topic, each.partition) for each in anchors}
-    with closing(reader()) as consumer:
-        consumer.assign(
+    truncated: dict[Partition, int] = {}
+    waiting = {(each.topic, each.partition) for each in positions}
+    with closing(consumer()) as reader:
+        reader.assign(
             [
                 TopicPartition(each.topic, each.partition, offset, leader_epoch=epoch)
-                for each, (offset, epoch) in anchors.items()
+                for each, (offset, epoch) in positions.items()
             ]
         )
-        until = time.monotonic() + timeout_s
-        while waiting and time.monotonic() < until:
-            answer = consumer.poll(0.5)
+        deadline = time.monotonic() + timeout_s
+        while waiting and time.monotonic() < deadline:
+            answer = reader.poll(0.5)
             if answer is None or answer.topic() is None:
                 continue
-            place = (str(answer.topic()), int(answer.partition() or 0))
-            waiting.discard(place)
-            end = _end_if_cut(answer)
+            answered = (str(answer.topic()), int(answer.partition() or 0))
+            waiting.discard(answered)
+            end = _end_if_truncated(answer)
             if end is not None:
-                cut[Partition(*place)] = end
+                truncated[Partition(*answered)] = end
     if waiting:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(waiting))
-        raise KafkaUnreachable("no answer to what became of leader epochs", where=names)
-    return cut
+        raise KafkaUnreachable("no answer about leader epochs", where=names)
+    return truncated
 
 
-def _end_if_cut(answer: Message) -> int | None:
-    """A record, an end or an offset out of range is an answer too: not cut."""
+def _end_if_truncated(answer: Message) -> int | None:
+    """None for a record, an end of partition or an offset out of range: not truncated."""
     error = answer.error()
     if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:
         return None
-    told = _CUT.search(error.str())
-    return int(told[1]) if told else None
+    found = _TRUNCATED.search(error.str())
+    return int(found[1]) if found else None

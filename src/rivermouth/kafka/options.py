@@ -1,9 +1,8 @@
-"""Kafka client options for the two clients that read: Java's and librdkafka.
+"""Kafka client options for the two clients: the Java client and librdkafka.
 
-Spark reads the records with the Java client; everything else is asked through librdkafka.
-Where the two differ in how one says it, either way will do in the configuration. On
-Databricks the Java client's classes have other names, and it may be given a credential of
-Unity Catalog in place of a login.
+Spark reads the records with the Java client; librdkafka asks for everything else. If the two
+name an option differently, a configuration may use either name. On Databricks the classes of
+the Java client have other names, and Spark may authenticate with a credential of Unity Catalog.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _JAVA_ONLY = re.compile(
 )
 _LOGIN = re.compile(r"sasl\..*|security\.protocol")
 _UNKNOWN = re.compile(r'No such configuration property: "(.+)"')
-# A login module opens an entry of a JAAS line; what is quoted is no name of a class.
+# An entry of a JAAS line begins with a login module; a quoted text is never a class name.
 _JAAS_CLASS = re.compile(
     r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(^\s*|;\s*)(?=org\.apache\.kafka\.)"""
 )
 _SHADED = "kafkashaded."
 CREDENTIAL = "databricks.serviceCredential"
-"""Names the credential of Unity Catalog that Spark logs in with."""
+"""The option that names the credential of Unity Catalog with which Spark authenticates."""
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -40,9 +39,9 @@ _LOGIN_MODULES = {
 
 
 def java_options(options: Mapping[str, str], *, databricks: bool = False) -> dict[str, str]:
-    """The options as a Java client knows them: user and password as JAAS, a CA as trust store.
+    """The options of a Java client: user and password as JAAS, a CA as trust store.
 
-    On ``databricks`` Kafka's own classes carry the prefix ``kafkashaded.``, once.
+    On ``databricks`` the names of Kafka's own classes begin with ``kafkashaded.``.
     """
     java = dict(options)
     user, password = (java.pop(f"sasl.{name}", None) for name in ("username", "password"))
@@ -57,7 +56,7 @@ def java_options(options: Mapping[str, str], *, databricks: bool = False) -> dic
 
 
 def _shaded(name: str, text: str) -> str:
-    """The value of an option with the names that Kafka's classes have on Databricks."""
+    """The value of an option, with the names of Kafka's classes on Databricks."""
     if name == "sasl.jaas.config":
         return _JAAS_CLASS.sub(lambda it: it[1] or f"{it[2]}{_SHADED}", text)
     if name.endswith(".class") and text.startswith("org.apache.kafka."):
@@ -66,17 +65,18 @@ def _shaded(name: str, text: str) -> str:
 
 
 def spark_options(options: Mapping[str, str], *, databricks: bool = False) -> dict[str, str]:
-    """The options of Spark's Kafka source for these of the client, under their whole names.
+    """The options of Spark's Kafka source, under their full names.
 
-    With ``databricks.serviceCredential`` Spark logs in by that alone: it is not told what is
-    there for librdkafka. Raises KafkaRefused for such an option elsewhere than on Databricks.
+    ``databricks.serviceCredential`` replaces every other login of Spark: the options
+    ``sasl.*`` and ``security.protocol`` are then for librdkafka only. Raises KafkaRefused for
+    an option ``databricks.*`` on another platform.
     """
     own = {name: text for name, text in options.items() if name.startswith("databricks.")}
     if own and not databricks:
         raise KafkaRefused(
-            f"the option {min(own)} is known on Databricks only",
+            f"only Databricks knows the option {min(own)}",
             where=options["bootstrap.servers"],
-            remedy="Run it there, or log in with sasl.* and without this option",
+            remedy="Run it on Databricks, or remove this option and authenticate with sasl.*",
         )
     java = java_options(options, databricks=databricks)
     kafka = {name: text for name, text in java.items() if name not in own}
@@ -91,18 +91,18 @@ def _quoted(text: str) -> str:
 
 
 def native_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options as librdkafka knows them.
+    """The options of librdkafka.
 
-    Same names but for JAAS, whose user and password become ``sasl.username`` and
-    ``sasl.password``, for trust stores and key stores of type PEM, and for options that
-    only a Java client has, which are dropped. Raises KafkaRefused where it would be left
-    without a login, because there is one for Spark alone.
+    User and password of a JAAS line become ``sasl.username`` and ``sasl.password``; trust
+    stores and key stores of type PEM get librdkafka's names; options that only a Java client
+    has are dropped; the others keep their names. Raises KafkaRefused if the options
+    authenticate only Spark.
     """
     if CREDENTIAL in options and "security.protocol" not in options:
         raise KafkaRefused(
-            f"{CREDENTIAL} logs in Spark alone, and the guards have no login",
+            f"{CREDENTIAL} authenticates only Spark; the broker checks need sasl.*",
             where=options["bootstrap.servers"],
-            remedy="Add security.protocol and sasl.* for them; Spark is not told these",
+            remedy="Add security.protocol and sasl.* for the checks; Spark does not use them",
         )
     native = {name: text for name, text in options.items() if not _JAVA_ONLY.fullmatch(name)}
     for field, quoted, bare in _JAAS_FIELD.findall(options.get("sasl.jaas.config", "")):
@@ -117,9 +117,10 @@ def native_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_of(make: Callable[[dict[str, str]], Client], options: Mapping[str, str]) -> Client:
-    """A client of librdkafka made with the options of a configuration.
+    """A librdkafka client with the options of a configuration.
 
-    What only a Java client knows is left out. Raises KafkaRefused for an option it refuses.
+    Options that librdkafka does not know are dropped. Raises KafkaRefused for an option that
+    it knows and refuses.
     """
     native = native_options(options)
     while True:
@@ -133,5 +134,5 @@ def client_of(make: Callable[[dict[str, str]], Client], options: Mapping[str, st
                     "the Kafka client refuses an option",
                     where=options["bootstrap.servers"],
                     found=complaint,
-                    remedy="Correct it in the section kafka: of the configuration",
+                    remedy="Correct it in the section 'kafka' of the configuration",
                 ) from fault

@@ -1,4 +1,4 @@
-"""Everything that runs on this machine alone: Java, the jars, a broker, a session.
+"""What only a laptop needs: Java, the jars, a broker, a Spark session, scratch folders.
 
-Nothing here is needed on a cluster that brings its own Spark and Kafka.
+A cluster has its own Spark and Kafka and uses only the scratch folders.
 """

@@ -1,8 +1,8 @@
-"""A class-data archive for Spark's JVM: what it loads at every start, mapped instead of parsed.
+"""A class-data archive for Spark's JVM: the JVM maps its classes instead of parsing them.
 
-Halves the time to the first commit. Recorded once per environment, by the set-up or by
-``python -m rivermouth.local.archive``; a session without one is only slower. The JVM itself
-checks that an archive fits its jars, and passes over one that does not.
+It halves the time to the first commit. The set-up or ``python -m rivermouth.local.archive``
+records it once per environment; without it a session starts more slowly. The JVM checks that
+the archive fits the jars, and ignores one that does not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIMEOUT_S = 300
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record the archive unless it is there. Never fails: it is only for speed."""
+    """Record the archive if there is none. Always returns 0: the archive is only for speed."""
     if arguments:
         _exercise(Path(arguments[0]))
         return 0
@@ -41,12 +41,12 @@ def main(arguments: Sequence[str]) -> int:
             if made.exists():
                 os.replace(made, file)
     except (OSError, subprocess.TimeoutExpired) as fault:
-        sys.stderr.write(f"no class archive, starts will be slower: {fault}\n")
+        sys.stderr.write(f"no class archive, so sessions start more slowly: {fault}\n")
     return 0
 
 
 def _exercise(made: Path) -> None:
-    """Do once what every run does, in a JVM that writes down its classes when it ends."""
+    """Do what every run does once, in a JVM that writes its classes to ``made`` at its end."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         session = start_session(folder / "scratch", java_options=f"-XX:ArchiveClassesAtExit={made}")

@@ -1,7 +1,7 @@
-"""A real Kafka broker on this machine: one node, KRaft, in a JVM of its own.
+"""A real Kafka broker on this machine: one KRaft node in its own JVM.
 
-For the demo, the tests and a first look; it listens on the loopback address only and keeps one
-copy of everything. It ends with the process that started it, even when that one is killed.
+It is for the demo, the tests and first steps. It listens on the loopback address only and keeps
+one copy of the data. It ends with the process that started it, even if that process is killed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["Broker"]
 
 
 class Broker:
-    """``with Broker() as broker:`` starts one and stops it at the end of the block.
+    """``with Broker() as broker:`` starts a broker and stops it at the end of the block.
 
-    Without ``directory`` its data lies in a temporary folder and goes with it. With one, the
-    data stays and another broker may take it up again. ``port`` is a free one unless named.
-    ``settings`` are Kafka's own and go over ours. ``stop`` and ``start`` may be called again
-    and again on the same port and data.
+    Without ``directory`` the data is in a temporary folder, which ``close`` deletes. With it the
+    data stays, and another broker may use it later. Without ``port`` a free port is chosen.
+    ``settings`` are settings of Kafka and override ours. ``stop`` and ``start`` may be called
+    again; port and data stay the same.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Broker:
         self._controller_port = free_port(besides=self.port)
         self._settings = dict(settings or {})
         self._environ = dict(environ)
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
     @property
@@ -69,22 +69,22 @@ class Broker:
 
     @property
     def log(self) -> Path:
-        """What the JVM printed: warnings and errors, of all starts."""
+        """The file with the output of the JVM: warnings and errors of all starts."""
         return self.directory / "broker.log"
 
     def start(self, *, timeout_seconds: float = 60.0) -> None:
-        """Return when the broker answers requests. Does nothing while it runs.
+        """Start the broker and return when it answers requests. Does nothing while it runs.
 
-        Raises SetupError when it does not come up in time or its port is taken.
+        Raises SetupError if it does not answer in time or its port is taken.
         """
-        if self._keeper is not None and self._is_ready():
+        if self._supervisor is not None and self._is_ready():
             return
-        self.stop()  # what a broker that was killed left behind
+        self.stop()  # a killed broker leaves its supervisor
         if not is_free(self.port):
             raise SetupError(
                 "the port is taken",
                 where=self.bootstrap_servers,
-                remedy="Name another port, or none to get a free one",
+                remedy="Name another port, or none to get any free one",
             )
         with writing(self.directory):
             properties = self._prepare()
@@ -94,16 +94,16 @@ class Broker:
 
     def stop(self) -> None:
         """End the JVM cleanly and keep its data. Does nothing while stopped."""
-        if self._keeper is not None:
-            keeper, self._keeper, self._pid = self._keeper, None, 0
+        if self._supervisor is not None:
+            process, self._supervisor, self._pid = self._supervisor, None, 0
             try:
-                keeper.communicate(b"stop", timeout=30)
+                process.communicate(b"stop", timeout=30)
             except subprocess.TimeoutExpired:
-                keeper.kill()
-                keeper.wait()
+                process.kill()
+                process.wait()
 
     def close(self) -> None:
-        """Stop, and delete the data if it lay in a temporary folder."""
+        """Stop, and delete the data if it is in a temporary folder."""
         self.stop()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -150,10 +150,10 @@ class Broker:
         ]
 
     def _format(self, properties: Path) -> None:
-        """Give an empty data folder its cluster id; leave a filled one as it is."""
+        """Write a cluster id into an empty data folder; leave any other as it is."""
         if (self.directory / "data" / "meta.properties").exists():
             return
-        quick = "-XX:TieredStopAtLevel=1"  # too short a run for the optimizing compiler
+        quick = "-XX:TieredStopAtLevel=1"  # it ends before the optimizing compiler helps
         tool = self._java(quick, "kafka.tools.StorageTool", "format", "--ignore-formatted")
         done = subprocess.run(
             [*tool, f"--cluster-id={_cluster_id()}", "--config", str(properties)],
@@ -170,51 +170,51 @@ class Broker:
 
     def _launch(self, *arguments: str) -> None:
         remove = str(self.directory) if self._temporary else ""
-        keeper = [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid())]
-        self._keeper = subprocess.Popen(
-            [*keeper, str(self.log), remove, *self._java(*arguments)],
+        supervised = [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid())]
+        self._supervisor = subprocess.Popen(
+            [*supervised, str(self.log), remove, *self._java(*arguments)],
             env=self._environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the owner, who stops the broker in its turn
+            start_new_session=True,  # Ctrl-C goes to the owner alone, which then stops the broker
         )
-        assert self._keeper.stdout is not None
-        self._pid = int(self._keeper.stdout.readline() or 0)
+        assert self._supervisor.stdout is not None
+        self._pid = int(self._supervisor.stdout.readline() or 0)
 
     def _await_ready(self, deadline: float) -> None:
         while not self._is_ready():
-            if self._keeper is None or self._keeper.poll() is not None:
+            if self._supervisor is None or self._supervisor.poll() is not None:
                 self.stop()
-                raise self._failed("the local broker ended while it started")
+                raise self._failed("the local broker ended during its start")
             if time.monotonic() > deadline:
                 self.stop()
                 raise self._failed("the local broker did not answer in time")
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:
-        # An open port is not enough: that of a broker just killed stays open for a moment.
+        # An open port is not enough: after a kill the port stays open for a moment.
         return accepts(self.port) and _answers(self.bootstrap_servers)
 
     def _failed(self, what: str) -> SetupError:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        telling = [line for line in lines if "ERROR" in line or "Exception" in line]
+        errors = [line for line in lines if "ERROR" in line or "Exception" in line]
         return SetupError(
             what,
             where=self.bootstrap_servers,
-            found=(telling or lines)[0].strip(),
+            found=(errors or lines)[0].strip(),
             remedy=f"Read {self.log}",
         )
 
 
 def _cluster_id() -> str:
-    """22 characters as Kafka makes them; a leading dash would read as an option."""
+    """22 characters as Kafka makes them, but no leading dash: it would begin an option."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))[0] == "-":
         pass
     return text
 
 
 def _answers(bootstrap_servers: str) -> bool:
-    """True when the broker has joined its own cluster: from then on it takes topics and data."""
+    """True once the broker has joined its own cluster: then it accepts topics and records."""
     client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     try:
         return bool(client.list_topics(timeout=2).brokers)

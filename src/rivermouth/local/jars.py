@@ -1,8 +1,8 @@
-"""The jars rivermouth runs on: fetched once, held against the lock, kept in the user's cache.
+"""The jars of Spark and of the broker: downloaded once, compared with the lock, kept in a cache.
 
-``jars.lock`` beside this module names every jar of every set with its sha256. Once a set is in
-the cache the network is not asked again; the files are compared by size and time from then on,
-and by content in ``verify_jars``.
+``jars.lock`` lists the jars of each set with their sha256. A set that is in the cache is not
+downloaded again. From then on ``jars`` compares size and time of the files, and ``verify_jars``
+their content.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def jars(
 ) -> tuple[Path, ...]:
     """The files of a set (``spark`` or ``broker``), in the order of the lock.
 
-    Downloads what is missing, with a line to ``progress`` per jar. Raises JavaMissing,
+    Downloads the missing ones and passes one line per jar to ``progress``. Raises JavaMissing,
     JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
     """
     locked = read_lock(lock)[set_name]
@@ -87,9 +87,9 @@ def jars(
 def verify_jars(
     set_name: str, *, environ: Mapping[str, str] = os.environ, lock: Path = LOCK
 ) -> None:
-    """Read every file of the set and compare it with the lock, whatever was checked before.
+    """Read every file of the set and compare its content with the lock.
 
-    Raises JarsUnreachable when one is not there, JarMismatch when one differs.
+    Raises JarsUnreachable if a file is missing, JarMismatch if one differs.
     """
     _check(read_lock(lock)[set_name], cache_folder(environ) / "jars")
 
@@ -100,7 +100,7 @@ def _fetch(
     progress: Callable[[str], None],
     environ: Mapping[str, str],
 ) -> None:
-    """Download into a folder of our own, check, then rename: two processes may do so at once."""
+    """Download into a new folder, check, then rename: two processes may do it at the same time."""
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
         fresh = Path(scratch)
         java = find_java(environ)
@@ -141,7 +141,7 @@ def _check_one(jar: LockedJar, path: Path) -> None:
 
 
 def _facts(locked: Sequence[LockedJar], files: Sequence[Path]) -> str:
-    """What a checked set looks like from outside: changes when the lock or any file does."""
+    """Hash, size and time of each file: the text changes if the lock or a file changes."""
     stats = [path.stat() for path in files]
     seen = [
         [jar.sha256, stat.st_size, stat.st_mtime_ns]
@@ -158,7 +158,7 @@ def _seen_before(stamp: Path, locked: Sequence[LockedJar], files: Sequence[Path]
 
 
 def _show(line: str) -> None:
-    """One line that changes on a terminal; elsewhere only the headings."""
+    """One line that changes on a terminal; in a log only the headings."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{line}")
     elif not line.startswith("jar "):
@@ -167,7 +167,7 @@ def _show(line: str) -> None:
 
 
 def main() -> int:
-    """Fetch every set; one line and the error's exit code when that cannot be done."""
+    """Download every set. For an error print one line and return its exit code."""
     try:
         for set_name in read_lock():
             jars(set_name, progress=_show)

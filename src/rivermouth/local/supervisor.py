@@ -1,14 +1,14 @@
-"""Keep one child process exactly as long as its owner wants it, and never longer.
+"""Runs one child process until its owner stops it or ends, however the owner ends.
 
-Run as a script, with nothing but the standard library:
+A script that needs only the standard library:
 
     supervisor.py OWNER_PID LOG REMOVE COMMAND...
 
-The child runs in a session of its own with its output in LOG; its process id is the one line
-this prints. The owner holds the other end of standard input: a byte means "stop it"; an end of
-file, or another parent than OWNER_PID, means that the owner is gone, however it went. Then the
-child is ended too, and the folder REMOVE (unless empty) deleted. Polling the parent also works
-where a forked copy of the owner keeps the pipe open.
+The child runs in its own session and writes to LOG; the supervisor prints the child's process
+id, and nothing else. The owner holds the other end of standard input: a byte means "stop"; an
+end of file, or another parent than OWNER_PID, means that the owner has ended. Then the supervisor
+ends the child and deletes the folder REMOVE (an empty text: none). It polls the parent because a
+forked copy of the owner may keep the pipe open.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _wait(child: subprocess.Popen[bytes], owner: int) -> bool:
-    """Until the child ends, the owner asks or the owner is gone; True unless it is gone."""
+    """Wait for the child's end, for "stop", or for the owner's end; False for the owner's end."""
     while os.getppid() == owner:
         readable, _, _ = select.select([0], [], [], POLL_SECONDS)
         if readable:
@@ -56,12 +56,12 @@ def _wait(child: subprocess.Popen[bytes], owner: int) -> bool:
 
 
 def _end(child: subprocess.Popen[bytes], grace: float) -> None:
-    """SIGTERM and ``grace`` seconds for a clean end, then SIGKILL to its whole session."""
+    """Send SIGTERM, wait ``grace`` seconds, then send SIGKILL to the whole session."""
     if child.poll() is None and grace:
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(grace)
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it may be gone
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it may have ended
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 

@@ -1,8 +1,8 @@
-"""Write a Java trust store (format JKS) without any Java tool.
+"""Writes a Java trust store (format JKS) without a Java tool.
 
-Layout, all numbers big-endian: magic, version 2, number of entries; per certificate the tag 2,
-an alias, a time in milliseconds, the type "X.509" and its DER bytes; last a SHA-1 over the
-password in UTF-16, a fixed phrase, and everything before.
+The layout, with big-endian numbers: magic, version 2, number of entries; for each certificate the
+tag 2, an alias, a time in milliseconds, the type "X.509" and the DER bytes; last the SHA-1 of the
+password in UTF-16, a fixed phrase and all bytes before.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 __all__ = ["write_truststore"]
 
-_PASSWORD = "changeit"  # what Java itself assumes; it protects nothing, certificates are public
+_PASSWORD = "changeit"  # Java's default; certificates are public and need no protection
 
 
 def write_truststore(certificates: Sequence[bytes], path: Path) -> None:
-    """``certificates`` are DER. Java reads ``path`` as a trust store of type JKS."""
+    """Write ``certificates`` (DER) to ``path``, as a trust store of type JKS."""
     body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
     for number, der in enumerate(certificates):
         body += struct.pack(">I", 2) + _text(f"ca{number}") + struct.pack(">Q", 0)

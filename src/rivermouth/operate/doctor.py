@@ -23,7 +23,7 @@ from rivermouth.local.java import find_java
 from rivermouth.local.scratch import scratch_root
 
 if TYPE_CHECKING:
-    from rivermouth.config import Config, Secrets
+    from rivermouth.config import Config, Pipeline, Secrets
     from rivermouth.kafka.client import Kafka
 
 FREE_BYTES = 1 << 30
@@ -55,7 +55,8 @@ def check_machine(progress: Say) -> Iterator[Check]:
 
 
 def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
-    """The file, the warehouse, the broker, and each topic with partitions and retention.
+    """The file, the kinds of each pipeline, the warehouse, the broker, and each topic with
+    partitions and retention.
 
     ``secrets`` knows what the file only names. A catalog is looked at by
     ``rivermouth.databricks.doctor``.
@@ -64,6 +65,8 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
     yield check
     if config is None:
         return
+    for name, pipeline in config.pipelines.items():
+        yield _attempt(f"pipeline {name}", partial(_kinds, pipeline))
     if isinstance(config.warehouse, Path):
         yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
     yield from _source(config, secrets)
@@ -137,6 +140,21 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
         return Check(name, False, f"{folder}: {error.strerror or error}", fix)
     text = f"{folder}: writable, {free / 1e9:.1f} GB free"
     return Check(name, free >= FREE_BYTES, text, f"Free {FREE_BYTES / 1e9:.0f} GB, or: {fix}")
+
+
+def _kinds(pipeline: Pipeline) -> str:
+    """The registered kinds that a pipeline uses on this machine; every part is imported."""
+    from rivermouth.registry.landings import LANDINGS
+    from rivermouth.registry.platforms import LOCAL
+    from rivermouth.registry.references import resolve
+
+    known, shape, key = pipeline.format, pipeline.shape, pipeline.key_form
+    landing = LANDINGS.first(LOCAL, keyed=shape.keyed)
+    parts = [known.decoder, known.reader, shape.changes, shape.proof]
+    parts += [key.decoder, key.reader] if key is not None else []
+    for each in (*parts, landing.make):
+        resolve(each)
+    return f"format {known.name}, mode {shape.name}, rows land by {landing.name}"
 
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:

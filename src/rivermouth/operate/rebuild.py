@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from rivermouth.config import OFFSETS_TABLE, Config
-from rivermouth.protocol.history import Chain
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import OffsetsTable
-from rivermouth.warehouse.folder.row_counts import with_rows
+from rivermouth.protocol.history import History
+from rivermouth.protocol.replay import replay
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.folder.row_counts import with_counts
 
 
 def rebuild_offsets(config: Config) -> dict[str, int]:
     """Replace each configured pipeline's rows; return how many entries each had.
 
     Rows of entries that log clean-up has taken are kept, and so are those of pipelines
-    that this configuration does not name. Raises the first fault of a chain.
+    that this configuration does not name. Raises the first fault of a ledger.
     """
-    table = OffsetsTable(OFFSETS_TABLE.path(config.folder))
+    table = FolderOffsets(OFFSETS_TABLE.path(config.folder))
     entries: dict[str, int] = {}
     for name, pipeline in config.pipelines.items():
-        log = DeltaLog(pipeline.target.table.path(config.folder))
-        chain = Chain(name, f"{name} {pipeline.target.table}")
-        recorded = chain.extend(log.commits()) if log.exists() else []
-        if chain.faults:
-            raise chain.faults[0]
-        table.rebuild(with_rows(log, recorded), str(pipeline.target.table))
+        log = FolderLog(pipeline.target.table.path(config.folder))
+        history, recorded = replay(History(name, f"{name} {pipeline.target.table}"), log.commits())
+        if history.faults:
+            raise history.faults[0]
+        table.rebuild(with_counts(log, recorded), str(pipeline.target.table))
         entries[name] = len(recorded)
     return entries

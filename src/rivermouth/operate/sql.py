@@ -1,7 +1,7 @@
 """SQL over the tables of a configuration, from any terminal, without a JVM.
 
 DataFusion answers, through delta-rs. Every table is a view under its own name
-(``silver.orders``); a quarantine shows only the rows of commits that stand; the offsets
+(``silver.orders``); a quarantine shows only the rows of commits in effect; the offsets
 table is ``rivermouth.offsets``. Names are matched exactly, upper and lower case included.
 Views cannot be written to, and only statements that read are let through.
 """
@@ -9,7 +9,6 @@ Views cannot be written to, and only statements that read are let through.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,11 +19,11 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from rivermouth.cli.text_table import text_table
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
 from rivermouth.errors import QueryRefused
-from rivermouth.protocol.history import Chain
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.protocol.history import History
+from rivermouth.protocol.replay import replay
+from rivermouth.warehouse.folder.log import FolderLog
 
 _ENGINE = {
     "datafusion.catalog.information_schema": "true",  # SHOW TABLES, SHOW COLUMNS
@@ -67,19 +66,6 @@ def query(config: Config, statement: str) -> QueryResult:
     return QueryResult(tuple(answer.schema.names), answer)
 
 
-def render(result: QueryResult) -> str:
-    """The answer for people, 80 columns wide; null is shown as ``null``."""
-    numbers = [n for n, each in enumerate(result.arrow.schema) if _is_number(each.type)]
-    rows = [[_cell(value) for value in row] for row in result.rows()]
-    return text_table(result.columns, rows, numbers=numbers)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return any(
-        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    )
-
-
 def _check_reads(statement: str) -> None:
     """Let through only what begins like a query: COPY, SET and CREATE have no place here."""
     words = _WORDS.finditer(statement)
@@ -104,9 +90,9 @@ def _register(engine: QueryBuilder, config: Config) -> list[str]:
     conditions = dict.fromkeys(present, "")
     for name, pipelines in tables.items():
         if name.quarantine in conditions:
-            log = DeltaLog(name.path(config.folder))
-            standing = _standing(log, pipelines, projected=OFFSETS_TABLE in conditions)
-            conditions[name.quarantine] = f" WHERE {standing}"
+            log = FolderLog(name.path(config.folder))
+            effective = _effective(log, pipelines, projected=OFFSETS_TABLE in conditions)
+            conditions[name.quarantine] = f" WHERE {effective}"
     for number, (name, condition) in enumerate(conditions.items()):
         path = str(name.path(config.folder))
         _create_view(engine, name, path, f"rivermouth_{number}", condition)
@@ -126,19 +112,18 @@ def _create_view(
         raise QueryRefused(f"{name} cannot be read", found=_one_line(fault)) from fault
 
 
-def _standing(log: DeltaLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
-    """The condition for quarantine rows of commits that stand in the table as it is now.
+def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool) -> str:
+    """The condition for quarantine rows of commits that are in effect in the table as it is now.
 
     Entries that log clean-up has taken are found in the offsets table.
     """
     records = list(log.commits())
     conditions = ["false"]
     for pipeline in pipelines:
-        chain = Chain(pipeline.name, pipeline.name)
-        entries = [each.entry for each in chain.extend(records)]
-        stands = chain.standing_sequences()
-        standing = [each.commit for each in entries if each.sequence in stands]
-        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in standing)
+        history, recorded = replay(History(pipeline.name, pipeline.name), records)
+        entries, stands = [each.entry for each in recorded], history.effective_sequences()
+        effective = [each.commit for each in entries if each.sequence in stands]
+        listed = ", ".join("'" + each.replace("'", "''") + "'" for each in effective)
         conditions += [f'"commit" IN ({listed})'] if listed else []
         if projected and records and records[0].version > 0:
             first = min([each.sequence for each in entries], default=1)
@@ -186,9 +171,3 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "null"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

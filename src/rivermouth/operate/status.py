@@ -1,8 +1,8 @@
-"""Where every pipeline stands: from the newest commits of the tables and one look at Kafka.
+"""Where every pipeline stands: what the next run would do, and how far it is behind.
 
-No JVM, no consumer group, no full read of a log. The tables are read first and Kafka
-second, so that a lag can only come out too large by what has just been written. What is
-not known is None, never 0.
+The judgement is ``protocol.assess``, on which a run acts. No JVM, no consumer group. The tables
+are read first and Kafka second, so that a lag can only come out too large by what has just been
+written. What is not known is None, never 0.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from rivermouth.config import Config, OnDataLoss, Pipeline, Secrets, unresolved
-from rivermouth.errors import Halt, LedgerTrimmed, SetupError, SourceError
+from rivermouth.config import Config, Pipeline, Secrets, unresolved
+from rivermouth.errors import Halt, LedgerBroken, RivermouthError, SourceError, StoreError
 from rivermouth.kafka.client import Kafka
-from rivermouth.protocol.entry import app_id
-from rivermouth.protocol.guards import check_identity
-from rivermouth.protocol.history import Chain
-from rivermouth.protocol.planning import KafkaFacts, behind, start_positions
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.recent_commits import LOOK_BACK, newest_record_ms, read_tail
+from rivermouth.kafka.facts import AskKafka, ask_kafka, with_truncations
+from rivermouth.operate.looking import look
+from rivermouth.operate.topic_facts import Fault, answers
+from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import Anchor, TopicPartition
+from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.warehouse.folder.ledger import folder_ledger
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import read_recent_ledger
 
 _TIMEOUT_S = 5.0
-
-AskKafka = Callable[[Iterable[str]], KafkaFacts]
-Fault = SourceError | SetupError
+Stores = Callable[[Pipeline], LedgerStore]
+"""Where the ledger of a pipeline is read."""
 
 
 class State(Enum):
@@ -41,7 +44,7 @@ class State(Enum):
     BLOCKED = "BLOCKED"
     """A guard would halt the next run; the reason is its text."""
     UNKNOWN = "UNKNOWN"
-    """Kafka or the log could not be read; the reason says why."""
+    """Kafka or a table could not be read; the reason says why."""
 
 
 @dataclass(frozen=True)
@@ -95,143 +98,129 @@ class Status:
         return {"pipelines": [each.as_dict() for each in self.pipelines]}
 
 
-@dataclass(frozen=True)
-class _Ledger:
-    """The end of a pipeline's ledger, and the status as far as the table tells it."""
-
-    chain: Chain
-    status: PipelineStatus
-    newest_ms: int | None
-
-
 def status(
     config: Config,
     kafka: AskKafka | None = None,
     now: Callable[[], float] = time.time,
     secrets: Secrets = unresolved,
+    stores: Stores | None = None,
 ) -> Status:
     """The status of every pipeline. Never raises for what a pipeline is in.
 
-    ``kafka`` answers for a set of topics (default: the configured broker, asked at most
+    ``kafka`` answers for topics and ledgers (default: the configured broker, asked at most
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
-    configuration only names.
+    configuration only names; ``stores`` says where each ledger is (default: in the configured
+    folder).
     """
-    ledgers = [_read_ledger(config, each) for each in config.pipelines.values()]
-    answers = _answers(config, kafka or partial(_ask, config, secrets))
+    asked = kafka or _Configured(config, secrets)
+    store_of = stores or partial(folder_ledger, config.folder)
+    pipelines = [*config.pipelines.values()]
+    ledgers = {each.name: _ledger(store_of(each), each) for each in pipelines}
+    answered = answers(pipelines, asked)
     return Status(
         [
-            _with_kafka(pipeline, ledger, answers[pipeline.name], now)
-            for pipeline, ledger in zip(config.pipelines.values(), ledgers, strict=True)
+            _status(each, store_of(each), ledgers[each.name], answered[each.name], asked, now())
+            for each in pipelines
         ]
     )
 
 
-def _ask(config: Config, secrets: Secrets, topics: Iterable[str]) -> KafkaFacts:
-    return Kafka(config.kafka.revealed(secrets), _TIMEOUT_S).facts(topics)
+class _Configured:
+    """The configured broker, connected when it is first asked."""
+
+    def __init__(self, config: Config, secrets: Secrets) -> None:
+        self._config = config
+        self._secrets = secrets
+
+    @cached_property
+    def _kafka(self) -> Kafka:
+        return Kafka(self._config.kafka.revealed(self._secrets), _TIMEOUT_S)
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        return self._kafka.facts(topics)
+
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        return self._kafka.truncated_logs(anchors)
 
 
-def _read_ledger(config: Config, pipeline: Pipeline) -> _Ledger:
-    """Read the log backwards to the newest entry, then forwards through the guards."""
-    table = pipeline.target.table
-    log = DeltaLog(table.path(config.folder))
-    chain = Chain(pipeline.name, f"{pipeline.name} {table}")
-    found = PipelineStatus(pipeline.name, State.NEW, str(table))
+def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
     try:
-        tail = read_tail(log, pipeline.name)
-        if not tail:
-            return _Ledger(chain, found, None)
-        found = replace(found, table_version=tail[-1].version)
-        recorded = chain.extend(tail)
-        if not recorded:
-            return _Ledger(chain, _without_entry(log, pipeline, found), None)
-        found = replace(
-            found, sequence=chain.sequence, position=chain.position.as_nested(), state=State.OK
-        )
-        if chain.faults:
-            raise chain.faults[0]
-        check_identity(chain.where, recorded[0].entry, recorded[0].entry.table, pipeline.identity)
-        newest_ms = newest_record_ms(log, recorded[0].version) or recorded[0].timestamp_ms
-        return _Ledger(chain, found, newest_ms)
-    except Halt as halt:
-        return _Ledger(chain, replace(found, state=State.BLOCKED, reason=str(halt)), None)
-
-
-def _without_entry(log: DeltaLog, pipeline: Pipeline, found: PipelineStatus) -> PipelineStatus:
-    """The status of a table without an entry in sight: new, or its ``txn`` tells otherwise."""
-    txn = log.txn_version(app_id(pipeline.name))
-    if not txn:
-        return found
-    trimmed = LedgerTrimmed(
-        f"none of the newest {LOOK_BACK} readable commits holds an entry of this pipeline",
-        where=pipeline.name,
-        expected=f"entry {txn}",
-    )
-    return replace(found, sequence=txn, state=State.UNKNOWN, reason=str(trimmed))
-
-
-def _answers(config: Config, ask: AskKafka) -> dict[str, KafkaFacts | Fault]:
-    """Kafka's answer for each pipeline: asked once for all, one by one where that fails."""
-    wanted = {each.name: each.source.topics for each in config.pipelines.values()}
-    try:
-        facts = ask(sorted({topic for topics in wanted.values() for topic in topics}))
-    except SetupError as fault:  # a secret that cannot be read: nobody was asked
-        return dict.fromkeys(wanted, fault)
-    except SourceError as fault:
-        if fault.code == "RM301" or len(wanted) == 1:
-            return dict.fromkeys(wanted, fault)
-        return {name: _answer(ask, topics) for name, topics in wanted.items()}
-    return {name: _part(facts, topics) for name, topics in wanted.items()}
-
-
-def _answer(ask: AskKafka, topics: Iterable[str]) -> KafkaFacts | SourceError:
-    try:
-        return ask(topics)
-    except SourceError as fault:
+        return read_recent_ledger(store, pipeline)
+    except (StoreError, LedgerBroken) as fault:
         return fault
 
 
-def _part(facts: KafkaFacts, topics: Iterable[str]) -> KafkaFacts:
-    ours = {topic: facts.topics[topic] for topic in topics}
-    marks = {each: marks for each, marks in facts.watermarks.items() if each.topic in ours}
-    waiting = {each: offsets for each, offsets in facts.held_back.items() if each.topic in ours}
-    return KafkaFacts(facts.cluster, ours, marks, waiting)
-
-
-def _with_kafka(
+def _status(
     pipeline: Pipeline,
-    ledger: _Ledger,
+    store: LedgerStore,
+    ledger: LedgerSnapshot | RivermouthError,
     answer: KafkaFacts | Fault,
-    now: Callable[[], float],
+    kafka: AskKafka,
+    now_s: float,
 ) -> PipelineStatus:
-    """The whole status: what the table tells, judged by what Kafka says."""
-    found = ledger.status
-    if found.state in (State.BLOCKED, State.UNKNOWN):
-        return found
+    found = PipelineStatus(pipeline.name, State.UNKNOWN, str(pipeline.target.table))
+    if isinstance(ledger, RivermouthError):
+        state = State.BLOCKED if isinstance(ledger, Halt) else State.UNKNOWN
+        return replace(found, state=state, reason=str(ledger))
+    try:
+        assessment = _assessed(pipeline, store, ledger, answer, kafka, now_s)
+    except (StoreError, SourceError) as fault:
+        return replace(_of_ledger(found, ledger), reason=str(fault))
+    found = _of_ledger(found, assessment.ledger)
+    if assessment.halt is not None:
+        return replace(found, state=State.BLOCKED, reason=str(assessment.halt))
     if isinstance(answer, Fault):
         return replace(found, state=State.UNKNOWN, reason=str(answer))
-    start_of = pipeline.source.start.of
-    try:
-        starts = start_positions(
-            pipeline.name,
-            ledger.chain.newest,
-            answer,
-            lambda each: start_of(each.topic, each.partition),
-            record_loss=pipeline.source.on_data_loss is OnDataLoss.RECORD,
-        ).position
-    except Halt as halt:
-        return replace(found, state=State.BLOCKED, reason=str(halt))
-    messages = behind(starts, answer.watermarks)
-    waiting = sum(answer.held_back.values())
-    found = replace(found, held_back=waiting, reason=_waiting(waiting) if waiting else None)
-    if found.state is State.NEW:
-        return replace(found, lag_messages=messages)
-    age = None if ledger.newest_ms is None else round(now() - ledger.newest_ms / 1000, 3)
-    return replace(
-        found,
-        state=State.BEHIND if messages else State.OK,
-        lag_messages=messages,
-        lag_seconds=(None if age is None else max(0.0, age)) if messages else 0.0,
-    )
+    return _with_lag(store, found, assessment, now_s)
+
+
+def _assessed(
+    pipeline: Pipeline,
+    store: LedgerStore,
+    ledger: LedgerSnapshot,
+    answer: KafkaFacts | Fault,
+    kafka: AskKafka,
+    now_s: float,
+) -> Assessment:
+    """What a run would do; looked at again where it would halt and a run is committing."""
+    facts = None if isinstance(answer, Fault) else with_truncations(kafka, answer, ledger.newest)
+    found = assess(ledger, facts, pipeline, now_s)
+    if found.halt is None:
+        return found
+    if facts is None:
+        return look(store, pipeline, None, now_s)
+    return look(store, pipeline, partial(ask_kafka, kafka, pipeline.source.topics), now_s)
+
+
+def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
+    """The status as far as the ledger tells it."""
+    history = ledger.history
+    position = history.position.as_nested() if history.newest is not None else None
+    sequence = history.sequence or ledger.txn or None
+    return replace(found, sequence=sequence, table_version=history.version, position=position)
+
+
+def _with_lag(
+    store: LedgerStore, found: PipelineStatus, assessment: Assessment, now_s: float
+) -> PipelineStatus:
+    """The status of a pipeline that a run would go on with."""
+    messages, waiting = assessment.behind, assessment.held_back
+    reason = _waiting(waiting) if waiting else None
+    found = replace(found, held_back=waiting, reason=reason, lag_messages=messages)
+    if assessment.ledger.newest is None:
+        return replace(found, state=State.NEW)
+    if not messages:
+        return replace(found, state=State.OK, lag_seconds=0.0)
+    newest_ms = _newest_ms(store, assessment)
+    age = None if newest_ms is None else max(0.0, round(now_s - newest_ms / 1000, 3))
+    return replace(found, state=State.BEHIND, lag_seconds=age)
+
+
+def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
+    recorded = assessment.ledger.history.recorded
+    if recorded is None:
+        return None
+    return store.log.newest_record_ms(recorded.version) or recorded.timestamp_ms
 
 
 def _waiting(offsets: int) -> str:

@@ -19,44 +19,46 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
-from rivermouth.protocol.entry import APP_PREFIX, CommitRecord, Entry, app_id
-from rivermouth.protocol.history import Chain
+from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
+from rivermouth.protocol.replay import replay
 from rivermouth.protocol.rollback import accepting
 
 
-def check_ledger(chain: Chain, txn: int, projected: int, forgotten: bool) -> None:
+def check_ledger(history: History, txn: int, projected: int, *, forgotten: bool) -> None:
     """Halt where the ledger is broken, or says less than ``txn`` or the offsets table know.
 
     ``txn`` is that of the table's snapshot, ``projected`` the offsets table's newest
-    sequence; 0 where there is none. ``forgotten``: a start has found entries undone, and log
-    clean-up has taken what undid them.
+    sequence; 0 where there is none. ``forgotten``: a start has found entries rolled back, and log
+    clean-up has taken what rolled them back.
     """
-    if chain.faults:
-        raise chain.faults[0]
-    if forgotten and chain.undone_by is None:
+    if history.faults:
+        raise history.faults[0]
+    if forgotten and not history.rolled_back_by:
         raise LedgerTrimmed(
             "commits were undone, and log clean-up has taken what tells which",
-            where=chain.where,
+            where=history.where,
             expected="the RESTORE, REPLACE or TRUNCATE in the log",
-            found=f"that a start halted after entry {chain.sequence}",
-            remedy=f"TRUNCATE, then: {accepting(chain.pipeline, 'reset')}",
+            found=f"that a start halted after entry {history.sequence}",
+            remedy=f"TRUNCATE, then: {accepting(history.pipeline, 'reset')}",
         )
-    if txn != chain.sequence:
+    if txn != history.sequence:
         raise LedgerBroken(
             "the snapshot's txn is not the newest entry's",
-            where=chain.where,
-            expected=f"txn {chain.sequence}",
+            where=history.where,
+            expected=f"txn {history.sequence}",
             found=f"txn {txn}",
         )
-    if projected > chain.sequence:
-        anew = accepting(chain.pipeline, "reset")
+    if projected > history.sequence:
+        again = f"If it was created again, run: {accepting(history.pipeline, 'reset')}"
         raise OffsetsTableAhead(
             "the offsets table knows commits that the table's log does not",
-            where=chain.where,
-            expected=f"sequence {chain.sequence} or less",
+            where=history.where,
+            expected=f"sequence {history.sequence} or less",
             found=f"sequence {projected}",
-            remedy="" if chain.newest else f"Put the table back; or, was it made anew: {anew}",
+            remedy="" if history.newest else f"Put the table back. {again}",
         )
 
 
@@ -79,8 +81,14 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
             )
 
 
-def unsure(newest: Entry, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Anchor]:
-    """What to ask of partitions that have another leader epoch than when we last looked."""
+def to_ask_about(
+    newest: Entry | None, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Anchor]:
+    """The partitions whose leader epoch has changed since the newest entry, with what to ask of
+    each: the position, and the epoch in which the log reached to it.
+    """
+    if newest is None:
+        return {}
     return {
         each: (offset, newest.epochs[each])
         for each, offset in newest.position.offsets.items()
@@ -88,12 +96,16 @@ def unsure(newest: Entry, epochs: Mapping[TopicPartition, int]) -> dict[TopicPar
     }
 
 
-def check_uncut(
-    pipeline: str, anchors: Mapping[TopicPartition, Anchor], cut: Mapping[TopicPartition, int]
+def check_not_truncated(
+    pipeline: str, newest: Entry | None, truncated: Mapping[TopicPartition, int]
 ) -> None:
-    """Halt where a log was cut below the position; it may have grown past it again since."""
-    for each, end in cut.items():
-        offset, epoch = anchors[each]
+    """Halt where a log was truncated below the position; it may have grown past it again since.
+
+    ``truncated`` are the ends that Kafka tells of such logs.
+    """
+    for each, end in truncated.items():
+        epoch = newest.epochs.get(each) if newest is not None else None
+        offset = newest.position.get(each) if newest is not None else None
         raise LogTruncated(
             f"the log was cut at {end}, below the position, in an unclean leader election",
             where=f"{pipeline} {each}",
@@ -121,34 +133,33 @@ def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str
             )
 
 
-def neighbours(records: Iterable[CommitRecord], pipeline: str) -> list[Chain]:
-    """The ledgers of the other pipelines that write a table, each walked whole."""
+def neighbours(records: Iterable[CommitRecord], pipeline: str) -> tuple[History, ...]:
+    """The ledgers of the other pipelines that write a table, each replayed whole."""
     records = tuple(records)
     apps = {app for each in records for app in each.txns if app.startswith(APP_PREFIX)}
-    chains = [Chain(app.removeprefix(APP_PREFIX), "") for app in sorted(apps - {app_id(pipeline)})]
-    for chain in chains:
-        chain.extend(records)
-    return chains
+    others = [app.removeprefix(APP_PREFIX) for app in sorted(apps - {app_id(pipeline)})]
+    return tuple(replay(History(each, ""), records)[0] for each in others)
 
 
 def check_alone(
-    where: str, others: Iterable[Chain], cluster: str, topics: Mapping[str, str]
+    where: str, others: Iterable[History], cluster: str, topics: Mapping[str, str]
 ) -> None:
-    """Halt where another pipeline's entries of one of these topics stand in the table.
+    """Halt where another pipeline's entries of one of these topics are in effect in the table.
 
     A pipeline without an entry of its own would ingest the topic again, as one does that
     was renamed. Two such pipelines in one configuration are refused anyway.
     """
-    for chain in others:
-        if chain.newest is None or not chain.standing or chain.newest.cluster != cluster:
+    for each in others:
+        nothing = each.effective is not None and not each.effective.sequence
+        if each.newest is None or nothing or each.newest.cluster != cluster:
             continue
-        for topic in sorted({*chain.newest.topics.items()} & {*topics.items()}):
+        for topic in sorted({*each.newest.topics.items()} & {*topics.items()}):
             raise IdentityChanged(
-                f"the pipeline {chain.pipeline} has written topic {topic[0]} into this table",
+                f"the pipeline {each.pipeline} has written topic {topic[0]} into this table",
                 where=where,
                 expected="one pipeline for a topic and a table, under one name for ever",
-                found=f"its entry {chain.sequence}, and none of this pipeline",
-                remedy=f"Name the pipeline {chain.pipeline} again, or give it another table",
+                found=f"its entry {each.sequence}, and none of this pipeline",
+                remedy=f"Name the pipeline {each.pipeline} again, or give it another table",
             )
 
 

@@ -1,14 +1,15 @@
-"""Operations of others that undo commits: which do, what accepting them means. Pure."""
+"""Operations of others that roll commits back: which do, what accepting them means. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rivermouth.protocol.entry import CommitRecord, Entry
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position, TopicPartition
 
 
-def undoes(record: CommitRecord) -> bool:
+def rolls_back(record: CommitRecord) -> bool:
     """Whether an operation takes rows back as a whole without touching our ``txn``.
 
     Spark and deltalake spell it differently. What names some rows is left to ``verify``.
@@ -30,21 +31,21 @@ _EVERYTHING = {"", "[]", "true", '["true"]'}
 
 
 def kind_of(record: CommitRecord) -> str:
-    """What an operator accepts with an operation that undid commits: restore or reset."""
+    """What an operator accepts with an operation that rolled commits back: restore or reset."""
     return "restore" if record.operation == "RESTORE" else "reset"
 
 
 def accepting(pipeline: str, kind: str) -> str:
-    """The command by which an operator accepts what undid commits, see ``kind_of``."""
+    """The command by which an operator accepts a rollback, see ``kind_of``."""
     return f"rivermouth resume CONFIG {pipeline} --accept {kind}"
 
 
-def way_on(pipeline: str, undone_by: Sequence[CommitRecord], standing: int) -> str:
-    """What to do about operations that undid commits; ``standing`` -1: nobody knows which."""
-    undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {undone_by[0].version - 1}"
-    if standing < 0:
+def way_on(pipeline: str, rolled_back_by: Sequence[CommitRecord], known: bool) -> str:
+    """What to do about rollbacks; ``known``: the log tells which entry is in effect."""
+    undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {rolled_back_by[0].version - 1}"
+    if not known:
         return f"{undo}; or RESTORE again, by a version, and accept that"
-    return f"{undo}; to go on: {accepting(pipeline, kind_of(undone_by[-1]))}"
+    return f"{undo}; to go on: {accepting(pipeline, kind_of(rolled_back_by[-1]))}"
 
 
 def restored_position(entries: Iterable[Entry], standing: int) -> Position:

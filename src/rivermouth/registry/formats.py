@@ -28,10 +28,10 @@ class KeyForm:
 class Format:
     """How the value of a record is encoded (``source.format``).
 
-    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct ``<row STRUCT, fault STRING>``
-    made from the column ``value``; ``fault`` is null for a good record, else why it is bad.
-    ``reader`` is the checker's own reading, see ``verify.formats``. ``reasons`` says what each of
-    the format's codes means. ``key`` is its form for message keys, if it has one.
+    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
+    checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
+    means. ``key`` is its form for message keys, if it has one. Raises ValueError if ``reasons``
+    redefine a code that any format has.
     """
 
     name: str
@@ -39,6 +39,17 @@ class Format:
     reader: Reference
     reasons: Mapping[str, str]
     key: KeyForm | None = None
+
+    def __post_init__(self) -> None:
+        taken = REASONS.keys() & self.reasons.keys()
+        if taken:
+            codes = ", ".join(sorted(taken))
+            raise ValueError(f"format {self.name}: {codes} has the same meaning in every format")
+
+    @property
+    def all_reasons(self) -> dict[str, str]:
+        """Why a record of this format may go to quarantine, by code."""
+        return {**REASONS, **self.reasons}
 
 
 REASONS: Mapping[str, str] = {
@@ -61,6 +72,10 @@ class Formats:
         """Add a format, or replace the one of its name."""
         self.by_name[known.name] = known
 
+    def register_key(self, known: KeyForm) -> None:
+        """Add a form of message keys that belongs to no format, or replace the one of its name."""
+        self.plain_keys[known.name] = known
+
     @property
     def keys(self) -> dict[str, KeyForm]:
         """The forms of message keys, by name: plain ones, and those of formats."""
@@ -80,7 +95,7 @@ FORMATS = Formats(
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.json:key_reader",
+                reader="rivermouth.verify.formats.json:reader",
             ),
         ),
     },

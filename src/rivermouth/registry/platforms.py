@@ -55,9 +55,7 @@ STANDARD = Platform("standard", _CONTINUOUS | _SHADED)
 SERVERLESS = Platform("serverless", _SHADED)
 CONNECT = Platform("connect", _CONTINUOUS)
 
-PLATFORMS = {
-    each.name: each for each in (LOCAL, CLUSTER, CLASSIC, STANDARD, SERVERLESS, CONNECT)
-}
+PLATFORMS = {each.name: each for each in (LOCAL, CLUSTER, CLASSIC, STANDARD, SERVERLESS, CONNECT)}
 
 
 def platform_of(

@@ -5,10 +5,20 @@ from __future__ import annotations
 import pkgutil
 from typing import Any
 
+from rivermouth.errors import MissingPackage
+
 Reference = str
-"""``module:name``, for example ``rivermouth.formats.json.decoder:decoder``."""
+"""``module:name``, for example ``rivermouth.formats.json:value``."""
 
 
 def resolve(reference: Reference) -> Any:
-    """The object that a reference names. Raises ImportError or AttributeError."""
-    return pkgutil.resolve_name(reference)
+    """The object that a reference names. Raises MissingPackage where it cannot be imported."""
+    try:
+        return pkgutil.resolve_name(reference)
+    except (ImportError, AttributeError, ValueError) as fault:
+        raise MissingPackage(
+            "a registration names what cannot be imported",
+            where=reference,
+            found=str(fault),
+            remedy="Correct the registration, or install the package that its module needs",
+        ) from fault

@@ -11,17 +11,20 @@ from rivermouth.registry.references import Reference
 class Shape:
     """One mode of a pipeline.
 
-    ``keyed``: rows have ``keys``, may have ``order_by``, and tombstones delete where
-    ``source.key`` is given; else none of the three has a meaning. ``changes`` is
-    ``(Pipeline, Target) -> write.shapes.Rows``: what records become. ``proof`` is what ``verify``
-    does with its tables, see ``verify.proofs``. ``summary`` is half a sentence for people.
+    ``summary`` is half a sentence for people. ``changes`` is ``(Pipeline) -> write.rows.Rows``:
+    what records become. ``proof`` is what ``verify`` does with its tables, see ``verify.proofs``.
+    Three flags say which settings have a meaning; a setting without one is refused. ``keyed``:
+    ``keys`` identify a row. ``ordered``: ``order_by`` says which of two rows is newer.
+    ``deletes``: if ``source.key`` is given, a null value deletes the row of its key.
     """
 
     name: str
     summary: str
-    keyed: bool
     changes: Reference
     proof: Reference
+    keyed: bool = False
+    ordered: bool = False
+    deletes: bool = False
 
 
 @dataclass
@@ -40,16 +43,17 @@ SHAPES = Shapes(
         "append": Shape(
             name="append",
             summary="add a row for each record",
-            keyed=False,
-            changes="rivermouth.write.append:append",
+            changes="rivermouth.write.shapes.append:append",
             proof="rivermouth.verify.proofs.append:verify_append",
         ),
         "upsert": Shape(
             name="upsert",
             summary="keep the newest row of each key",
-            keyed=True,
-            changes="rivermouth.write.latest:latest",
+            changes="rivermouth.write.shapes.latest:latest",
             proof="rivermouth.verify.proofs.latest:verify_latest",
+            keyed=True,
+            ordered=True,
+            deletes=True,
         ),
     },
 )

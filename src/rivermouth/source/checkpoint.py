@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.protocol.planning import batch_ranges
+from rivermouth.protocol.starts import ranges_between
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Checkpoint:
                 found=repr(fault),
                 remedy="Run again; let nothing clear the temporary folder during a run",
             ) from fault
-        return batch_ranges(before, after)
+        return ranges_between(before, after)
 
 
 def _logged_offsets(file: Path) -> Position:

@@ -1,4 +1,4 @@
-"""Batches that the driver plans: it names the offset ranges, and Spark reads exactly these.
+"""Driver-planned batches: the driver names the offset ranges, and Spark reads exactly these.
 
 For where Spark is reached through Spark Connect. Structured Streaming would run the function
 given to ``foreachBatch`` in another process there, away from the ledger it has to keep. No
@@ -17,16 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
 from rivermouth.protocol.rate_limit import next_ranges
-from rivermouth.run.ingest import Ingest
-from rivermouth.source.streaming import Trigger
+from rivermouth.source.batches import Batches, Trigger
 from rivermouth.spark.errors import translate
 
 
-class Planned:
-    """Feeds an ``Ingest`` with batches of at most its ``max_offsets_per_trigger`` offsets."""
+class DriverPlanned:
+    """Plans batches of at most ``max_offsets_per_trigger`` offsets each."""
 
-    def __init__(self, ingest: Ingest, starts: Position) -> None:
-        self._ingest = ingest
+    def __init__(self, batches: Batches, starts: Position) -> None:
+        self._batches = batches
         self._position = starts
 
     def run(
@@ -47,8 +46,8 @@ class Planned:
         self, session: SparkSession, options: Mapping[str, str], stop: threading.Event
     ) -> None:
         """Read up to where the topics end now. Raises the Halt that applies to the position."""
-        marks = self._ingest.watermarks(self._position)
-        limit = self._ingest.pipeline.source.max_offsets_per_trigger
+        marks = self._batches.watermarks(self._position)
+        limit = self._batches.pipeline.source.max_offsets_per_trigger
         # A partition that appeared since starts where its log does, as Spark has it.
         born = {each: mark.low for each, mark in marks.items() if each not in self._position}
         self._position = Position({**self._position.offsets, **born})
@@ -59,9 +58,9 @@ class Planned:
                 return
             reach("P1")
             try:
-                self._ingest.batch(read_ranges(session, options, ranges), ranges)
+                self._batches.batch(read_ranges(session, options, ranges), ranges)
             except PySparkException as fault:
-                raise translate(fault, self._ingest.pipeline.name) from fault
+                raise translate(fault, self._batches.pipeline.name) from fault
             self._position = self._position.advance(ranges)
             reach("P9")
 
@@ -71,7 +70,7 @@ def read_ranges(
 ) -> DataFrame:
     """Exactly the records of ``ranges`` that a ``read_committed`` reader sees, as Kafka rows.
 
-    Reads them anew each time it is evaluated. ``options`` are those of ``stream.reader_options``;
+    Reads them anew each time it is evaluated. ``options`` are those of ``options.reader_options``;
     where to start and which partitions to read is said here.
     """
     starts = {each.topic_partition: each.from_offset for each in ranges}

@@ -1,4 +1,4 @@
-"""Structured Streaming from Kafka, as a pump: it plans micro-batches, we commit them.
+"""Structured Streaming from Kafka plans micro-batches, and we commit them.
 
 Each run starts a fresh scratch checkpoint at explicit offsets from the ledger. What Spark
 notes of its own progress is never read again after the run.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,36 +18,9 @@ from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.ingest import Ingest
+from rivermouth.source.batches import Batches, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
-
-READER_DEFAULTS: Mapping[str, str] = {
-    # Spark asks the broker for both ends of a partition after every poll, and polls 500
-    # records by default: large polls are worth 1.8x on the raw read.
-    "kafka.max.poll.records": "50000",
-    "kafka.fetch.max.bytes": str(64 << 20),
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
-    "kafka.receive.buffer.bytes": str(4 << 20),
-}
-
-
-@dataclass(frozen=True)
-class Trigger:
-    """When micro-batches start: ``every_ms`` apart, or (None) until the end is reached."""
-
-    every_ms: int | None
-
-
-def reader_options(kafka: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source, whoever plans the batches, over those in ``kafka``."""
-    return {
-        **READER_DEFAULTS,
-        **kafka,
-        "kafka.isolation.level": "read_committed",
-        "kafka.allow.auto.create.topics": "false",
-        "failOnDataLoss": "true",
-    }
 
 
 def streaming_options(pipeline: Pipeline, starts: Position) -> dict[str, str]:
@@ -61,10 +33,10 @@ def streaming_options(pipeline: Pipeline, starts: Position) -> dict[str, str]:
 
 
 class Stream:
-    """One streaming query that feeds an ``Ingest``; run it with ``run``, end it with ``stop``."""
+    """One streaming query whose micro-batches are committed by ``batches``."""
 
-    def __init__(self, ingest: Ingest, checkpoint: Checkpoint) -> None:
-        self._ingest = ingest
+    def __init__(self, batches: Batches, checkpoint: Checkpoint) -> None:
+        self._batches = batches
         self._checkpoint = checkpoint
         self._busy = threading.Lock()
         self._stopping = False
@@ -90,7 +62,7 @@ class Stream:
             while not query.awaitTermination(_POLL_S) and not stop.is_set():
                 pass
         except PySparkException as fault:
-            raise self._fault or translate(fault, self._ingest.pipeline.name) from fault
+            raise self._fault or translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
         reach("P9")
@@ -110,7 +82,7 @@ class Stream:
             if self._stopping:
                 return
             try:
-                self._ingest.batch(raw, self._checkpoint.ranges(batch_id))
+                self._batches.batch(raw, self._checkpoint.ranges(batch_id))
             except RivermouthError as fault:
                 # Through the JVM only its text would come back.
                 self._fault = fault

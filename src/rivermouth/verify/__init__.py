@@ -1,10 +1,11 @@
-"""The proof: Kafka and the table read again, by code that shares nothing with the writer.
+"""The proof: Kafka and the table are read again, by code that shares nothing with the writer.
 
-    ledger (own reading of the log) -> Kafka's identity -> quarantine -> rows, by mode
-    -> offsets table -> a value
+    ledger (its own reading of the log) -> what Kafka can still show -> quarantine
+    -> rows, by the proof of the table's shape -> offsets table -> a value
 
-Of the rest of the package it uses the configuration and the errors, nothing else; a test
-holds it to that.
+A format brings its own reader and a shape its own proof, by one line each in ``registry``. Of the
+rest of the package, ``verify`` uses the configuration, the registry, the errors and the options of
+Kafka clients; a test allows nothing else.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from collections.abc import Callable, Sequence
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
-from rivermouth.verify.proof import Bounds, verify_pipeline
+from rivermouth.verify.kafka.client import KafkaSource, client_options
+from rivermouth.verify.pipeline import verify_pipeline
+from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind, PipelineProof, Verification
-from rivermouth.verify.source import Source, client_options
-from rivermouth.verify.tables import FolderTables, Tables
+from rivermouth.verify.tables.folder import FolderTables
+from rivermouth.verify.tables.ports import Tables
 
 __all__ = ["Bounds", "Kind", "PipelineProof", "Verification", "verify"]
 
@@ -31,18 +34,17 @@ def verify(
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
-    ``progress`` is called with a pipeline, offsets done, and offsets in all; ``secrets``
-    knows what the configuration only names; ``tables`` (None: those in the folder of the
-    configuration) is where they are read. What is wrong with the data is in the result;
-    raises ConfigError for a pipeline that is not configured, and SourceError where Kafka
-    cannot be read.
+    ``progress`` is called with a pipeline, offsets done, and offsets in all; ``secrets`` gives the
+    secrets that the configuration only names; ``tables`` says where to read tables (None: in the
+    folder of the configuration). What is wrong with the data is in the result; raises ConfigError
+    for a pipeline that is not configured, and SourceError where Kafka cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
     if unknown:
         raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
     chosen = [name for name in config.pipelines if select is None or name in select]
     found = tables or FolderTables(config.folder)
-    source = Source(client_options(config, secrets))
+    source = KafkaSource(client_options(config, secrets))
     return Verification(
         [
             verify_pipeline(

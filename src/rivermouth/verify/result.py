@@ -1,4 +1,4 @@
-"""What a verification found: counts by kind, a few lines for people, and what it left open."""
+"""What a verification found: counts by kind, a few lines for people, and what is unchecked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Kind(Enum):
     DUPLICATED = "duplicated"
     """Twice in the table or in quarantine, or in both."""
     DIFFERENT = "different"
-    """There, but not with the values, the winner or the raw bytes that Kafka says."""
+    """There, but with other values, from another record or with other bytes than in Kafka."""
     UNEXPECTED = "unexpected"
-    """In the table or in quarantine, but not visible in Kafka or in no range."""
+    """In the table or in quarantine, but not visible in Kafka, or in no range."""
     GAP = "gaps"
     OVERLAP = "overlaps"
     FAULT = "faults"
@@ -65,7 +65,7 @@ class Findings:
         )
 
     def _problems(self) -> tuple[str, ...]:
-        """At most ``PROBLEM_LINES``, of every kind some, and how many more there are."""
+        """At most ``PROBLEM_LINES``, some of every kind, and how many more there are."""
         mixed = chain.from_iterable(zip_longest(*self._lines.values()))
         shown = [line for line in mixed if line is not None][:PROBLEM_LINES]
         total = self._counts.total()
@@ -75,11 +75,11 @@ class Findings:
 
 @dataclass(frozen=True)
 class PipelineProof:
-    """What was proven, or disproven, of one pipeline.
+    """What was found of one pipeline.
 
     ``records`` are those that a read_committed consumer sees in the ledger's ranges;
-    ``superseded`` (upserts only) had their effect and were replaced or deleted later.
-    ``unchecked`` says what could not be looked at; it does not make a pipeline fail.
+    ``superseded`` (one row per key only) had their effect and were replaced or deleted later.
+    ``unchecked`` says what could not be checked; it does not make a pipeline fail.
     """
 
     name: str
@@ -116,7 +116,7 @@ class PipelineProof:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was proven of each selected pipeline, in the order of the configuration."""
+    """What was found of each selected pipeline, in the order of the configuration."""
 
     pipelines: Sequence[PipelineProof]
 

@@ -1,25 +1,31 @@
-"""What is verified of one pipeline: its ledger, what Kafka can still show of it, findings."""
+"""One pipeline under verification: its ledger, what Kafka can still show of it, the findings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from rivermouth.config import Pipeline
-from rivermouth.verify.coverage import Coverage, Span
-from rivermouth.verify.entry import Place
-from rivermouth.verify.log import Ledger
+from rivermouth.registry.references import Reference, resolve
+from rivermouth.registry.shapes import Shape
+from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
+from rivermouth.verify.kafka.source import Source
+from rivermouth.verify.ledger.coverage import Coverage, Span
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
-from rivermouth.verify.source import Source
+from rivermouth.verify.tables.ports import Unreadable
 
 
 @dataclass(frozen=True)
 class Subject:
     """One pipeline under verification.
 
-    ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still
-    holds under the recorded topic id. ``neighbours`` are topics that other pipelines write
-    to the same table.
+    ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
+    under the recorded topic id. ``compacted`` are the topics that Kafka compacts. ``shared`` are
+    the topics that other pipelines write to the same table.
     """
 
     pipeline: Pipeline
@@ -27,35 +33,60 @@ class Subject:
     coverage: Coverage
     source: Source
     findings: Findings
-    readable: Mapping[Place, tuple[int, int]]
+    readable: Mapping[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
-    neighbours: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
 
-    def before_ledger(self, place: Place, offset: int) -> bool:
-        """Whether log clean-up took the entry that this offset belongs to."""
-        if not self.ledger.trimmed or not self.ledger.standing:
+    @property
+    def shape(self) -> Shape:
+        """What the registry knows of the pipeline's mode."""
+        return self.pipeline.shape
+
+    def reader(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
+        """The checker's reader of record values. Raises Unreadable for an unknown column type."""
+        known = self.pipeline.format
+        return _reader(known.reader, schema, columns)
+
+    def key_reader(self, schema: pa.Schema) -> Reader | None:
+        """Reads the key columns out of message keys; None where ``source.key`` is not set."""
+        form = self.pipeline.key_form
+        if form is None:
+            return None
+        return _reader(form.reader, schema, self.pipeline.target.keys)
+
+    def before_ledger(self, partition: Partition, offset: int) -> bool:
+        """Whether log clean-up removed the entry that this offset belongs to."""
+        if not self.ledger.trimmed or not self.ledger.effective:
             return False
-        span = self.coverage.spans.get(place)
-        base = span.start if span else self.ledger.standing[0].position.get(place, 0)
-        return offset < base
+        span = self.coverage.spans.get(partition)
+        start = span.start if span else self.ledger.effective[0].position.get(partition, 0)
+        return offset < start
 
-    def dark(self, place: Place, offset: int) -> bool:
-        """Whether Kafka or the ledger can no longer say anything about an offset."""
-        if self.before_ledger(place, offset):
+    def not_verifiable(self, partition: Partition, offset: int) -> bool:
+        """Whether neither Kafka nor the ledger can say anything about an offset any more."""
+        if self.before_ledger(partition, offset):
             return True
-        if place not in self.readable:
+        if partition not in self.readable:
             return False
-        start, until = self.readable[place]
-        span = self.coverage.spans[place]
+        start, until = self.readable[partition]
+        span = self.coverage.spans[partition]
         return span.start <= offset < span.until and not start <= offset < until
 
-    def whole(self, place: Place, span: Span, index: int) -> bool:
-        """Whether the records of a range can be counted as they were first read."""
-        start, until = self.readable[place]
+    def countable(self, partition: Partition, span: Span, index: int) -> bool:
+        """Whether Kafka still shows all records that a range had when it was first read."""
+        start, until = self.readable[partition]
         inside = start <= span.starts[index] and span.untils[index] <= until
-        return bool(inside) and span.disjoint and place[0] not in self.compacted
+        return bool(inside) and span.disjoint and partition[0] not in self.compacted
 
 
 def count(number: int, noun: str) -> str:
     """``1 row``, ``2,000 rows``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _reader(made_by: Reference, schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    make: MakeReader = resolve(made_by)
+    try:
+        return make(schema, columns)
+    except Undecodable as fault:
+        raise Unreadable(f"verify cannot read {', '.join(columns)}: {fault}") from fault

@@ -1,28 +1,49 @@
-"""The books of a pipeline: the edges that hold its ledger."""
+"""The ports of a warehouse: what holds a pipeline's ledger, and where its tables lie.
+
+Each has one implementation for a folder, one for a catalog, and one in memory for tests. One
+behaviour suite runs over all of them (``tests/warehouse``).
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import SparkSession
+from rivermouth.config import Pipeline, TableName
+from rivermouth.errors import RivermouthError
+from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded
+from rivermouth.protocol.entry import Counts
+from rivermouth.protocol.snapshot import ProjectedEntry
 
-from rivermouth.errors import LedgerTrimmed, RivermouthError
-from rivermouth.protocol.entry import CommitRecord, Entry
-from rivermouth.protocol.history import Chain, Recorded
-from rivermouth.warehouse.recovered import Kept
+if TYPE_CHECKING:  # ``status`` reads ledgers where Spark is not installed
+    from pyspark.sql import SparkSession
+
+    from rivermouth.spark.address import Address
 
 
-class Log(Protocol):
-    """The log of one table. What cannot be read raises a RivermouthError, mostly LedgerBroken."""
+class LedgerLog(Protocol):
+    """The log of one table. Every method raises LogUnreadable, or LedgerBroken for what it read."""
 
     def commits(self) -> Iterator[CommitRecord]:
-        """Every readable commit, in order. Versions may start above 0 after clean-up."""
+        """Every readable commit, in order; none where there is no table.
+
+        Versions may start above 0 after log clean-up.
+        """
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         """The commits that came after ``version``, in order."""
+
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first; no more is read than is asked for."""
+
+    def newest_record_ms(self, version: int) -> int | None:
+        """When the newest record of a commit was written to Kafka, in ms since 1970.
+
+        None where the log does not tell.
+        """
 
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
@@ -34,70 +55,73 @@ class Log(Protocol):
         """How long log clean-up leaves commits readable, in seconds."""
 
 
-class Offsets(Protocol):
-    """The offsets table, see ``tables.offsets``. Every method raises CommitFailed."""
+@dataclass(frozen=True)
+class Counted:
+    """An entry in the log with its counts: from the entry, or counted in the table."""
+
+    recorded: Recorded
+    rows: Counts
+
+
+class OffsetsTable(Protocol):
+    """The offsets table. Reading raises OffsetsUnreadable, writing ProjectionFailed."""
 
     def sequence(self, pipeline: str) -> int:
         """The newest sequence projected for the pipeline; 0 where there is none."""
 
-    def newest(self, pipeline: str) -> Kept | None:
+    def newest(self, pipeline: str) -> ProjectedEntry | None:
         """What the table knows of the pipeline's newest entry; None where it knows none."""
 
-    def halted_at(self, pipeline: str) -> int:
-        """The version of the target from which on a start found commits undone; 0: never."""
+    def rollback_noted(self, pipeline: str) -> int:
+        """The version of the target from which on a start found entries rolled back; 0: never."""
 
-    def note_halt(self, pipeline: str, version: int) -> None:
-        """Note that, for longer than the log tells of it."""
+    def note_rollback(self, pipeline: str, version: int) -> None:
+        """Note that, so that it is known for longer than the log tells of it."""
 
-    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
-        """Write the rows of entries, each with its ``rows``, that are not there yet."""
+    def project(self, entries: Sequence[Counted], table_name: str) -> None:
+        """Write the rows of a pipeline's entries that are not there yet, in one commit."""
 
 
 @dataclass(frozen=True)
-class Books:
-    """The edges that hold the ledger: the table's log and the offsets table."""
+class LedgerStore:
+    """Where a pipeline's ledger is read: the log of its table, and the offsets table."""
 
-    log: Log
-    offsets: Offsets
-    with_rows: Callable[[Sequence[Recorded]], list[Recorded]]
-    """The same entries, each with its ``rows``: counted in the table where it had none."""
-    record: Callable[[SparkSession, Entry], None]
-    """Commits an entry that comes with no rows."""
+    log: LedgerLog
+    offsets: OffsetsTable
+
+
+@dataclass(frozen=True)
+class LedgerWrites:
+    """What else a driver needs to move a ledger on."""
+
+    count: Callable[[Sequence[Recorded]], list[Counted]]
+    """The entries with their counts; raises ProjectionFailed where rows cannot be counted."""
+    record: Callable[[SparkSession, CommitPlan], None]
+    """Makes a commit that brings no rows."""
     translate: Callable[[Exception], RivermouthError]
-    pause: Callable[[float], None] = time.sleep
-
-    def txn(self, app: str, chain: Chain) -> int:
-        """The snapshot's ``txn`` of ``app``; ``chain`` has walked the log.
-
-        Where the log does not tell, the newest readable entry does; and once clean-up has taken
-        all of them, the offsets table: Delta compares again at the next commit, which has to
-        come before any row. A log that still begins with version 0, or in which the version of
-        the kept entry can be read, is another table's: clean-up took nothing of ours there.
-        """
-        told = self.log.txn_version(app)
-        if told is not None:
-            return told
-        if chain.newest is not None or chain.first == 0:
-            return chain.sequence
-        kept = self.offsets.newest(chain.pipeline)
-        return kept.sequence if kept is not None and kept.version < chain.first else 0
-
-    def kept(self, pipeline: str, where: str, txn: int) -> Kept:
-        """The newest entry as the offsets table knows it, once clean-up has taken it.
-
-        Raises LedgerTrimmed where that is not the entry of the snapshot's ``txn``.
-        """
-        kept = self.offsets.newest(pipeline)
-        if kept is None or kept.sequence != txn:
-            raise trimmed(where, f"entry {txn}", kept.sequence if kept else 0)
-        return kept
+    """A foreign error as one of ours."""
 
 
-def trimmed(where: str, wanted: str, kept: int) -> LedgerTrimmed:
-    """That clean-up took every entry, and the offsets table's newest, ``kept``, is not the last."""
-    return LedgerTrimmed(
-        "log clean-up took every entry of this pipeline",
-        where=where,
-        expected=f"{wanted} in the log, or in the offsets table",
-        found=f"entry {kept} there" if kept else "none",
-    )
+class Warehouse(Protocol):
+    """Where the tables of a configuration lie."""
+
+    def address(self, table: TableName) -> Address:
+        """How Spark finds a table."""
+
+    def offsets(self) -> Address:
+        """How Spark finds the offsets table."""
+
+    def hold(self, table: TableName) -> AbstractContextManager[None]:
+        """The right to write a table, whose log is looked at before. Raises a Halt."""
+
+    def ledger(self, pipeline: Pipeline) -> LedgerStore:
+        """Where a pipeline's ledger is read; its table exists."""
+
+    def writes(self, pipeline: Pipeline) -> LedgerWrites:
+        """What else moves a pipeline's ledger on."""
+
+    def scratch(self) -> Path | None:
+        """A folder that every machine of the cluster sees; None: the driver's own will do."""
+
+    def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
+        """Create the side tables that must exist before the first batch."""

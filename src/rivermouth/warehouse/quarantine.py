@@ -10,6 +10,7 @@ quarantined_at TIMESTAMP.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -17,9 +18,10 @@ from pyspark.sql import functions as F
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
-from rivermouth.formats.decoded import REASONS
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Counts
 from rivermouth.spark.address import Address, create_table
+from rivermouth.write.counts import quarantined
 
 COLUMNS = (
     "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
@@ -29,52 +31,52 @@ COLUMNS = (
 KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 
+def create_quarantine(session: SparkSession, address: Address) -> None:
+    """Create the table, if missing. In a catalog a write that creates a table counts nothing."""
+    create_table(session, address, COLUMNS)
+
+
 @dataclass(frozen=True)
 class QuarantineTable:
-    """The quarantine at ``address``; the first bad record creates it, if nothing else has."""
+    """The quarantine at ``address``; the first bad record creates it, if nothing else has.
+
+    ``reasons`` say what the codes of the pipeline's records mean, see ``Format.all_reasons``.
+    """
 
     address: Address
+    reasons: Mapping[str, str]
 
-    def create(self, session: SparkSession) -> None:
-        """Create it, if missing. In a catalog a write that creates a table counts nothing."""
-        create_table(session, self.address, COLUMNS)
-
-    def write(self, bad: DataFrame, entry: Entry) -> None:
-        """Append the bad rows of a decoded batch under the entry's commit id.
-
-        Where the entry says how many were seen, raises BatchFailed if others were written:
-        Kafka has deleted records between two reads of one range.
-        """
+    def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
+        """See ``write.landing.Quarantine``."""
         kafka = F.col("_kafka")
         rows = bad.select(
-            F.lit(entry.commit).alias("commit"),
-            F.lit(entry.pipeline).alias("pipeline"),
-            F.lit(entry.sequence).cast("bigint").alias("sequence"),
+            F.lit(plan.commit).alias("commit"),
+            F.lit(plan.draft.pipeline).alias("pipeline"),
+            F.lit(plan.sequence).cast("bigint").alias("sequence"),
             *(kafka.getField(name).alias(name) for name in KAFKA_FIELDS),
             "key",
             "value",
             "code",
-            _reason().alias("reason"),
+            self._reason().alias("reason"),
             F.current_timestamp().alias("quarantined_at"),
         )
         observation = Observation()
         counted = rows.observe(observation, F.count(F.lit(1)).alias("written"))
         writer = counted.coalesce(1).write.mode("append")
-        said = f"rivermouth quarantine of commit {entry.commit}"
+        said = f"rivermouth quarantine of commit {plan.commit}"
         self.address.write(writer.option("userMetadata", said))
         reach("P12")
-        if entry.rows is None:
+        if counts is None:
             return
-        seen, written = sum(each.quarantined for each in entry.rows), observation.get["written"]
+        seen, written = quarantined(counts), observation.get["written"]
         if seen != written:
             raise BatchFailed(
                 "Kafka gave other bad records when the range was read again",
-                where=entry.pipeline,
+                where=plan.draft.pipeline,
                 expected=f"{seen} records",
                 found=f"{written} records",
             )
 
-
-def _reason() -> Column:
-    texts = [F.lit(text) for pair in REASONS.items() for text in pair]
-    return F.create_map(*texts)[F.col("code")]
+    def _reason(self) -> Column:
+        texts = [F.lit(text) for pair in self.reasons.items() for text in pair]
+        return F.create_map(*texts)[F.col("code")]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Mode, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.errors import SchemaDiffers
 from rivermouth.formats.decoded import KAFKA_STRUCT
 from rivermouth.spark.address import Address, create_table, literal, quoted
-from rivermouth.write.commit import TOMBSTONE
-
-_MARK = "rivermouth: a deleted row, to be removed"
+from rivermouth.write.soft_delete import TOMBSTONE, foreign_mark
 
 
 def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
@@ -22,18 +20,6 @@ def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -
     create_table(session, address, _ddl(pipeline), more)
 
 
-def add_mark(session: SparkSession, address: Address) -> None:
-    """Give the table the column of ``write.replace`` that marks rows as deleted, if missing."""
-    if not has_mark(session, address):
-        column = f"{TOMBSTONE} BOOLEAN COMMENT {literal(_MARK)}"
-        session.sql(f"ALTER TABLE {address.sql} ADD COLUMN ({column})")
-
-
-def has_mark(session: SparkSession, address: Address) -> bool:
-    """Whether the table has the column that marks rows as deleted."""
-    return TOMBSTONE in address.read(session).columns
-
-
 def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
     """Raise SchemaDiffers where a configured column is missing or has another type.
 
@@ -41,7 +27,8 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
     an upsert a column that is called like our mark and is not it, is refused.
     """
     wanted = session.createDataFrame([], _ddl(pipeline)).schema
-    found = {each.name: each for each in address.read(session).schema}
+    schema = address.read(session).schema
+    found = {each.name: each for each in schema}
     for each in wanted:
         here = found.get(each.name)
         if here is None or here.dataType.simpleString() != each.dataType.simpleString():
@@ -51,9 +38,7 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
                 expected=f"{each.name} {each.dataType.simpleString()}",
                 found=here.dataType.simpleString() if here else "no such column",
             )
-    mark = found.get(TOMBSTONE)
-    foreign = mark is not None and mark.metadata.get("comment") != _MARK
-    if foreign and pipeline.target.mode is Mode.UPSERT:
+    if pipeline.shape.keyed and foreign_mark(schema):
         raise SchemaDiffers(
             f"the table has a column {TOMBSTONE} of somebody else's",
             where=f"{pipeline.name} {pipeline.target.table}",

@@ -1,5 +1,7 @@
-"""How a decoded batch gets into its table: one module per mode.
+"""How decoded batches get into tables: what rows become, and how they land.
 
-A writer turns (decoded batch, entry) into exactly one Delta commit that carries the entry,
-or raises. It writes bad records ahead, into quarantine, tagged with the commit's id.
+A *shape* (``shapes/``) says what the records of a batch become: rows to add, or one change per
+key. A *landing* (``landings/``) makes exactly one Delta commit of that, with the ledger entry in
+it, or raises; it writes bad records into quarantine ahead of the commit. Any landing serves any
+shape of its kind (``rows``).
 """

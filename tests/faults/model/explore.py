@@ -14,8 +14,8 @@ from tests.faults.model.reading import walk
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
-    BIRTHS,
     COMMITTING,
+    DISCOVERY,
     HALTED,
     LOSS,
     ORPHAN,
@@ -60,8 +60,8 @@ class Configuration:
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
         topic = Topic(high=self.records, end=self.records + self.undecided, bad=self.bad)
-        births = Entry(BIRTHS, 1, 0, 0, 1, commit=0)
-        table = Table(log=(*Table().log, births), offsets=(births,)) if self.born else Table()
+        discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0)
+        table = Table(log=(*Table().log, discovery), offsets=(discovery,)) if self.born else Table()
         kept = (None,) * self.drivers if self._resumes() else ()
         return State(table, topic, (Driver(),) * self.drivers, kept)
 
@@ -229,7 +229,7 @@ FAULTS: Mapping[str, Callable[[State], list[Action]]] = {
     "crash": _each_driver("crash"),
     "orphan": _each_driver("orphan"),
     "fail": _each_driver("fail"),
-    "restamp": _each_driver("start", (OLD,), 0),
+    "heartbeat": _each_driver("start", (OLD,), 0),
     "answer": _each_driver("land", False),
     "leap": _each_driver("leap"),
     "lose_checkpoint": _each_driver("lose_checkpoint"),

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from tests.faults.model.reading import Ledger, position_after, projected, txn, walk
 from tests.faults.model.state import (
-    BIRTHS,
+    DISCOVERY,
+    HEARTBEAT,
     LOSS,
     RESET,
-    RESTAMP,
     RESTORE,
     RESUME,
     Entry,
@@ -69,8 +69,8 @@ def look(
     if guards.projection_ahead and projected(table.offsets) > sequence:
         return OFFSETS_TABLE_AHEAD
     if newest is None:
-        return Opening(sequence, newest, at, BIRTHS)
-    owes = RESTAMP if recovered or OLD in options else ""
+        return Opening(sequence, newest, at, DISCOVERY)
+    owes = HEARTBEAT if recovered or OLD in options else ""
     if newest.until is None:
         return Opening(sequence, newest, at, owes)
     return _in_kafka(Opening(sequence, newest, newest.until, owes), topic, guards, options)

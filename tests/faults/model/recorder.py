@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rivermouth.errors import RivermouthError
-from rivermouth.protocol.entry import CommitRecord
+from rivermouth.protocol.commits import CommitRecord
 from tests.builders import PIPELINE
 from tests.doubles import Driver, Killed, World, a_pipeline
 from tests.faults.model.conformance import check_trace

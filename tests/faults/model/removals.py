@@ -84,7 +84,7 @@ REMOVALS: Sequence[Removal] = (
         MIXED,
         replace(_files(recreate=1), may_halt=KAFKA, may_end=KAFKA),
     ),
-    Removal(("births",), LOST, replace(_files(produce=2), born=False, latest=True, records=1)),
+    Removal(("discovery",), LOST, replace(_files(produce=2), born=False, latest=True, records=1)),
     Removal(("read_committed",), PHANTOM, replace(_files(settle=1), undecided=1)),
     Removal(("entry_always",), FALSE_ALARM, _bad(0, _files())),
     Removal(("quarantine_ahead",), LOST, _bad(0, _files(crash=1))),

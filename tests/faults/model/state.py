@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 # What an entry is for, in the words of a trace. RESET is a "resume" over an emptied table.
-BIRTHS, BATCH, LOSS, RESTAMP = "births", "batch", "loss", "restamp"
+DISCOVERY, BATCH, LOSS, HEARTBEAT = "discovery", "batch", "loss", "heartbeat"
 RESUME, RESET = "resume", "reset"
 
 # What others commit. EMPTY stands for TRUNCATE, REPLACE, and a DELETE or overwrite of all.
@@ -134,7 +134,7 @@ class State(NamedTuple):
     """Everything. ``scratch`` and ``promised`` stay empty unless a guard is gone.
 
     ``scratch`` holds a checkpoint per driver: a fresh one dies with its run, so there is
-    nothing to keep. ``promised`` is where a run without births said that it starts.
+    nothing to keep. ``promised`` is where a run without discovery said that it starts.
     """
 
     table: Table
@@ -172,7 +172,7 @@ class Guards:
     """A range must start at the position (``plan.decide``)."""
     topic_id: bool = True
     """The topic is still the one whose offsets are recorded."""
-    births: bool = True
+    discovery: bool = True
     """Where a partition starts is recorded before anything is read."""
     read_committed: bool = True
     """Spark reads up to the last stable offset, and no aborted record."""

@@ -20,15 +20,15 @@ from tests.faults.model.records import quarantined
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
-    BIRTHS,
+    DISCOVERY,
     HALTED,
+    HEARTBEAT,
     LOSS,
     OPENED,
     ORPHAN,
     PLANNED,
     READY,
     RESET,
-    RESTAMP,
     RESUME,
     VERIFIED,
     Driver,
@@ -70,7 +70,7 @@ def start(
         accepts=found.accepts,
         pending=pending,
     )
-    if found.owes == BIRTHS and not guards.births:
+    if found.owes == DISCOVERY and not guards.discovery:
         promised = at if state.promised is None else state.promised
         state, driver = state._replace(promised=promised), driver._replace(owes="")
     return put(state, d, scratch.resumed(state, guards, d, driver))
@@ -125,7 +125,7 @@ def plan(
     if kind == BATCH and scratch.matters(guards):
         checkpoint = scratch.planned(state.scratch[d], start or 0, until or 0)
         state = scratch.noted(state, d, checkpoint)
-        sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the births
+        sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the discovery
     entry = Entry(kind, sequence, start, until, driver.topic, accepts=driver.accepts)
     return put(state, d, driver._replace(phase=PLANNED, planned=entry))
 
@@ -147,7 +147,7 @@ def _offered(
     begins = stands is None or start == stands
     if driver.owes == LOSS:
         return kind == LOSS and begins and start < until <= topic.low
-    return begins and start == until and driver.owes in (kind, "", BIRTHS, RESTAMP)
+    return begins and start == until and driver.owes in (kind, "", DISCOVERY, HEARTBEAT)
 
 
 def close(state: State, guards: Guards, d: int) -> State | None:

@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,8 +15,11 @@ import pytest
 
 import rivermouth as package
 from rivermouth.cli.app import main
+from rivermouth.cli.outcome import NOT_OK
 from rivermouth.config import json_schema
+from rivermouth.errors import RivermouthError
 from rivermouth.local.scratch import scratch_root
+from rivermouth.run.report import exit_code
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
 pytestmark = pytest.mark.unit
@@ -26,6 +31,13 @@ COMMANDS = (
     "bundle init",
 )
 HEAVY = ("pyspark", "deltalake", "confluent_kafka", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A pipeline that ended with ``error``, or well."""
+
+    error: RivermouthError | None
 
 
 def test_the_version_is_that_of_the_package(rivermouth: Rivermouth) -> None:
@@ -53,6 +65,19 @@ def test_the_help_lists_every_command_with_a_whole_sentence(rivermouth: Rivermou
     assert "..." not in listed
     for command in COMMANDS[0].split():
         assert re.search(rf"^  {command} .+\.$", listed, re.MULTILINE), command
+
+
+def every_error(root: type[RivermouthError] = RivermouthError) -> Iterator[type[RivermouthError]]:
+    yield root
+    for each in root.__subclasses__():
+        yield from every_error(each)
+
+
+def test_the_help_lists_the_exit_codes_that_a_command_can_return(rivermouth: Rivermouth) -> None:
+    some_failed = exit_code([Ended(None), Ended(RivermouthError("it"))])
+    returned = {0, NOT_OK, some_failed, *(each.exit_code for each in every_error())}
+    listed = rivermouth("--help").out.partition("Exit codes:")[2]
+    assert {int(each) for each in re.findall(r"\d", listed)} == returned
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.maintaining import render
+from rivermouth.cli.outcome import maintained
 from rivermouth.errors import BatchFailed, TableLocked
 from rivermouth.operate.maintain.maintenance import SCRATCH, MaintenanceReport, TableReport
 from rivermouth.run.report import exit_code
@@ -47,7 +47,7 @@ def test_a_pipeline_that_is_not_configured_is_refused(
 
 
 def test_every_table_has_a_line_and_every_failure_its_remedy() -> None:
-    text = render([WELL, LOCKED], dry_run=False)
+    text = maintained([WELL, LOCKED])
     assert "bronze.bids" in text
     assert "1,300" in text
     assert "FAILED orders" in text
@@ -56,24 +56,24 @@ def test_every_table_has_a_line_and_every_failure_its_remedy() -> None:
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
-def test_a_table_that_was_left_alone_says_why_and_is_no_failure() -> None:
-    text = render([WELL, QUIET], dry_run=False)
-    assert "bronze.idle: left alone: no entry for 31 days" in text
+def test_a_skipped_table_says_why_and_is_no_failure() -> None:
+    text = maintained([WELL, QUIET])
+    assert "bronze.idle: skipped: no entry for 31 days" in text
     assert text.endswith("OK")
     assert exit_code([WELL, QUIET]) == 0
     assert QUIET.as_dict()["tables"][0]["quiet"].startswith("no entry for 31 days")
 
 
 def test_scratch_that_stayed_is_a_failure_after_the_tables_and_counts_as_no_pipeline() -> None:
-    text = render([WELL, LEFT], dry_run=False)
+    text = maintained([WELL, LEFT])
     assert "1,300" in text
     assert "EACCES" in text
     assert text.endswith("FAILED: scratch")
-    assert render([WELL, LOCKED, LEFT], dry_run=False).endswith("FAILED: 1 of 2 pipelines")
+    assert maintained([WELL, LOCKED, LEFT]).endswith("FAILED: 1 of 2 pipelines")
 
 
-def test_a_dry_run_says_that_nothing_was_done() -> None:
-    assert render([WELL], dry_run=True).endswith("OK: a dry run, nothing was done")
+def test_a_dry_run_says_that_nothing_was_changed() -> None:
+    assert maintained([WELL], dry_run=True).endswith("OK: dry run, nothing was changed")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import pytest
 
 from rivermouth.config import Config
 from rivermouth.config.ddl import parse_columns
-from rivermouth.config.shape import ALIASES, PIPELINE_KEYS, SOURCE_KEYS, TARGET_KEYS, TOP_KEYS
+from rivermouth.config.written import keys_of
+from tools.configuration_tables import MARKED, TABLES, page
 
 TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 SCHEMAS = re.findall(r"^```sql\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-KEYS = {*TOP_KEYS, *PIPELINE_KEYS, *SOURCE_KEYS, *TARGET_KEYS, *ALIASES, "failOnDataLoss"}
+KEYS = {key for section in TABLES.values() for key in keys_of(section)}
 ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
 
 
@@ -32,6 +33,11 @@ def test_every_example_of_a_file_loads(snippet: str, loads: Callable[..., Config
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_example_of_a_schema_is_read(schema: str) -> None:
     assert parse_columns(schema)
+
+
+def test_the_tables_of_keys_are_those_of_the_models() -> None:
+    assert {match[2] for match in MARKED.finditer(TEXT)} == {*TABLES, "Catalog"}
+    assert page(TEXT) == TEXT, "run: python tools/configuration_tables.py"
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from ruamel.yaml import YAML
 
-from rivermouth.config import json_schema
-from rivermouth.config.shape import ALIASES, PIPELINE_KEYS, SOURCE_KEYS, TARGET_KEYS, TOP_KEYS
+from rivermouth.config import Config, Pipeline, Source, Target, json_schema
+from rivermouth.config.written import keys_of
 
 LAKE = """
 version: 1
 kafka: {bootstrap.servers: "${env:K:-k:9092}", a.b: true, c.d: "x${secret:s/k}"}
 warehouse: lake
 trigger: 10s
+retry: {for: 10m, from: 200ms, up_to: "${env:U}"}
 pipelines:
   p:
     source: {topics: [t], format: json, start: {t: {"0": 5}}, kafka.max.poll.records: 5}
@@ -27,6 +30,7 @@ pipelines:
     source: {subscribe: "a,b", format: "${env:F}", startingOffsets: latest, failOnDataLoss: true}
     schema: id BIGINT
     target: {table: "${env:S}.t"}
+    retry: {for: 0s}
 """
 BROKEN = [
     ("version: 1", "version: 2"),
@@ -49,69 +53,23 @@ BROKEN = [
     ("mode: upsert", "mode: upsrt"),
     ("keys: [id]", "keys: id"),
     ("  p:", "  P-1:"),
+    ("format: json", "format: json, key: null"),
+    ("from: 200ms", "from: 200"),
+    ("from: 200ms", "form: 200ms"),
+    ("failOnDataLoss: true", "failOnDataLoss: false"),
+    ("kafka.max.poll.records: 5", "kafka_max: 5"),
 ]
-TYPES: dict[str, type | tuple[type, ...]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-}
 
 
-def _wrong(schema: Mapping[str, Any], value: object) -> Iterator[str]:
-    """What a validator of the keywords that we use would say: enough to test our schema."""
-    if "const" in schema and json.dumps(schema["const"]) != json.dumps(value):
-        yield "const"
-    if "enum" in schema and value not in schema["enum"]:
-        yield "enum"
-    types = schema.get("type", list(TYPES))
-    if not any(_is(value, name) for name in ([types] if isinstance(types, str) else types)):
-        yield "type"
-    if "anyOf" in schema and all(any(_wrong(one, value)) for one in schema["anyOf"]):
-        yield "anyOf"
-    if "oneOf" in schema and sum(not any(_wrong(one, value)) for one in schema["oneOf"]) != 1:
-        yield "oneOf"
-    for one in schema.get("allOf", ()):
-        yield from _wrong(one, value)
-    if "not" in schema and not any(_wrong(schema["not"], value)):
-        yield "not"
-    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
-        yield "pattern"
-    if isinstance(value, int) and value < schema.get("minimum", value):
-        yield "minimum"
-    if isinstance(value, list):
-        if len(value) < schema.get("minItems", 0):
-            yield "minItems"
-        for item in value:
-            yield from _wrong(schema.get("items", {}), item)
-    if isinstance(value, dict):
-        yield from _wrong_members(schema, value)
-
-
-def _is(value: object, name: str) -> bool:
-    return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
-
-
-def _wrong_members(schema: Mapping[str, Any], value: Mapping[str, object]) -> Iterator[str]:
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"required {name}"
-    for name, member in value.items():
-        patterns = schema.get("patternProperties", {})
-        known = [sub for pattern, sub in patterns.items() if re.search(pattern, name)]
-        if name in schema.get("properties", {}):
-            known.append(schema["properties"][name])
-        other = schema.get("additionalProperties", True)
-        if not known and other is False:
-            yield f"additional {name}"
-        for sub in known or [other if isinstance(other, dict) else {}]:
-            yield from _wrong(sub, member)
+def _wrong(schema: dict[str, Any], value: object) -> Iterator[str]:
+    """What a validator, and so an editor, says of the value."""
+    validator = jsonschema_rs.Draft202012Validator(schema)
+    yield from (error.message for error in validator.iter_errors(value))
 
 
 def _yaml(text: str) -> object:
-    return YAML(typ="safe", pure=True).load(text)
+    """What an editor sees: plain JSON values, in which every key is text."""
+    return json.loads(json.dumps(YAML(typ="safe", pure=True).load(text)))
 
 
 def test_a_sound_file_fits_the_schema() -> None:
@@ -121,6 +79,26 @@ def test_a_sound_file_fits_the_schema() -> None:
 def test_a_catalog_in_place_of_a_folder_fits_the_schema() -> None:
     text = LAKE.replace("warehouse: lake", "warehouse: {catalog: main, schema: s, volume: v}")
     assert list(_wrong(json_schema(), _yaml(text))) == []
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
+EARLIER = (Path(__file__).parent / "earlier.txt").read_text(encoding="utf-8")
+LOADED = [
+    *re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE),
+    *re.findall(r"^### .+?\n(.*?)^=>\n", EARLIER, re.DOTALL | re.MULTILINE),
+]
+
+
+@pytest.mark.parametrize("text", LOADED)
+def test_files_that_load_fit_the_schema(text: str) -> None:
+    assert list(_wrong(json_schema(), _yaml(text))) == []
+
+
+def test_the_schema_is_one_and_refers_to_nothing() -> None:
+    jsonschema_rs.meta.validate(json_schema())
+    assert '"$ref"' not in json.dumps(json_schema())
+    assert json.dumps(json_schema()).count('"title"') == 1, "of the whole, not of each part"
+    assert '"default": []' not in json.dumps(json_schema()), "nothing to offer"
 
 
 @pytest.mark.parametrize(("old", "new"), BROKEN)
@@ -135,10 +113,10 @@ def test_the_schema_is_json_and_knows_every_key_with_a_description() -> None:
     (pipeline,) = pipelines.values()
     source, target = (pipeline["properties"][name] for name in ("source", "target"))
     for part, keys in (
-        (schema, TOP_KEYS),
-        (pipeline, PIPELINE_KEYS),
-        (source, (*SOURCE_KEYS, *ALIASES, "failOnDataLoss")),
-        (target, TARGET_KEYS),
+        (schema, keys_of(Config)),
+        (pipeline, keys_of(Pipeline)),
+        (source, keys_of(Source)),
+        (target, keys_of(Target)),
     ):
         assert set(part["properties"]) == set(keys)
         for name, sub in part["properties"].items():

@@ -1,24 +1,38 @@
-"""The proof shares no code with what it proves."""
+"""The proof shares no code with what it proves, and its own folders depend in one direction."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import rivermouth
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.references import resolve
+from rivermouth.registry.shapes import SHAPES
 
 pytestmark = pytest.mark.unit
 
-ROOM = Path(rivermouth.__file__).parent / "verify"
-# How a broker is reached (``clients``) is no part of what is proved.
+PACKAGE = Path(rivermouth.__file__).parent
+ROOM = PACKAGE / "verify"
+MODULES = sorted(ROOM.rglob("*.py"))
+# How a broker is reached (``kafka.options``) is no part of what is proved.
 ALLOWED = (
     "rivermouth.kafka.options",
     "rivermouth.config",
     "rivermouth.errors",
+    "rivermouth.registry",
     "rivermouth.verify",
 )
+FLOORS = ("result", "ledger", "formats", "tables", "kafka", "subject", "proofs", "pipeline")
+"""Each may import from those before it; ``verify`` itself from all."""
+
+
+def short(path: Path) -> str:
+    return path.relative_to(ROOM).as_posix()
 
 
 def imported(path: Path) -> set[str]:
@@ -27,16 +41,61 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name}: a relative import hides where it leads"
+            assert node.level == 0, f"{short(path)}: a relative import hides where it leads"
             names.add(node.module or "")
     return names
 
 
-@pytest.mark.parametrize("path", sorted(ROOM.glob("*.py")), ids=lambda path: path.name)
-def test_verify_imports_only_configuration_and_errors_of_the_package(path: Path) -> None:
+def test_all_folders_are_looked_at() -> None:
+    assert {path.parent.name for path in MODULES} > {"ledger", "tables", "kafka", "proofs"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=short)
+def test_verify_imports_nothing_of_the_package_but_what_is_allowed(path: Path) -> None:
     ours = {name for name in imported(path) if name.split(".")[0] in ("rivermouth", "pyspark")}
     stray = {name for name in ours if not any(_within(name, room) for room in ALLOWED)}
     assert stray == set()
+
+
+@pytest.mark.parametrize("path", [each for each in MODULES if each.parent != ROOM], ids=short)
+def test_a_folder_imports_only_from_the_floors_below_it(path: Path) -> None:
+    floor = FLOORS.index(path.relative_to(ROOM).parts[0])
+    inside = {name for name in imported(path) if _within(name, "rivermouth.verify")}
+    assert {name for name in inside if FLOORS.index(name.split(".")[2]) > floor} == set()
+
+
+@pytest.mark.parametrize("path", [each for each in MODULES if "proofs" in each.parts], ids=short)
+def test_a_proof_knows_no_format(path: Path) -> None:
+    formats = {name for name in imported(path) if _within(name, "rivermouth.verify.formats")}
+    assert formats <= {"rivermouth.verify.formats.reader"}
+
+
+def test_verify_runs_without_spark_and_loads_nothing_of_the_writer() -> None:
+    names = [
+        ".".join(("rivermouth", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in MODULES
+    ]
+    code = f"""
+import importlib, sys
+sys.modules.update(dict.fromkeys(("pyspark", "delta")))
+for name in {names!r}:
+    importlib.import_module(name.removesuffix(".__init__"))
+print(*sorted(name for name in sys.modules if name.startswith("rivermouth.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = {name for name in done.stdout.split() if name != "rivermouth.kafka"}
+    assert {name for name in loaded if not any(_within(name, room) for room in ALLOWED)} == set()
+    assert len(loaded) > len(names)
+
+
+def test_what_is_registered_for_verify_exists_and_is_its_own() -> None:
+    references = [each.reader for each in FORMATS.by_name.values()]
+    references += [each.reader for each in FORMATS.keys.values()]
+    references += [each.proof for each in SHAPES.by_name.values()]
+    for reference in references:
+        assert reference.startswith("rivermouth.verify."), reference
+        assert callable(resolve(reference)), reference
 
 
 def _within(name: str, room: str) -> bool:

@@ -1,4 +1,4 @@
-"""The configuration on a real broker and real Delta tables: every pipeline starts and commits."""
+"""Runs every pipeline of the configuration on a real broker and real Delta tables."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ pytest_plugins = ["rivermouth.testing"]
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config" / "rivermouth.yml"
-PASSED = {  # what the jobs pass on Databricks
+PASSED = {  # the jobs pass these on Databricks
     "KAFKA_BOOTSTRAP": "localhost:9092",
     "CATALOG": "main",
     "SCHEMA": "tried",
@@ -28,7 +28,7 @@ ENVIRON = {**os.environ, **PASSED}
 
 @dataclass(frozen=True)
 class Lake:
-    """A folder for the tables, and the configuration as it is tried on this machine."""
+    """A folder for the tables, and the configuration for this machine."""
 
     folder: Path
     file: Path
@@ -38,7 +38,7 @@ class Lake:
         return load(self.file, ENVIRON, folder=self.folder)
 
     def job(self, name: str) -> str:
-        """What a job says; it must succeed."""
+        """Run a job, which must succeed, and return its output."""
         command = [sys.executable, str(ROOT / "jobs" / name), f"--config={self.file}"]
         passed = [f"--set={each}={text}" for each, text in PASSED.items()]
         done = subprocess.run(
@@ -54,8 +54,8 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
-    """Empty, as is every topic of the configuration."""
-    from rivermouth.testing import create_topic  # not above: pytest imports its plugins itself
+    """An empty lake, with an empty topic for each topic of the configuration."""
+    from rivermouth.testing import create_topic  # not at the top: pytest imports a plugin first
 
     file = tmp_path / "rivermouth.yml"
     servers = rivermouth_broker.bootstrap_servers
@@ -67,9 +67,9 @@ def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
 
 
 def on_this_machine(config: Path, file: Path, servers: str) -> None:
-    """Write the configuration, which is sound, with the test's broker and nothing of yours.
+    """Check the configuration, and write it for the test's broker, without your Kafka options.
 
-    Topics are new there, so none begins at an offset.
+    The topics are new on that broker, so settings of a start offset are left out too.
     """
     load(config, ENVIRON)
     yaml = YAML(typ="safe", pure=True)

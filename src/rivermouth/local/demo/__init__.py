@@ -1,7 +1,7 @@
-"""The demo: a broker, two topics, a driver killed at the worst moment, and the proof.
+"""The demo: a broker, two topics, a driver that is killed at the worst moment, and the proof.
 
-folder   what is made where, and what may be deleted
-records  auction bids and order changes, the same at every run
-filling  into Kafka, with an aborted transaction in between
-story    the steps, each a command that can be typed again
+folder   the files of the demo, and which folder it may delete
+records  auction bids and order changes, the same in every demo
+filling  writes them into Kafka, with an aborted transaction between
+story    the steps; each is a command that a person can type again
 """

@@ -1,4 +1,4 @@
-"""The demo's records into Kafka: the topics, the stream, and a transaction that is aborted."""
+"""Writes the demo's records into Kafka: two topics, and an aborted transaction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _POLL_EVERY = 2_000
 
 
 def fill(bootstrap_servers: str, *, bids: int, changes: int, aborted: int) -> None:
-    """Create both topics and produce so many records; returns when all are acknowledged.
+    """Create both topics and produce the records; return when all are acknowledged.
 
-    Half of the order changes come before the aborted transaction, half after. Raises a
+    Half of the order changes come before the aborted transaction, half after it. Raises a
     SourceError.
     """
     try:
@@ -49,7 +49,7 @@ def _create_topics(bootstrap_servers: str) -> None:
 
 
 def _produce(producer: Producer, addressed: Iterable[Addressed]) -> None:
-    """Produce in order within each partition; raise KafkaException for what is not taken."""
+    """Produce in order within each partition. Raises KafkaException for a refused record."""
     failed: list[KafkaError] = []
 
     def on_delivery(error: KafkaError | None, _: Message) -> None:
@@ -89,4 +89,4 @@ def _options(bootstrap_servers: str) -> dict[str, str | int | float | bool]:
 
 
 def _refused(fault: KafkaException) -> SourceError:
-    return KafkaRefused("the demo's records were not taken", found=str(fault.args[0]))
+    return KafkaRefused("the broker refused the demo's records", found=str(fault.args[0]))

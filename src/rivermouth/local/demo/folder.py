@@ -1,4 +1,4 @@
-"""The demo's folder: a configuration, Kafka's data, the tables. Deleted only if it is ours."""
+"""The demo's folder: a configuration, Kafka's data, the tables. Only a demo's folder is deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pipelines:
 
 @dataclass(frozen=True)
 class DemoFolder:
-    """What lies where below ``path``."""
+    """The files of the demo below ``path``."""
 
     path: Path
 
@@ -46,14 +46,14 @@ class DemoFolder:
     def kafka(self) -> Path:
         return self.path / "kafka"
 
-    def make_anew(self) -> None:
-        """Delete what an earlier demo left and start empty.
+    def recreate(self) -> None:
+        """Delete the folder of an earlier demo and create an empty one.
 
-        Raises SetupError, and deletes nothing, where the folder holds anything but a demo.
+        Raises SetupError, and deletes nothing, if the folder holds anything but a demo.
         """
         with writing(self.path):
             if self.path.exists():
-                self._require_ours()
+                self._require_demo()
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True)
             (self.path / _MARKER).write_text("The demo may delete this folder.\n", "utf-8")
@@ -67,16 +67,16 @@ class DemoFolder:
         )
         self.config.write_text(text, "utf-8")
 
-    def _require_ours(self) -> None:
+    def _require_demo(self) -> None:
         if not self.path.is_dir():
             raise SetupError(
-                "there is a file where the demo wants its folder",
+                "there is a file in place of the demo's folder",
                 where=str(self.path),
                 remedy="Name another folder with --dir",
             )
         if any(self.path.iterdir()) and not (self.path / _MARKER).is_file():
             raise SetupError(
-                "the folder holds something that no demo made",
+                "the folder holds files that no demo made",
                 where=str(self.path),
                 remedy="Name another folder with --dir, or empty this one",
             )

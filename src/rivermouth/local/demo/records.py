@@ -1,7 +1,7 @@
-"""What the demo's topics hold: auction bids after NEXMark, and changes of orders.
+"""The records of the demo's topics: auction bids as in NEXMark, and changes of orders.
 
-The same records at every run, from one seed. Most are good; about one in a thousand is bad,
-in each of the ways that streams are. About one order change in a hundred is a tombstone.
+One seed, so they are the same in every demo. About one record in a thousand is bad, for each of
+the reasons that occur in real streams. About one order change in a hundred is a tombstone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def bids(count: int) -> Iterator[Record]:
         if number % _BAD_EVERY == _BAD_EVERY - 1:
             yield _BAD_BIDS[number // _BAD_EVERY % len(_BAD_BIDS)]
             continue
-        auction = 1_000 + int(chance.random() ** 3 * 500)  # a few auctions draw most bids
+        auction = 1_000 + int(chance.random() ** 3 * 500)  # a few auctions get most bids
         channel = _CHANNELS[number % len(_CHANNELS)]
         price = int(100 * 10 ** (chance.random() * 5))
         value = (
@@ -63,7 +63,7 @@ def bids(count: int) -> Iterator[Record]:
 def orders(count: int) -> Iterator[Record]:
     """``count`` changes of 5,000 orders; all changes of an order are in one partition.
 
-    Now and then a change arrives late: it must not overwrite a newer one.
+    Some changes arrive late: they must not overwrite a newer change.
     """
     chance = random.Random(_SEED + 1)
     for number in range(count):
@@ -87,13 +87,13 @@ def orders(count: int) -> Iterator[Record]:
 
 
 def aborted(count: int) -> Iterator[Record]:
-    """Order changes of a transaction that never comes about: no reader may see them."""
+    """Order changes of a transaction that is aborted: no reader may see them."""
     for number in range(count):
         value = f'{{"order_id":{number},"status":"ABORTED","updated_at":"2027-01-01T00:00:00Z"}}'
         yield str(number).encode(), value.encode(), number % ORDER_PARTITIONS
 
 
 def _moment(number: int) -> str:
-    """The time of a record: ten milliseconds after the one before."""
+    """The time of a record: ten milliseconds after the record before it."""
     at = _START + timedelta(milliseconds=10 * number)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The steps of the demo. Each command is a real one, in a process of its own, shown as typed."""
+"""The steps of the demo. Each runs a real command in its own process and shows it as typed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rivermouth.local.demo.folder import DemoFolder
 from rivermouth.local.demo.records import ORDERS
 from rivermouth.local.jars import jars
 
-# Both pipelines pass P6 once when they record the partitions and three times with data: at the
-# sixth time together, each has data committed and two batches are left.
+# Each pipeline passes P6 once when it records the partitions and three times with data. At the
+# sixth time in all, both have committed data, and two batches remain.
 KILL_AT = "P6=6*kill"
 STEPS = 8
-# For runs as short as these the optimizing compiler costs more than it gives: 40 % of all CPU.
+# In runs as short as these the optimizing compiler costs 40 % of the CPU and saves less.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 
 QUERIES = (
@@ -67,7 +67,7 @@ class Sizes:
 
 
 class Story:
-    """Numbered steps with the seconds since the start, and the commands that they run."""
+    """Prints numbered steps with the seconds since the start, and runs their commands."""
 
     def __init__(self, folder: DemoFolder, say: Say, sizes: Sizes | None = None) -> None:
         self._folder = folder
@@ -77,12 +77,12 @@ class Story:
         self._number = 0
 
     def tell(self, await_end: Callable[[], None] | None) -> None:
-        """All steps; ``await_end`` keeps the broker until it returns.
+        """Run all steps. The broker runs until ``await_end`` returns; None stops it at once.
 
-        Raises the error of the step that failed, after saying which.
+        Prints which step failed and raises its error.
         """
-        with self._step("a fresh folder and a real Kafka broker"):
-            self._folder.make_anew()
+        with self._step("a new folder and a real Kafka broker"):
+            self._folder.recreate()
             jars("broker", progress=self._say)
             broker = Broker(self._folder.kafka)
             broker.start()
@@ -103,16 +103,16 @@ class Story:
             self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
             self._say("some of them tombstones, some of them bad, some late;")
             self._say(f"a transaction of {sizes.aborted} more is aborted")
-        with self._step("a run, killed between a Delta commit and Spark's own bookkeeping"):
+        with self._step("a run is killed between a Delta commit and Spark's own record of it"):
             self._command("run", expect=-signal.SIGKILL, failpoints=KILL_AT)
-            self._say("the driver is dead: killed by signal 9, nothing could be tidied up")
-        with self._step("what it left: the tables' own log says how far they are"):
+            self._say("the driver is dead: killed by signal 9, so it could not clean up")
+        with self._step("its state: the log of each table says which offsets are in it"):
             self._command("status")
-        with self._step("the next run reads that log and goes on from there"):
+        with self._step("the next run reads that log and continues from there"):
             self._command("run")
 
     def _prove(self) -> None:
-        with self._step("the proof: Kafka and the tables are read again and compared"):
+        with self._step("the proof: verify reads Kafka and the tables and compares them"):
             self._command("verify")
         with self._step("the tables answer SQL, without a JVM"):
             for title, statement in QUERIES:
@@ -120,7 +120,7 @@ class Story:
                 self._command("sql", statement)
 
     def _leave(self, broker: Broker, *, kept: bool) -> None:
-        with self._step("yours now"):
+        with self._step("now try it yourself"):
             path, config = self._folder.path, self._folder.config
             again = typed("broker", "--dir", self._folder.kafka, "--port", broker.port)
             ends = "runs until Ctrl-C" if kept else f"has ended; start it again: {again}"
@@ -135,7 +135,7 @@ class Story:
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
-        """Announce a step; say so when it fails."""
+        """Print the step; also print if it failed."""
         self._number += 1
         elapsed = time.monotonic() - self._began
         self._say(f"\n[{self._number}/{STEPS} {elapsed:3.0f} s] {what}")
@@ -155,18 +155,18 @@ class Story:
         arguments = [name, str(self._folder.config), *words]
         done = subprocess.run([sys.executable, "-m", "rivermouth", *arguments], env=environ)
         if done.returncode < 0 and sys.stdout.isatty():
-            self._say("\x1b[?25h")  # who is killed does not give the cursor back
+            self._say("\x1b[?25h")  # the killed process did not show the cursor again
         if done.returncode != expect:
             raise RivermouthError(
-                f"rivermouth {name} did not end as it should here",
+                f"rivermouth {name} did not end as expected",
                 expected=f"exit code {expect}",
                 found=f"exit code {done.returncode}",
-                remedy="Its own lines above say why",
+                remedy="Its output above says why",
             )
 
 
 def typed(*words: object) -> str:
-    """A command line as a person types it: SQL, with its own quotes, in the other kind."""
+    """A command line as a person types it; SQL with single quotes is in double quotes."""
     return " ".join(["rivermouth", *(_quoted(str(word)) for word in words)])
 
 

@@ -2,7 +2,7 @@
 
 Maintenance commits, too, and commits bring on checkpoints and with them log clean-up. So it
 leaves alone what a start would halt at, and what has been quiet for so long that the next start
-writes its entry again.
+owes a ledger heartbeat.
 """
 
 from __future__ import annotations
@@ -11,75 +11,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import Halt
-from rivermouth.protocol.guards import check_identity
-from rivermouth.run.committer import Keeper
-from rivermouth.run.report import Silent
-from rivermouth.warehouse.folder.log import is_old
-from rivermouth.warehouse.ports import Books
-
-_LOOKS = 5
-"""How often a log is read while runs commit."""
+from rivermouth.operate.looking import look
+from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.warehouse.ports import LedgerStore
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What stands in one table.
+class TableEntries:
+    """The entries in the log of one table.
 
-    ``commits`` are those of the entries in its log, by pipeline and sequence; ``quiet`` says why
-    the table is to be left alone, and is empty where it is not.
+    ``commits`` are their commit ids, by pipeline and sequence; ``quiet`` says why the table is to
+    be left alone, and is empty where it is not.
     """
 
     commits: Mapping[str, Mapping[int, str]]
     quiet: str = ""
 
 
-def look(ledgers: Sequence[tuple[Pipeline, Books]], now_s: float) -> Standing:
-    """What stands in the table that these pipelines write; its offsets table is there.
+def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) -> TableEntries:
+    """The entries of the table that these pipelines write; its offsets table is there.
 
-    Raises what a start of any of them would for the sake of ledger, offsets table, table id and
-    settings (RM408 to RM412, RM415), but for a note of it.
+    Raises the Halt at which a start of any of them would stop for the sake of ledger, offsets
+    table, table id and settings (RM408 to RM412, RM415).
     """
-    keepers = [_checked(pipeline, books) for pipeline, books in ledgers]
+    found = [_passed(look(store, pipeline, None, now_s)) for pipeline, store in ledgers]
     commits = {
-        each.name: {entry.sequence: entry.commit for entry in each.entries} for each in keepers
+        each.history.pipeline: {entry.sequence: entry.commit for entry in each.known_entries}
+        for each in found
     }
-    written = [each for each in keepers if each.chain.newest is not None]
+    written = [each for each in found if each.newest is not None]
     # Where one of them commits, clean-up comes anyway.
-    if not written or not all(_is_quiet(each, now_s, ledgers[0][1]) for each in written):
-        return Standing(commits)
+    if not written or not all(_is_quiet(each, now_s) for each in written):
+        return TableEntries(commits)
     days = min(each.age_s(now_s) for each in written) / 86400
     age = f"no entry for {days:.0f} days" if days else "log clean-up has taken all entries"
-    return Standing(commits, f"{age}, which the next run writes again first")
+    return TableEntries(commits, f"{age}, which the next run writes again first")
 
 
-def _is_quiet(keeper: Keeper, now_s: float, books: Books) -> bool:
-    """Whether a start would write the newest entry again."""
-    return keeper.recovered or is_old(keeper.age_s(now_s), books.log.retention_s())
+def _passed(found: Assessment) -> LedgerSnapshot:
+    if found.halt is not None:
+        raise found.halt
+    return found.ledger
 
 
-def _checked(pipeline: Pipeline, books: Books) -> Keeper:
-    """The pipeline's ledger, past the guards that a start has for it.
-
-    A run may commit while we look: then the rest is ahead of what was read of the log.
-    """
-    left = _LOOKS
-    while True:
-        left -= 1
-        table = str(pipeline.target.table)
-        keeper = Keeper(pipeline.name, table, pipeline.identity, books, Silent())
-        try:
-            _check(pipeline, keeper)
-            return keeper
-        except Halt:
-            if not left or not [*books.log.commits_after(keeper.chain.version)]:
-                raise
-
-
-def _check(pipeline: Pipeline, keeper: Keeper) -> None:
-    keeper.read()
-    if keeper.chain.faults:  # before the keeper notes it: that is for a start to do
-        raise keeper.chain.faults[0]
-    keeper.check()
-    if keeper.chain.newest is not None:
-        check_identity(keeper.where, keeper.chain.newest, keeper.table, pipeline.identity)
+def _is_quiet(ledger: LedgerSnapshot, now_s: float) -> bool:
+    """Whether a start would owe a heartbeat for the age of the newest entry."""
+    return ledger.history.recovered is not None or ledger.is_old(now_s)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Config, Pipeline
 from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
 from rivermouth.local.scratch import remove_dead, remove_old
-from rivermouth.operate.maintain.maintainable import Standing, look
+from rivermouth.operate.maintain.maintainable import TableEntries, maintainable
 from rivermouth.operate.maintain.optimize import (
     RETENTION,
     WEEK_HOURS,
@@ -34,7 +34,7 @@ from rivermouth.operate.maintain.optimize import (
 from rivermouth.operate.maintain.orphans import QuarantineOrphans
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
-from rivermouth.warehouse.warehouse import place_of
+from rivermouth.warehouse.warehouse import warehouse_of
 
 FLOOR_HOURS = 24
 SCRATCH = "(scratch)"
@@ -113,8 +113,8 @@ class Maintenance:
         self._dry_run = dry_run
         self._now = clock()
         self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
-        self._place = place_of(config, session)
-        self._offsets = self._place.offsets()
+        self._warehouse = warehouse_of(config, session)
+        self._offsets = self._warehouse.offsets()
         self._maintained: set[Address] = set()
 
     def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
@@ -134,7 +134,7 @@ class Maintenance:
         done: list[TableReport] = []
         error: RivermouthError | None = None
         try:
-            with self._place.hold(pipeline.target.table):
+            with self._warehouse.hold(pipeline.target.table):
                 self._tables(pipeline, done)
         except RivermouthError as fault:
             error = fault
@@ -144,22 +144,22 @@ class Maintenance:
 
     def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
         """All tables of a pipeline; what goes wrong with one is raised after the others."""
-        target = self._place.address(pipeline.target.table)
+        target = self._warehouse.address(pipeline.target.table)
         if not self._upkeep(target).exists():
             return
-        standing = self._standing(pipeline)
-        quarantine = self._place.address(pipeline.target.table.quarantine)
+        found = self._entries(pipeline)
+        quarantine = self._warehouse.address(pipeline.target.table.quarantine)
         fault: Exception | None = None
         for address in (target, quarantine, self._offsets):
             upkeep = self._upkeep(address)
             if not upkeep.exists():
                 continue
-            if address == target and standing.quiet:
-                done.append(TableReport(_short(address), quiet=standing.quiet))
+            if address == target and found.quiet:
+                done.append(TableReport(_short(address), quiet=found.quiet))
                 continue
             self._check_retention(upkeep, _short(address))
             try:
-                known = standing.commits.get(pipeline.name, {})
+                known = found.commits.get(pipeline.name, {})
                 done.append(self._table(pipeline, address, upkeep, known))
             except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
                 fault = fault or lost
@@ -170,7 +170,7 @@ class Maintenance:
         self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
     ) -> TableReport:
         """Orphans before files, so that files are not made large to be written anew."""
-        held = address == self._place.address(pipeline.target.table.quarantine)
+        held = address == self._warehouse.address(pipeline.target.table.quarantine)
         orphans = self._orphans(pipeline, address, entries) if held else 0
         files = Files()
         if address not in self._maintained:
@@ -185,12 +185,14 @@ class Maintenance:
             found = f"{table}: {RETENTION} is {retention!r}, --retain-hours {self._retain_hours}"
             raise ConfigError((f"{found} — set the property, or ask for less, 24 at least",))
 
-    def _standing(self, pipeline: Pipeline) -> Standing:
-        """What stands in the pipeline's table, by all that write it. Raises a Halt of any."""
+    def _entries(self, pipeline: Pipeline) -> TableEntries:
+        """The entries in the pipeline's table, of all that write it. Raises a Halt of any."""
         if not self._upkeep(self._offsets).exists():
-            return Standing({}, "there is no offsets table, which the next run makes anew first")
+            why = "there is no offsets table, which the next run creates again first"
+            return TableEntries({}, why)
         writers = self._config.writers(pipeline.target.table)
-        return look([(each, self._place.books(each)) for each in writers], self._now)
+        ledgers = [(each, self._warehouse.ledger(each)) for each in writers]
+        return maintainable(ledgers, self._now)
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
@@ -211,7 +213,7 @@ class Maintenance:
 
     def _clear_scratch(self) -> None:
         """Remove what dead runs left: a run does so too, when it begins."""
-        shared, checkpoints = self._place.scratch(), self._scratch / "checkpoints"
+        shared, checkpoints = self._warehouse.scratch(), self._scratch / "checkpoints"
         if checkpoints.is_dir():
             remove_dead(checkpoints)
         if shared is not None and shared.is_dir():

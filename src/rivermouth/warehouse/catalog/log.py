@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.entry import CommitRecord, app_id
+from rivermouth.errors import LedgerBroken, LogUnreadable
+from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import FAULTS, said, translate
 from rivermouth.warehouse.folder.log import duration_s
@@ -36,7 +36,7 @@ _OPERATIONS = {"WRITE", "MERGE"}
 _ABSENT = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
 
 
-class HistoryLog:
+class CatalogLog:
     """The log of the table at ``address``."""
 
     def __init__(self, session: SparkSession, address: Address) -> None:
@@ -66,6 +66,19 @@ class HistoryLog:
                 yield from (each for each in found if each.version > version)
                 return
             limit *= 10
+
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """See ``ports.LedgerLog``: asked for in pieces that grow."""
+        limit, given = _AT_ONCE, 0
+        while True:
+            found = self._history(f"LIMIT {limit}", missing_ok=True)[::-1]
+            yield from found[given:]
+            if len(found) < limit:
+                return
+            limit, given = limit * 10, len(found)
+
+    def newest_record_ms(self, version: int) -> None:
+        """See ``ports.LedgerLog``: a history does not tell."""
 
     def table_id(self) -> str:
         """The id that a table has as long as it is not replaced."""
@@ -98,7 +111,7 @@ class HistoryLog:
             where, found = str(self._address), said(fault).partition("\n")[0]
             if not isinstance(fault, PySparkException):  # of the log that says nothing
                 raise translate(fault, where) from fault
-            raise LedgerBroken("the history cannot be read", where=where, found=found) from fault
+            raise LogUnreadable("the history cannot be read", where=where, found=found) from fault
         return [each.asDict() for each in rows]
 
 

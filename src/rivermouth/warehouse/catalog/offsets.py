@@ -1,6 +1,6 @@
 """The offsets table under a name in a catalog: the same table, written through Spark.
 
-See ``tables.offsets`` for its columns and for what it is. A projection is one commit with
+See ``warehouse.offsets_rows`` for its columns and for what it is. A projection is one commit with
 a ``txn`` of its own; what it holds tells how far it has come, as a catalog shows no ``txn``.
 """
 
@@ -16,8 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.errors import CommitConflict, CommitFailed
-from rivermouth.protocol.history import Recorded
+from rivermouth.errors import CommitConflict, OffsetsUnreadable, ProjectionFailed
+from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.spark.address import (
     Address,
     create_table,
@@ -26,21 +26,27 @@ from rivermouth.spark.address import (
     table_property,
 )
 from rivermouth.spark.errors import FAULTS, said, translate
-from rivermouth.warehouse.folder.offsets import AGAIN, SCHEMA, app_of, rows_of
-from rivermouth.warehouse.recovered import COLUMNS, Kept, newest_of
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
+from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
+from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.recovered import COLUMNS, newest_of
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."
 _ANEW = "If it is damaged, DROP it: a run writes it anew, from what the tables' logs still hold"
-_TRIES = 3
-"""How often a write is tried while commits of others are in its way."""
 
 
 class CatalogOffsets:
-    """The offsets table at ``address``. Shared by all pipelines."""
+    """The offsets table at ``address``. Shared by all pipelines.
 
-    def __init__(self, session: SparkSession, address: Address) -> None:
+    ``attempts`` are made while others write to it.
+    """
+
+    def __init__(
+        self, session: SparkSession, address: Address, attempts: Attempts = ATTEMPTS
+    ) -> None:
         self._session = session
+        self._attempts = attempts
         self._address = address
         self._there = False
         self._creating = threading.Lock()
@@ -50,17 +56,17 @@ class CatalogOffsets:
 
         An entry that covers no offsets has no rows; it is projected again, as nothing.
         """
-        newest = F.coalesce(F.max("sequence"), F.lit(0)).alias("sequence")
-        rows = self._collect(lambda table: _of(table, pipeline).select(newest))
+        newest = "coalesce(max(sequence), 0) AS sequence"
+        rows = self._collect(lambda table: _of(table, pipeline).selectExpr(newest))
         return int(rows[0]["sequence"])
 
-    def newest(self, pipeline: str) -> Kept | None:
+    def newest(self, pipeline: str) -> ProjectedEntry | None:
         """What the table knows of the pipeline's newest entry; None where it knows none."""
         rows = self._collect(lambda table: _of(table, pipeline).select(*COLUMNS))
         return newest_of(rows)
 
-    def halted_at(self, pipeline: str) -> int:
-        """The version of the target from which on a start found commits undone; 0: never."""
+    def rollback_noted(self, pipeline: str) -> int:
+        """See ``ports.OffsetsTable``."""
         try:
             self._create()
             noted = table_property(self._session, self._address, _HALTED + pipeline)
@@ -68,56 +74,57 @@ class CatalogOffsets:
             raise self._unreadable(fault) from fault
         return int(noted) if noted.isdigit() else 0
 
-    def note_halt(self, pipeline: str, version: int) -> None:
-        """Note that, for longer than the log tells of it. Raises CommitFailed."""
-        if self.halted_at(pipeline) >= version:
+    def note_rollback(self, pipeline: str, version: int) -> None:
+        """See ``ports.OffsetsTable``."""
+        if self.rollback_noted(pipeline) >= version:
             return
         note = partial(set_table_property, self._session, self._address, _HALTED + pipeline)
         self._committed(lambda: note(str(version)))
 
-    def project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+    def project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit.
 
-        Every entry must carry its ``rows``. Raises CommitFailed.
+        Raises ProjectionFailed.
         """
-        if any(each.entry.ranges for each in recorded):
-            self._committed(lambda: self._project(recorded, table_name))
+        if any(each.rows for each in entries):
+            self._committed(lambda: self._project(entries, table_name))
 
-    def _project(self, recorded: Sequence[Recorded], table_name: str) -> None:
+    def _project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Of two drivers that project at once, each must leave the same rows.
 
         Delta passes over a ``txn`` that is not new, and refuses one that another driver's has
         overtaken. What it does not see is that of several entries the first were written since
         we looked: so several replace what is there of them, in the same commit.
         """
-        pipeline = recorded[0].entry.pipeline
+        pipeline = entries[0].recorded.entry.pipeline
         stands = self.sequence(pipeline)
-        missing = [each for each in recorded if each.entry.sequence > stands and each.entry.ranges]
+        missing = [each for each in entries if each.recorded.entry.sequence > stands and each.rows]
         if not missing:
             return
         options = _replacing(missing) if len(missing) > 1 else {}
-        sequence = str(missing[-1].entry.sequence)
+        sequence = str(missing[-1].recorded.entry.sequence)
         options |= {"txnAppId": app_of(pipeline), "txnVersion": sequence}
         self._write(missing, table_name, options)
 
-    def _write(
-        self, recorded: Sequence[Recorded], table_name: str, options: dict[str, str]
-    ) -> None:
-        rows = self._session.createDataFrame(rows_of(recorded, table_name))
+    def _write(self, entries: Sequence[Counted], table_name: str, options: dict[str, str]) -> None:
+        rows = self._session.createDataFrame(rows_of(entries, table_name))
         mode = "overwrite" if "replaceWhere" in options else "append"
         self._address.write(rows.coalesce(1).write.mode(mode).options(**options))
 
     def _committed(self, write: Callable[[], object]) -> None:
         """Carry out a write, again where commits of others were in its way."""
-        for left in reversed(range(_TRIES)):
+        conflict: Exception | None = None
+        for _ in self._attempts.each():
             try:
                 self._create()
                 write()
                 return
             except FAULTS as fault:
-                conflict = isinstance(translate(fault, ""), CommitConflict)
-                if not (conflict and left):
-                    raise self._failed("could not be written", fault, AGAIN) from fault
+                if not isinstance(translate(fault, ""), CommitConflict):
+                    raise self._failed("could not be written", fault) from fault
+                conflict = fault
+        if conflict is not None:
+            raise self._failed("could not be written", conflict) from conflict
 
     def _collect(self, question: Callable[[DataFrame], DataFrame]) -> list[dict[str, Any]]:
         try:
@@ -134,19 +141,26 @@ class CatalogOffsets:
                 create_table(self._session, self._address, columns)
             self._there = True
 
-    def _unreadable(self, fault: Exception) -> CommitFailed:
+    def _unreadable(self, fault: Exception) -> OffsetsUnreadable:
         gone = not isinstance(fault, PySparkException)  # the JVM, which says nothing of the table
-        return self._failed("cannot be read", fault, AGAIN if gone else _ANEW)
+        what = "the offsets table cannot be read; the target table is as it should be"
+        remedy = AGAIN if gone else _ANEW
+        where = str(self._address)
+        return OffsetsUnreadable(what, where=where, found=_found(fault), remedy=remedy)
 
-    def _failed(self, how: str, fault: Exception, remedy: str) -> CommitFailed:
+    def _failed(self, how: str, fault: Exception) -> ProjectionFailed:
         what = f"the offsets table {how}; the target table is as it should be"
-        found = said(fault).partition("\n")[0] or repr(fault)
-        return CommitFailed(what, where=str(self._address), found=found, remedy=remedy)
+        found = _found(fault)
+        return ProjectionFailed(what, where=str(self._address), found=found, remedy=AGAIN)
 
 
-def _replacing(recorded: Sequence[Recorded]) -> dict[str, str]:
+def _found(fault: Exception) -> str:
+    return said(fault).partition("\n")[0] or repr(fault)
+
+
+def _replacing(entries: Sequence[Counted]) -> dict[str, str]:
     """What makes a write replace the rows of these consecutive entries."""
-    first, last = recorded[0].entry, recorded[-1].entry
+    first, last = entries[0].recorded.entry, entries[-1].recorded.entry
     between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
     return {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
 

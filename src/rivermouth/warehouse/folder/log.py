@@ -18,8 +18,9 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.entry import CommitRecord
+from rivermouth.errors import LedgerBroken, LogUnreadable
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.warehouse.folder.newest_record import newest_record_ms
 
 _SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
@@ -49,12 +50,7 @@ def duration_s(text: str | None) -> float:
     return _DAY_S if understood is None else understood
 
 
-def is_old(age_s: float, retention_s: float) -> bool:
-    """Whether an entry of that age is to be written again: log clean-up must not take it."""
-    return age_s > retention_s / 3
-
-
-class DeltaLog:
+class FolderLog:
     """The log of the Delta table at ``path``."""
 
     def __init__(self, path: Path) -> None:
@@ -95,16 +91,20 @@ class DeltaLog:
             yield record_of(following, actions)
             following += 1
 
-    def commits_backwards(self, limit: int) -> Iterator[CommitRecord]:
-        """The newest ``limit`` commits, newest first: a look at the end of a long log."""
-        for version in self._versions()[: -limit - 1 : -1]:
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        """Every readable commit, the newest first: a look at the end of a long log.
+
+        Of what is not read, at least no file may be missing: raises LedgerBroken.
+        """
+        self.check_without_hole()
+        for version in reversed(self._versions()):
             yield record_of(version, self._actions(version))
 
-    def added_statistics(self, version: int) -> list[Mapping[str, Any]]:
-        """What Delta noted of the values in the files that one commit added."""
+    def newest_record_ms(self, version: int) -> int | None:
+        """See ``ports.LedgerLog``: from the statistics of the files that the commit added."""
         actions = self._actions(version)
         texts = [each["add"].get("stats") for each in actions if "add" in each]
-        return [json.loads(text) for text in texts if text]
+        return newest_record_ms(json.loads(text) for text in texts if text)
 
     def added_files(self, version: int) -> list[Path]:
         """The data files that one commit added."""
@@ -130,7 +130,9 @@ class DeltaLog:
     def _table(self) -> DeltaTable:
         try:
             return DeltaTable(str(self.path))
-        except (DeltaError, OSError) as fault:
+        except OSError as fault:
+            raise _unreadable(self._log, fault) from fault
+        except DeltaError as fault:  # a checkpoint that is damaged, for one
             raise LedgerBroken(
                 "the log cannot be read", where=str(self.path), found=str(fault)
             ) from fault
@@ -167,15 +169,18 @@ class DeltaLog:
             actions = [json.loads(line) for line in lines if line.strip()]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as fault:
+        except OSError as fault:
             raise _unreadable(file, fault) from fault
+        except ValueError as fault:
+            what, found = "a commit cannot be read", repr(fault)
+            raise LedgerBroken(what, where=str(file), found=found) from fault
         if not actions or not all(isinstance(each, dict) for each in actions):
             raise LedgerBroken("a commit is empty or torn", where=str(file))
         return actions
 
 
-def _unreadable(file: Path, fault: Exception) -> LedgerBroken:
-    return LedgerBroken("a commit cannot be read", where=str(file), found=repr(fault))
+def _unreadable(file: Path, fault: Exception) -> LogUnreadable:
+    return LogUnreadable("a commit cannot be read", where=str(file), found=repr(fault))
 
 
 def record_of(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,25 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
-from rivermouth.errors import CommitFailed
-from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.history import Recorded
+from rivermouth.errors import ProjectionFailed
+from rivermouth.protocol.commits import Recorded
+from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.warehouse.folder.log import DeltaLog
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.ports import Counted
 
 Integers = npt.NDArray[np.integer[Any]]
 _COORDINATES = ["_kafka.topic", "_kafka.partition", "_kafka.offset"]
 
 
-def with_rows(log: DeltaLog, recorded: Sequence[Recorded]) -> list[Recorded]:
-    """The same entries, each with its ``rows``.
+def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
+    """The same entries with their counts.
 
-    Counted in the files that the commits added; where VACUUM has taken one of them, in
-    the whole table as it is now, whose rows still say where they came from. Raises
-    CommitFailed where these cannot be read either.
+    Where an entry has none, they are counted in the files that its commit added; where VACUUM has
+    taken one of them, in the whole table as it is now, whose rows still say where they came from.
+    Raises ProjectionFailed where these cannot be read either.
     """
-    unknown = [each for each in recorded if each.entry.rows is None]
+    unknown = [each for each in entries if each.entry.rows is None]
     files = [file for each in unknown for file in log.added_files(each.version)]
     if not all(file.exists() for file in files):
         files = log.files()
@@ -42,22 +43,18 @@ def with_rows(log: DeltaLog, recorded: Sequence[Recorded]) -> list[Recorded]:
     try:
         counts = dict(zip(ranges, count_rows(files, ranges), strict=True))
     except (OSError, ArrowException) as fault:
-        raise CommitFailed(
+        raise ProjectionFailed(
             "the commits stand, but the rows of their files cannot be counted",
             where=str(log.path),
             found=str(fault),
             remedy="See with 'rivermouth verify' what the table holds; then run again",
         ) from fault
-    return [_filled(each, counts) for each in recorded]
+    return [Counted(each, _counts(each, counts)) for each in entries]
 
 
-def _filled(recorded: Recorded, counts: Mapping[OffsetRange, RowCounts]) -> Recorded:
-    entry = recorded.entry
-    if entry.rows is not None:
-        return recorded
-    return replace(
-        recorded, entry=replace(entry, rows=tuple(counts[each] for each in entry.ranges))
-    )
+def _counts(recorded: Recorded, counts: Mapping[OffsetRange, RowCounts]) -> Counts:
+    rows = recorded.entry.rows
+    return tuple(counts[each] for each in recorded.entry.ranges) if rows is None else rows
 
 
 def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[RowCounts, ...]:

@@ -12,49 +12,57 @@ from pyspark.sql import SparkSession
 from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.folder.lock import TableLock
-from rivermouth.warehouse.folder.log import DeltaLog
-from rivermouth.warehouse.folder.offsets import OffsetsTable
-from rivermouth.warehouse.folder.row_counts import with_rows
-from rivermouth.warehouse.ports import Books
-from rivermouth.write.commit import record
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.folder.row_counts import with_counts
+from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
+from rivermouth.write.entry import record
 
 
-class FolderPlace:
+class FolderWarehouse:
     """The local warehouse ``folder``."""
 
-    def __init__(self, session: SparkSession, folder: Path) -> None:
+    def __init__(self, session: SparkSession, folder: Path, attempts: Attempts = ATTEMPTS) -> None:
         self._session = session
         self._folder = folder
-        self._offsets = OffsetsTable(OFFSETS_TABLE.path(folder))
+        self._offsets = FolderOffsets(OFFSETS_TABLE.path(folder), attempts)
 
     def address(self, table: TableName) -> Address:
-        """See ``Place.address``."""
+        """See ``Warehouse.address``."""
         return Address(path=str(table.path(self._folder)))
 
     def offsets(self) -> Address:
-        """See ``Place.offsets``."""
+        """See ``Warehouse.offsets``."""
         return self.address(OFFSETS_TABLE)
 
     @contextmanager
     def hold(self, table: TableName) -> Iterator[None]:
-        """See ``Place.hold``. Raises TableLocked, and LedgerBroken for a log with a hole."""
+        """See ``Warehouse.hold``. Raises TableLocked, and LedgerBroken for a log with a hole."""
         locks = OFFSETS_TABLE.path(self._folder).parent / "locks"
         with TableLock(self._session, locks / f"{table}.lock"):
-            DeltaLog(table.path(self._folder)).check_without_hole()
+            self._log(table).check_without_hole()
             yield
 
-    def books(self, pipeline: Pipeline) -> Books:
-        """See ``Place.books``."""
+    def ledger(self, pipeline: Pipeline) -> LedgerStore:
+        """See ``Warehouse.ledger``."""
+        return LedgerStore(self._log(pipeline.target.table), self._offsets)
+
+    def writes(self, pipeline: Pipeline) -> LedgerWrites:
+        """See ``Warehouse.writes``."""
         table = pipeline.target.table
-        log = DeltaLog(table.path(self._folder))
-        return Books(
-            log=log,
-            offsets=self._offsets,
-            with_rows=partial(with_rows, log),
+        return LedgerWrites(
+            count=partial(with_counts, self._log(table)),
             record=partial(record, address=self.address(table)),
             translate=partial(translate, where=pipeline.name),
         )
 
     def scratch(self) -> None:
-        """See ``Place.scratch``: there is one machine."""
+        """See ``Warehouse.scratch``: there is one machine."""
+
+    def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
+        """See ``Warehouse.prepare``: the first bad record creates the quarantine."""
+
+    def _log(self, table: TableName) -> FolderLog:
+        return FolderLog(table.path(self._folder))

@@ -1,0 +1,66 @@
+"""What a command did or found, as text for people: for the commands and for the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rivermouth.cli.render import failure, wrapped
+from rivermouth.cli.text_table import text_table
+
+if TYPE_CHECKING:
+    from rivermouth.operate.maintain.maintenance import MaintenanceReport
+    from rivermouth.protocol.offsets import Position
+    from rivermouth.verify import PipelineProof, Verification
+
+NOT_OK = 3
+"""The exit code of a verification that found a fault."""
+
+
+def maintained(reports: Sequence[MaintenanceReport], *, dry_run: bool = False) -> str:
+    """A line for each table, then the skipped tables, the failures and the verdict."""
+    from rivermouth.operate.maintain.maintenance import SCRATCH
+
+    headers = ("pipeline", "table", "compacted", "removed", "orphan rows")
+    rows = [
+        (each.pipeline, table.table, *(f"{n:,}" for n in table.counts))
+        for each in reports
+        for table in each.tables
+    ]
+    lines = [text_table(headers, rows, numbers=range(2, 5))]
+    skipped = {each.table: each.quiet for report in reports for each in report.tables if each.quiet}
+    lines += [wrapped(f"{table}: skipped: {why}", "  ", "") for table, why in skipped.items()]
+    failed = [each for each in reports if each.error is not None]
+    lines += [failure(each.pipeline, each.error) for each in failed if each.error is not None]
+    pipelines = [each for each in reports if each.pipeline != SCRATCH]
+    lost = sum(each.error is not None for each in pipelines)
+    if failed:
+        lines.append(f"FAILED: {lost} of {len(pipelines)} pipelines" if lost else "FAILED: scratch")
+    else:
+        lines.append("OK: dry run, nothing was changed" if dry_run else "OK")
+    return "\n".join(lines)
+
+
+def verified(found: Verification) -> str:
+    """A line for each pipeline, then the faults, what was not checked, and the verdict."""
+    headers = ("pipeline", "", "entries", "records", "bad", "missing", "twice", "gaps", "overlaps")
+    lines = [text_table(headers, [_row(each) for each in found.pipelines], numbers=range(2, 9))]
+    for each in found.pipelines:
+        lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
+        lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
+    failed = [each.name for each in found.pipelines if not each.ok]
+    records = sum(each.records for each in found.pipelines)
+    verdict = f"OK: {records:,} records read again, 0 missing, 0 duplicated"
+    return "\n".join([*lines, f"FAILED: {', '.join(failed)}" if failed else verdict])
+
+
+def _row(proof: PipelineProof) -> tuple[str, ...]:
+    facts = proof.as_dict()
+    names = ("entries", "records", "quarantined", "missing", "duplicated", "gaps", "overlaps")
+    return (proof.name, "OK" if proof.ok else "FAILED", *(f"{facts[name]:,}" for name in names))
+
+
+def accepted(name: str, what: str, position: Position) -> str:
+    """Where the pipeline ``name`` continues, after an operator accepted ``what``."""
+    lines = [f"{name}: {each} continues at {at:,}" for each, at in position.offsets.items()]
+    return "\n".join([*lines, f"OK: {what} accepted"])

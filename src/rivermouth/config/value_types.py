@@ -1,0 +1,215 @@
+"""The types of settings: how each is read from a plain value, and how it is written.
+
+A ``BeforeValidator`` takes what the file may say, an ``AfterValidator`` checks what was read.
+Both raise ``Refused`` with our own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSchema
+
+from rivermouth.config.catalog import Catalog, read_catalog
+from rivermouth.config.columns import Column
+from rivermouth.config.ddl import read_columns
+from rivermouth.config.names import IDENTIFIER, PIPELINE, TableName, read_pipeline_name, read_table
+from rivermouth.config.options import check_source_options, read_kafka_options
+from rivermouth.config.secret import REFERENCE as SECRET
+from rivermouth.config.secret import Secret
+from rivermouth.config.start import Start, read_start, whole
+from rivermouth.config.values import (
+    OnDataLoss,
+    check_count,
+    check_names,
+    check_property_names,
+    check_topics,
+    read_choice,
+    read_duration,
+    read_name,
+    read_true,
+    read_version,
+    read_warehouse,
+)
+from rivermouth.config.written import REFERENCE, Schema, Written, one_of, or_reference
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.shapes import SHAPES, Shape
+
+_TEXT: Schema = {"type": "string"}
+_OPTION: Schema = {"type": ["string", "number", "boolean"]}
+_OPTIONS: Schema = {"type": "object", "additionalProperties": _OPTION}
+_EDGE: Schema = {"enum": ["earliest", "latest"]}
+_OFFSET: Schema = {"anyOf": [{"type": "integer", "minimum": -2}, _EDGE, REFERENCE]}
+_OFFSETS: Schema = {
+    "type": "object",
+    "patternProperties": {"^[0-9]+$": _OFFSET},
+    "additionalProperties": False,
+}
+_START: Schema = {
+    "anyOf": [
+        _EDGE,
+        REFERENCE,
+        {"type": "string", "pattern": r"^\s*\{"},
+        {"type": "object", "additionalProperties": _OFFSETS},
+    ]
+}
+_SERVERS: Schema = {
+    "description": "The brokers: host:port, several with commas.",
+    "examples": ["localhost:9092"],
+    **_TEXT,
+    "not": {"pattern": SECRET},
+}
+
+
+def _list(least: int) -> Schema:
+    return {"type": "array", "items": _TEXT, "uniqueItems": True, "minItems": least}
+
+
+def _pattern(pattern: str) -> Schema:
+    return or_reference({"type": "string", "pattern": pattern})
+
+
+def _kafka() -> Schema:
+    option = {
+        "description": "An option of the Kafka client. A secret is written as a reference.",
+        "examples": ["${secret:scope/key}", "${env:NAME}"],
+        **_OPTION,
+    }
+    return {
+        "type": "object",
+        "properties": {"bootstrap.servers": _SERVERS},
+        "required": ["bootstrap.servers"],
+        "additionalProperties": option,
+    }
+
+
+def _read_warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
+    if isinstance(value, Catalog):
+        return value
+    if isinstance(value, Mapping):
+        return read_catalog(value)
+    folder = info.context["folder"] if info.context else None
+    return read_warehouse(value, folder)
+
+
+def _refused(takes: Callable[[Shape], bool]) -> str:
+    """In which modes a setting has no meaning."""
+    refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if not takes(each)]
+    return f"Refused for mode {' or '.join(refusing)}." if refusing else ""
+
+
+def _needs_keys() -> str:
+    keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
+    return f"Required for mode {' or '.join(keyed)}."
+
+
+def _summaries() -> str:
+    return " ".join(f"`{name}`: {each.summary}." for name, each in SHAPES.by_name.items())
+
+
+Version = Annotated[
+    Literal[1],
+    BeforeValidator(read_version),
+    BeforeValidator(whole),
+    Written(lambda: or_reference({"const": 1}), "`1`"),
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(read_duration),
+    Written(lambda: _pattern("^[0-9]{1,9}(ms|s|m|h)$"), "duration"),
+]
+Count = Annotated[
+    int,
+    BeforeValidator(whole),
+    AfterValidator(check_count),
+    Written(lambda: or_reference({"type": "integer", "minimum": 1}), "whole number"),
+]
+Always = Annotated[
+    Literal[True],
+    BeforeValidator(read_true),
+    Written(lambda: or_reference({"const": True}), "`true`"),
+]
+_Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
+_COLUMNS = "list of columns"
+Keys = Annotated[
+    _Names,
+    Written(
+        lambda: _list(0),
+        _COLUMNS,
+        more=lambda: f"{_needs_keys()} {_refused(lambda shape: shape.keyed)}",
+    ),
+]
+OrderBy = Annotated[
+    _Names,
+    Written(lambda: _list(0), _COLUMNS, more=lambda: _refused(lambda shape: shape.ordered)),
+]
+Topics = Annotated[
+    tuple[str, ...],
+    AfterValidator(check_topics),
+    Written(lambda: _list(1), "list"),
+]
+Table = Annotated[
+    TableName,
+    BeforeValidator(read_table),
+    Written(lambda: _pattern(rf"^{IDENTIFIER}\.{IDENTIFIER}$"), "`schema.table`"),
+]
+Columns = Annotated[
+    tuple[Column, ...], BeforeValidator(read_columns), Written(lambda: _TEXT, "text")
+]
+StartAt = Annotated[Start, BeforeValidator(read_start), Written(lambda: _START, "see below")]
+ShapeName = Annotated[
+    str,
+    BeforeValidator(lambda value: read_name(SHAPES.by_name, value)),
+    Written(one_of(lambda: SHAPES.by_name), more=_summaries),
+]
+FormatName = Annotated[
+    str,
+    BeforeValidator(lambda value: read_name(FORMATS.by_name, value)),
+    Written(one_of(lambda: FORMATS.by_name)),
+]
+KeyFormName = Annotated[
+    str,
+    BeforeValidator(lambda value: read_name(FORMATS.keys, value)),
+    Written(one_of(lambda: FORMATS.keys), more=lambda: _refused(lambda shape: shape.deletes)),
+]
+DataLossChoice = Annotated[
+    OnDataLoss,
+    BeforeValidator(lambda value: read_choice(OnDataLoss, value)),
+    Written(one_of(lambda: [each.value for each in OnDataLoss])),
+]
+Properties = Annotated[
+    Mapping[str, str],
+    AfterValidator(check_property_names),
+    Written(lambda: _OPTIONS, "mapping", verbatim=True),
+]
+SourceOptions = Annotated[
+    Mapping[str, str],
+    AfterValidator(check_source_options),
+    Written(lambda: _OPTIONS, "text", verbatim=True),
+]
+KafkaOptions = Annotated[
+    Mapping[str, str | Secret],
+    BeforeValidator(read_kafka_options),
+    Written(_kafka, "mapping", verbatim=True),
+]
+Folder = Annotated[
+    Path,
+    WithJsonSchema(
+        {
+            "description": "A folder; a relative one begins at the folder of this file.",
+            "examples": ["./lake"],
+            **_TEXT,
+        }
+    ),
+]
+Warehouse = Annotated[
+    Folder | Catalog, BeforeValidator(_read_warehouse), Written(word="folder, or mapping")
+]
+PipelineName = Annotated[
+    str,
+    AfterValidator(read_pipeline_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{PIPELINE}$"}),
+]

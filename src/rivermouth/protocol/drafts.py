@@ -1,0 +1,76 @@
+"""Drafts of the entry that follows on the newest one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rivermouth.protocol.entry import Accepted, Draft
+from rivermouth.protocol.history import History
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import OffsetRange, Position
+
+
+def next_draft(
+    history: History,
+    table: str,
+    identity: Mapping[str, Any],
+    kafka: KafkaFacts,
+    ranges: tuple[OffsetRange, ...],
+    lost: tuple[OffsetRange, ...] = (),
+) -> Draft:
+    """The entry that follows on the newest one and covers ``ranges``.
+
+    Raises ValueError where a range does not start at the position.
+    """
+    position = history.position.advance(ranges)
+    return _draft(history, table, identity, kafka, history.sequence + 1, ranges, position, lost)
+
+
+def accepting_draft(
+    history: History,
+    table: str,
+    identity: Mapping[str, Any],
+    kafka: KafkaFacts,
+    sequence: int,
+    position: Position,
+    accepted: Accepted,
+) -> Draft:
+    """The entry that records what an operator accepted, and goes on at ``position``."""
+    ranges = here(position)
+    return _draft(history, table, identity, kafka, sequence, ranges, position, (), accepted)
+
+
+def here(position: Position) -> tuple[OffsetRange, ...]:
+    """Empty ranges at ``position``: by them the offsets table has the entry, too."""
+    return tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())
+
+
+def _draft(
+    history: History,
+    table: str,
+    identity: Mapping[str, Any],
+    kafka: KafkaFacts,
+    sequence: int,
+    ranges: tuple[OffsetRange, ...],
+    position: Position,
+    lost: tuple[OffsetRange, ...],
+    accepts: Accepted | None = None,
+) -> Draft:
+    newest = history.newest
+    epochs = {**(newest.epochs if newest else {}), **kafka.epochs}
+    return Draft(
+        pipeline=history.pipeline,
+        sequence=sequence,
+        cluster=kafka.cluster,
+        table=table,
+        # A topic that was taken out of the configuration keeps its id: it may come back.
+        topics={**(newest.topics if newest else {}), **kafka.topics},
+        ranges=ranges,
+        position=position,
+        config=identity,
+        lost=lost,
+        accepts=accepts,
+        epochs={each: epochs[each] for each in position if each in epochs},
+        ends=Position({each: end.offset for each, end in kafka.ends.items()}),
+    )

@@ -1,0 +1,39 @@
+"""What Kafka says of the topics of a pipeline, as a value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rivermouth.protocol.offsets import LogEnd, Position, TopicPartition, Watermarks
+
+
+@dataclass(frozen=True)
+class KafkaFacts:
+    """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
+
+    ``held_back`` are offsets behind the last stable one: records of open transactions, and
+    all that came after them, which nobody may read before these end. ``ends`` are the end
+    offsets, with the leader epochs in which they were told. ``truncated`` are the ends of logs
+    that were truncated below the position, see ``guards.check_not_truncated``.
+    """
+
+    cluster: str
+    topics: Mapping[str, str]
+    watermarks: Mapping[TopicPartition, Watermarks]
+    held_back: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
+    truncated: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def epochs(self) -> dict[TopicPartition, int]:
+        """The leader epochs, where the broker tells them."""
+        return {each: end.epoch for each, end in self.ends.items() if end.epoch is not None}
+
+
+def behind(position: Position, watermarks: Mapping[TopicPartition, Watermarks]) -> int:
+    """How many offsets lie between position and end, over all partitions; never negative."""
+    return sum(
+        max(0, marks.high - max(position.get(each) or 0, marks.low))
+        for each, marks in watermarks.items()
+    )

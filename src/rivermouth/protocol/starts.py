@@ -1,0 +1,108 @@
+"""Where reading starts, partition by partition. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rivermouth.errors import LogTruncated, RetentionLost
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.guards import check_partition, check_source
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+
+StartOf = Callable[[TopicPartition], int | str]
+"""Where a partition without ledger starts: an offset, ``"earliest"`` or ``"latest"``."""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The next offset to read of every partition that exists, and what is lost before it."""
+
+    position: Position
+    lost: tuple[OffsetRange, ...] = ()
+
+
+def start_positions(
+    pipeline: str,
+    newest: Entry | None,
+    kafka: KafkaFacts,
+    start_of: StartOf,
+    *,
+    record_loss: bool = False,
+) -> Starts:
+    """Where to start reading, as explicit numbers.
+
+    From the ledger where it knows the partition. A topic new to the pipeline starts where
+    the configuration says; a partition added to a known topic starts at its earliest
+    offset, since what came in before we noticed it must not be skipped. Where retention
+    has passed the ledger's offset and ``record_loss`` is set, the start is the earliest
+    one, and the range between is lost. Raises the Halt that applies.
+    """
+    recorded = newest.position if newest is not None else Position()
+    known_topics = {each.topic for each in recorded}
+    if newest is not None:
+        check_source(pipeline, newest, kafka.cluster, kafka.topics)
+    starts: dict[TopicPartition, int] = {}
+    lost: list[OffsetRange] = []
+    for each, offset in recorded.offsets.items():
+        if each.topic not in kafka.topics:
+            continue
+        try:
+            check_partition(pipeline, each, offset, kafka.watermarks.get(each))
+        except RetentionLost:
+            if not record_loss:
+                raise
+            lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
+    passed = {each.topic_partition: each.until_offset for each in lost}
+    for each, marks in kafka.watermarks.items():
+        wanted = "earliest" if each.topic in known_topics else start_of(each)
+        known = passed.get(each, recorded.get(each))
+        starts[each] = known if known is not None else _resolve(pipeline, each, wanted, marks)
+    return Starts(Position(starts), tuple(lost))
+
+
+def discovered(starts: Position, newest: Entry | None) -> tuple[OffsetRange, ...]:
+    """Empty ranges for newly discovered partitions: those that the ledger has never seen.
+
+    They are recorded before anything is read, so that "latest" is decided once and a
+    later start cannot skip what came in between.
+    """
+    recorded = newest.position if newest is not None else Position()
+    return tuple(
+        OffsetRange(each, offset, offset)
+        for each, offset in starts.offsets.items()
+        if recorded.get(each) is None
+    )
+
+
+def ranges_between(before: Position, after: Position) -> tuple[OffsetRange, ...]:
+    """The ranges between two positions as Spark recorded them, in order.
+
+    A partition that did not move is left out. One that is missing in ``before`` appeared
+    during the run and starts at 0, even while empty: Spark refuses any other start.
+    Raises LogTruncated where a partition moved backwards.
+    """
+    ranges: list[OffsetRange] = []
+    for each, until in after.offsets.items():
+        start = before.get(each)
+        if start is not None and start > until:
+            raise LogTruncated(
+                "the log ends before what was already read",
+                where=str(each),
+                expected=f"an end at {start} or after",
+                found=f"an end at {until}",
+            )
+        if start is None or start != until:
+            ranges.append(OffsetRange(each, start or 0, until))
+    return tuple(ranges)
+
+
+def _resolve(pipeline: str, each: TopicPartition, wanted: int | str, marks: Watermarks) -> int:
+    if wanted == "earliest":
+        return marks.low
+    if wanted == "latest":
+        return marks.high
+    offset = int(wanted)
+    check_partition(pipeline, each, offset, marks)
+    return offset

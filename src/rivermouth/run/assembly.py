@@ -1,0 +1,88 @@
+"""Putting a pipeline together: its table prepared, its edges and its landing chosen."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Config, Pipeline, TableName
+from rivermouth.config.secret import Secrets
+from rivermouth.formats.decoder import decoder
+from rivermouth.kafka.client import Kafka
+from rivermouth.local.scratch import shared_folder
+from rivermouth.registry.platforms import Capability, Platform
+from rivermouth.registry.references import resolve
+from rivermouth.run.ingest import Edges, Ingest
+from rivermouth.run.report import Listener
+from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.ports import Warehouse
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.target import check_target, create_target
+from rivermouth.write.landing import Landing, Site, landing_of
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What the pipelines of one run share.
+
+    ``scratch`` is a folder on the driver's own disk; ``platform`` says what the session allows;
+    ``secrets`` is asked for those that the configuration only names.
+    """
+
+    config: Config
+    session: SparkSession
+    scratch: Path
+    platform: Platform
+    secrets: Secrets
+    warehouse: Warehouse
+    # Of two pipelines that create their common table at once, one would fail.
+    creating: dict[TableName, threading.Lock] = field(default_factory=dict)
+
+    def ingest(self, pipeline: Pipeline, listener: Listener, held: ExitStack) -> Ingest:
+        """The pipeline with its table there, as configured, and ours to write.
+
+        What it holds until the end of the run is entered into ``held``. Raises what stands
+        against it.
+        """
+        table = pipeline.target.table
+        address = self.warehouse.address(table)
+        held.enter_context(self.warehouse.hold(table))
+        with self.creating[table]:
+            create_target(self.session, pipeline, address)
+            self.warehouse.prepare(self.session, pipeline)
+            check_target(self.session, pipeline, address)
+            landing = self._landing(pipeline, held)
+        edges = Edges(
+            kafka=Kafka(self.config.kafka.revealed(self.secrets)),
+            store=self.warehouse.ledger(pipeline),
+            writes=self.warehouse.writes(pipeline),
+            landing=landing,
+            decode=decoder(pipeline),
+            listener=listener,
+            attempts=Attempts.by(pipeline.retry),
+        )
+        return Ingest(pipeline, edges)
+
+    def _landing(self, pipeline: Pipeline, held: ExitStack) -> Landing:
+        table, reasons = pipeline.target.table, pipeline.format.all_reasons
+        one_host = self.platform.has(Capability.ONE_HOST)
+        writers = [each.name for each in self.config.writers(table)]
+        site = Site(
+            session=self.session,
+            pipeline=pipeline.name,
+            address=self.warehouse.address(table),
+            rows=resolve(pipeline.shape.changes)(pipeline),
+            quarantine=QuarantineTable(self.warehouse.address(table.quarantine), reasons),
+            tasks=self.session.sparkContext.defaultParallelism if one_host else None,
+            cache=self.platform.has(Capability.CACHE),
+            staging=lambda: held.enter_context(self._staging(pipeline)),
+            others=tuple(each for each in writers if each != pipeline.name),
+        )
+        return landing_of(site, self.platform)
+
+    def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
+        return shared_folder(self.warehouse.scratch() or self.scratch, pipeline.name)

@@ -1,0 +1,31 @@
+"""Summing up what one pipeline commits in a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+
+
+class Tally:
+    """Passes everything on to ``listener`` and sums up one pipeline's commits in ``report``."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
+
+    def opened(self, report: OpenReport) -> None:
+        self._listener.opened(report)
+
+    def committed(self, report: CommitReport) -> None:
+        if any(each.span for each in report.ranges):
+            self.report = replace(
+                self.report,
+                commits=self.report.commits + 1,
+                applied=self.report.applied + report.applied,
+                quarantined=self.report.quarantined + report.quarantined,
+            )
+        self._listener.committed(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        self._listener.finished(report)

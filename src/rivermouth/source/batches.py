@@ -1,0 +1,33 @@
+"""What a source feeds with micro-batches, and when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from rivermouth.config import Pipeline
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When micro-batches start: ``every_ms`` apart, or (None) until the end is reached."""
+
+    every_ms: int | None
+
+
+class Batches(Protocol):
+    """One pipeline that is open, see ``run.ingest``."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its configuration."""
+
+    def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
+        """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``."""
+
+    def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
+        """What Kafka holds now. Raises the Halt that applies to ``position``."""

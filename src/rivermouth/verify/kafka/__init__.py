@@ -1,0 +1,1 @@
+"""The checker's own reading of Kafka: identities, offsets, records."""

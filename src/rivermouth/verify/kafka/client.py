@@ -1,0 +1,201 @@
+"""The checker's own client of Kafka: identities, offsets, and exact ranges of records.
+
+It reads with ``read_committed`` from explicit offsets, joins no group and commits nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import closing
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+    admin,
+)
+
+from rivermouth.config import Config, Secrets, unresolved
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
+from rivermouth.kafka.options import client_of
+from rivermouth.verify.kafka.source import Identity
+from rivermouth.verify.ledger.entry import Partition, shown
+
+# confluent-kafka calls itself typed, but does not type or export what is needed here.
+_ADMIN: Any = admin
+_AWAY = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+_PASSING = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+_BATCH = 10_000
+_LOG = logging.getLogger(__name__)
+
+
+def client_options(config: Config, secrets: Secrets = unresolved) -> dict[str, str]:
+    """The Kafka options of a configuration, with its secrets in clear text."""
+    return {**config.kafka.revealed(secrets), "log_level": "2", "allow.auto.create.topics": "false"}
+
+
+_FIRST_ANSWER_S = 10.0
+"""Limit of the first request: whether any broker answers."""
+
+
+class KafkaSource:
+    """A ``Source``. ``timeout_s`` limits each request, and a read that makes no progress."""
+
+    def __init__(self, options: Mapping[str, str], timeout_s: float = 30.0) -> None:
+        self._options = options
+        self._where = options["bootstrap.servers"]
+        self._timeout_s = timeout_s
+        self._admin = client_of(lambda own: admin.AdminClient({**own}, logger=_LOG), options)
+
+    def identity(self, topics: Iterable[str]) -> Identity:
+        """See ``Source``."""
+        names = sorted(topics)
+        ids: dict[str, str] = {}
+        first = min(self._timeout_s, _FIRST_ANSWER_S)
+        cluster = self._wait(self._admin.describe_cluster(request_timeout=first))
+        if not names:
+            return Identity(str(cluster.cluster_id), ids, frozenset())
+        described = self._admin.describe_topics(
+            TopicCollection(names), request_timeout=self._timeout_s
+        )
+        for topic, future in described.items():
+            answer = self._wait(future, missing_ok=True)
+            if answer is not None:
+                ids[topic] = str(answer.topic_id)
+        return Identity(str(cluster.cluster_id), ids, self._compacted(ids))
+
+    def _compacted(self, topics: Iterable[str]) -> frozenset[str]:
+        asked = [_ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, topic) for topic in topics]
+        if not asked:
+            return frozenset()
+        answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
+        return frozenset(
+            str(resource.name)
+            for resource, future in answers.items()
+            if "compact" in str(self._wait(future)["cleanup.policy"].value)
+        )
+
+    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """See ``Source``."""
+        return self._offsets(partitions, _ADMIN.OffsetSpec.earliest())
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """See ``Source``."""
+        return self._offsets(partitions, _ADMIN.OffsetSpec.latest())
+
+    def _offsets(self, partitions: Iterable[Partition], spec: Any) -> dict[Partition, int]:
+        asked = {TopicPartition(*each): spec for each in partitions}
+        if not asked:
+            return {}
+        answers = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout_s
+        )
+        found = {(each.topic, each.partition): self._wait(one) for each, one in answers.items()}
+        return {partition: int(answer.offset) for partition, answer in found.items()}
+
+    def read(
+        self, ranges: Mapping[Partition, tuple[int, int]]
+    ) -> Iterator[tuple[Partition, list[Message]]]:
+        """See ``Source``."""
+        left = {partition: until for partition, (start, until) in ranges.items() if start < until}
+        yield from ((partition, []) for partition in ranges if partition not in left)
+        with closing(self._reader("read_committed")) as consumer:
+            consumer.assign([TopicPartition(*each, ranges[each][0]) for each in left])
+            quiet_since = time.monotonic()
+            while left:
+                batches, ended = self._sort(consumer.consume(_BATCH, 0.5), left)
+                if batches or ended:
+                    quiet_since = time.monotonic()
+                elif time.monotonic() - quiet_since > self._timeout_s:
+                    raise self._stuck(left)
+                yield from batches.items()
+                for partition in ended:
+                    consumer.pause([TopicPartition(*partition)])
+                    del left[partition]
+                    yield partition, []
+
+    def _sort(
+        self, messages: Iterable[Message], left: Mapping[Partition, int]
+    ) -> tuple[dict[Partition, list[Message]], list[Partition]]:
+        """Records by partition, and the partitions that have been read to their end.
+
+        An end is noticed at the first message at or after it, be it only the end of the log:
+        the last offsets of a range may have no visible record.
+        """
+        batches: dict[Partition, list[Message]] = {}
+        ended: dict[Partition, None] = {}
+        for each in messages:
+            error = each.error()
+            partition = (str(each.topic()), int(each.partition() or 0))
+            offset = each.offset() or 0
+            if error is not None and error.code() in _PASSING:
+                continue
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise self._translate(error)
+            if partition not in left or partition in ended:
+                continue
+            if offset >= left[partition]:
+                ended[partition] = None
+            elif error is None:
+                batches.setdefault(partition, []).append(each)
+        return batches, list(ended)
+
+    def holds(self, partition: Partition, offset: int) -> bool:
+        """See ``Source``."""
+        with closing(self._reader("read_uncommitted")) as consumer:
+            consumer.assign([TopicPartition(*partition, offset)])
+            answer = consumer.poll(self._timeout_s)
+            return answer is not None and answer.error() is None and answer.offset() == offset
+
+    def _reader(self, isolation: str) -> Consumer:
+        reading = {
+            **self._options,
+            "group.id": "rivermouth-verify",
+            "enable.auto.commit": "false",
+            "enable.auto.offset.store": "false",
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+            "enable.partition.eof": "true",
+            "check.crcs": "true",
+            "fetch.wait.max.ms": "100",
+        }
+        return client_of(lambda own: Consumer({**own}, logger=_LOG), reading)
+
+    def _stuck(self, left: Mapping[Partition, int]) -> SourceError:
+        names = ", ".join(f"{shown(each)} before {until}" for each, until in left.items())
+        return KafkaUnreachable(
+            f"Kafka returned no record for {self._timeout_s:g} s",
+            where=self._where,
+            found=f"not read: {names}",
+        )
+
+    def _wait(self, future: Future[Any], *, missing_ok: bool = False) -> Any:
+        limit_s = self._timeout_s + 5  # the client's own limit comes first, with a better reason
+        try:
+            return future.result(timeout=limit_s)
+        except KafkaException as fault:
+            if missing_ok and fault.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise self._translate(fault.args[0]) from fault
+        except FutureTimeout as fault:
+            raise KafkaUnreachable(f"no answer within {limit_s:g} s", where=self._where) from fault
+
+    def _translate(self, error: KafkaError) -> SourceError:
+        if error.code() in _AWAY:
+            return KafkaUnreachable("no broker answers", where=self._where, found=error.name())
+        return KafkaRefused(f"the broker refused: {error.str()}", where=self._where)

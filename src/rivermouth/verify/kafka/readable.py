@@ -1,0 +1,72 @@
+"""Which part of the ledger's ranges Kafka can still show, under the recorded topic ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rivermouth.verify.kafka.source import Identity, Source
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.result import Findings, Kind
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The part ``[start, until)`` of each covered partition, and the topics with compaction."""
+
+    ranges: Mapping[Partition, tuple[int, int]]
+    compacted: frozenset[str] = frozenset()
+
+
+def readable(ledger: Ledger, coverage: Coverage, source: Source, findings: Findings) -> Readable:
+    """Compare Kafka with the ledger and say what can be read. Raises SourceError.
+
+    What cannot be read is noted as unchecked. Another cluster, another topic of the same name and
+    a log that ends too early are findings too.
+    """
+    if not ledger.effective:
+        return Readable({})
+    topics = {partition[0] for partition in coverage} | {*ledger.effective[-1].topics}
+    identity = source.identity(topics)
+    other = _other_topics(ledger, identity)
+    for topic, why in sorted(other.items()):
+        findings.add(Kind.FAULT, f"topic {topic}: {why}")
+        findings.unchecked.append(f"{topic}: {why}")
+    ours = [partition for partition in coverage if partition[0] not in other]
+    first, end = source.first_offsets(ours), source.end_offsets(ours)
+    ranges: dict[Partition, tuple[int, int]] = {}
+    for partition, span in coverage.spans.items():
+        if partition[0] in other:
+            ranges[partition] = (span.until, span.until)
+            continue
+        start = min(max(span.start, first[partition]), span.until)
+        until = max(min(span.until, end[partition]), start)
+        ranges[partition] = (start, until)
+        if start > span.start:
+            findings.unchecked.append(f"{shown(partition)}[{span.start},{start}): expired in Kafka")
+        if until < span.until:
+            line = f"{shown(partition)}[{until},{span.until}): Kafka's log ends before it"
+            findings.unchecked.append(line)
+            findings.add(Kind.FAULT, line)
+    return Readable(ranges, identity.compacted)
+
+
+def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
+    """Topics that are no longer those of the ledger, and why."""
+    found: dict[str, str] = {}
+    recorded: dict[str, str] = {}
+    for entry in ledger.effective:
+        if entry.cluster != identity.cluster:
+            why = f"recorded in cluster {entry.cluster}, this is cluster {identity.cluster}"
+            found.update(dict.fromkeys(entry.topics, why))
+        for topic, topic_id in entry.topics.items():
+            now = identity.topics.get(topic)
+            if recorded.setdefault(topic, topic_id) != topic_id:
+                found[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
+            elif now is None:
+                found.setdefault(topic, "no longer in Kafka")
+            elif now != topic_id:
+                found.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
+    return found

@@ -1,0 +1,1 @@
+"""The checker's own reading of the ledger: commits, entries, the chain, the offsets covered."""

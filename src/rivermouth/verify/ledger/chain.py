@@ -1,0 +1,161 @@
+"""The chain of one pipeline's entries: which are effective, and whether each follows the last.
+
+It knows the entry format from its description, not from the writer's code: ``userMetadata``
+is one JSON object with ``"rivermouth": 1``, in a commit whose ``txn`` has the appId
+``rivermouth/<pipeline>`` and the entry's sequence as version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import (
+    LedgerEntry,
+    LedgerRange,
+    Partition,
+    parse_entry,
+    shown,
+)
+from rivermouth.verify.result import Kind
+
+Problem = tuple[Kind, str]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An effective entry and those before it: a list that branches at a RESTORE."""
+
+    entry: LedgerEntry
+    before: _Node | None
+
+
+class Chain:
+    """Takes the commits of a table in order and checks each entry against the effective one.
+
+    ``recorded`` are all entries so far. ``problems`` are what is wrong, each with the sequence of
+    the entry in which it was found (0: in none). ``trimmed``: log clean-up removed commits before
+    the first one that is taken.
+    """
+
+    def __init__(self, pipeline: str, *, trimmed: bool) -> None:
+        self.recorded: list[LedgerEntry] = []
+        self.problems: list[tuple[int, Kind, str]] = []
+        self._pipeline = pipeline
+        self._app = f"rivermouth/{pipeline}"
+        self._trimmed = trimmed
+        self._newest: _Node | None = None
+        self._at_version: list[tuple[int, _Node | None]] = []
+        self._commits: set[str] = set()
+
+    def effective(self) -> tuple[LedgerEntry, ...]:
+        """The entries on which the newest version of the table rests, in order."""
+        return tuple(reversed([*_entries(self._newest)]))
+
+    def take(self, version: int, commit: Commit) -> None:
+        """Add the next commit of the log."""
+        if self._app in commit.txns:
+            self._take_entry(version, commit)
+        elif str(commit.info.get("operation")) == "RESTORE":
+            self._restore(version, commit.info.get("operationParameters") or {})
+        self._at_version.append((version, self._newest))
+
+    def _take_entry(self, version: int, commit: Commit) -> None:
+        try:
+            entry = _parsed(self._pipeline, version, commit)
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+            line = f"version {version} has the txn of this pipeline, but no entry of it: {fault!r}"
+            self.problems.append((0, Kind.FAULT, line))
+            return
+        where = f"entry {entry.sequence} (version {version})"
+        for kind, line in self._check(entry, commit.txns[self._app]):
+            self.problems.append((entry.sequence, kind, f"{where}: {line}"))
+        self._commits.add(entry.commit)
+        self.recorded.append(entry)
+        self._newest = _Node(entry, None if entry.accepts == "reset" else self._newest)
+
+    def _check(self, entry: LedgerEntry, txn: int) -> Iterator[Problem]:
+        last = self.recorded[-1] if self.recorded else None
+        expected = last.sequence + 1 if last else 1
+        restarted = entry.accepts == "reset" and entry.sequence > expected
+        if entry.sequence != expected and (last or not self._trimmed) and not restarted:
+            yield Kind.FAULT, f"expected sequence {expected}"
+        if txn != entry.sequence:
+            yield Kind.FAULT, f"its txn has version {txn}, expected {entry.sequence}"
+        if entry.commit in self._commits:
+            yield Kind.FAULT, f"an earlier entry has the same commit id {entry.commit}"
+        if self._newest is None and self._trimmed:
+            return  # what it follows was removed
+        before = self._newest.entry if self._newest else None
+        if entry.accepts == "restore":
+            yield from self._check_restored(entry, before)
+        elif entry.accepts is None:
+            yield from _check_ranges(entry, before)
+
+    def _check_restored(self, entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:
+        """Its position is that of the restored entry.
+
+        A partition that was discovered after the restored entry starts again at its first range.
+        """
+        expected = dict[Partition, int]()
+        for each in self.recorded:
+            if before is None or each.sequence > before.sequence:
+                for one in each.ranges:
+                    expected.setdefault(one.partition, one.start)
+        expected.update(before.position if before else {})
+        if entry.position != expected:
+            wrong = _unlike(entry, expected)
+            yield Kind.FAULT, f"its position is not that of the restored entry: {wrong}"
+
+    def _restore(self, version: int, parameters: Mapping[str, Any]) -> None:
+        target = parameters.get("version")
+        if not str(target).isdigit():  # restored to a point in time, for example
+            line = f"RESTORE at version {version}: it does not tell which version it restored"
+            self.problems.append((0, Kind.FAULT, line))
+            return
+        # A RESTORE to before the first readable commit: no entry here is effective.
+        nodes = [node for at, node in self._at_version if at <= int(str(target))]
+        self._newest = nodes[-1] if nodes else None
+
+
+def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
+    facts = json.loads(commit.info["userMetadata"])
+    if facts["rivermouth"] != 1 or facts["pipeline"] != pipeline:
+        raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
+    return parse_entry(version, facts)
+
+
+def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:
+    """Its ranges start where the entry before it ended, and its position is where they end."""
+    position = dict(before.position) if before else {}
+    for each in entry.ranges:
+        expected = position.get(each.partition, each.start)
+        if each.start > expected:
+            gap = LedgerRange(each.partition, expected, each.start)
+            yield Kind.GAP, f"gap {gap} before {each}"
+        elif each.start < expected:
+            yield Kind.OVERLAP, f"{each} starts before {expected}, the end of the range before it"
+        position[each.partition] = each.until
+    if position != entry.position:
+        yield Kind.FAULT, f"its position is not the end of its ranges: {_unlike(entry, position)}"
+
+
+def _unlike(entry: LedgerEntry, expected: Mapping[Partition, int]) -> str:
+    """The partitions in which the position of an entry is not the expected one."""
+    found = entry.position
+    differing = sorted(
+        each for each in {*expected, *found} if expected.get(each) != found.get(each)
+    )
+    return ", ".join(
+        f"{shown(each)} at {found.get(each)}, expected {expected.get(each)}" for each in differing
+    )
+
+
+def _entries(node: _Node | None) -> Iterator[LedgerEntry]:
+    """The entry of a node and those before it, newest first."""
+    while node is not None:
+        yield node.entry
+        node = node.before

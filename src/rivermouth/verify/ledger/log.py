@@ -1,0 +1,61 @@
+"""The checker's own reading of a Delta log: the ledger of one pipeline, checked for gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rivermouth.verify.ledger.chain import Chain
+from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.entry import LedgerEntry
+from rivermouth.verify.result import Findings, Kind
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a log says of one pipeline.
+
+    ``effective`` are the entries on which the newest version of the table rests, in order;
+    ``recorded`` are all that can be read, those that were rolled back among them. ``trimmed``:
+    log clean-up removed earlier commits.
+    """
+
+    version: int
+    effective: tuple[LedgerEntry, ...] = ()
+    recorded: tuple[LedgerEntry, ...] = ()
+    trimmed: bool = False
+
+
+def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger | None:
+    """Read a table's log and check the chain of entries; None where there is no table.
+
+    What is wrong goes into ``findings``: missing commits, entries that do not follow each other,
+    and a RESTORE that no later entry accepts.
+    """
+    versions = commits.versions()
+    if not versions:
+        return None
+    trimmed = versions[0] > 0
+    if versions[0] > commits.checkpointed() + 1:
+        line = f"the log lacks versions 0 to {versions[0] - 1}, and no checkpoint covers them"
+        findings.add(Kind.FAULT, line)
+    chain = Chain(pipeline, trimmed=trimmed)
+    for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
+        if version != before + 1:
+            findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
+        chain.take(version, commits.read(version, findings))
+    _report(chain, findings)
+    return Ledger(versions[-1], chain.effective(), tuple(chain.recorded), trimmed)
+
+
+def _report(chain: Chain, findings: Findings) -> None:
+    """The problems of entries that count: a rolled-back entry, once accepted, does not."""
+    effective = {each.version for each in chain.effective()}
+    accepted = max((each.sequence for each in chain.recorded if each.accepts), default=0)
+    rolled_back = [each.sequence for each in chain.recorded if each.version not in effective]
+    for sequence, kind, line in chain.problems:
+        if sequence not in rolled_back or sequence > accepted:
+            findings.add(kind, line)
+    if rolled_back and rolled_back[-1] > accepted:
+        first = next(each for each in rolled_back if each > accepted)
+        entries = f"the entries {first} to {rolled_back[-1]}"
+        findings.add(Kind.FAULT, f"a RESTORE rolled back {entries}; no entry accepts it")

@@ -1,0 +1,50 @@
+"""Tables with a row for each record: every visible record is there or in quarantine, once.
+
+Memory: at most 16 partitions are read at once, each through a window of ``Bounds.window`` offsets
+that takes about 5 bytes per offset (80 MiB for all at the default of 2^20) and the sampled rows of
+that window; a quarantined record takes 17 bytes. The table's offsets wait on disk, 8 bytes a row.
+So a topic of any size can be verified.
+
+The coordinates of every row are compared. Values are compared for every row up to 200,000
+offsets, above that for every 101st offset.
+"""
+
+from __future__ import annotations
+
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.proofs.by_offset import RowsByOffset
+from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.partition_check import PartitionCheck
+from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.replay import replay
+from rivermouth.verify.subject import Subject, count
+
+_ALL_VALUES = 200_000
+_STRIDE = 101
+
+
+def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``append``."""
+    columns = [each.name for each in subject.pipeline.columns]
+    stored.require([*columns, "_kafka"])
+    comparison = Comparison(subject.reader(stored.table.schema, columns), columns)
+    stride = 1 if subject.coverage.total() <= _ALL_VALUES else _STRIDE
+    if stride > 1:
+        line = f"values at offsets that are not a multiple of {stride}"
+        subject.findings.unchecked.append(line)
+    rows = RowsByOffset(subject, columns, workspace.folder, workspace.bounds.window, stride)
+    rows.read(stored.table)
+    checks: dict[Partition, PartitionCheck] = {}
+    removed = 0
+    for seen in replay(subject, stored, workspace.progress):
+        each = seen.partition
+        if each not in checks:
+            quarantined = stored.quarantine.get(each)
+            checks[each] = PartitionCheck(subject, each, rows, quarantined, comparison)
+        if seen.messages:
+            checks[each].see(seen.offsets, seen.messages)
+        if seen.done:
+            removed += checks.pop(each).finish()
+    if removed:
+        line = f"{count(removed, 'row')}: compaction removed their records"
+        subject.findings.unchecked.append(line)

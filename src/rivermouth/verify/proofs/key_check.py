@@ -1,0 +1,147 @@
+"""Checking one key: the row that the rule leaves against the rows that the table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Rule, rank
+from rivermouth.verify.result import Kind
+from rivermouth.verify.subject import Subject
+
+_LOOKUPS = 100
+"""How often Kafka is asked whether it still holds a record."""
+
+
+class Row(NamedTuple):
+    """A row of the table: where its record came from, and its values in column order."""
+
+    partition: Partition
+    offset: int
+    values: tuple[Any, ...]
+    timestamp_us: int | None
+
+    def __str__(self) -> str:
+        return f"{shown(self.partition)}@{self.offset}"
+
+
+class KeyCheck:
+    """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys."""
+
+    def __init__(self, subject: Subject, comparison: Comparison, rule: Rule) -> None:
+        self.expected = 0
+        self.not_verifiable = 0
+        self._subject = subject
+        self._comparison = comparison
+        self._rule = rule
+        columns = [each.name for each in subject.pipeline.columns]
+        self._order = [columns.index(name) for name in subject.pipeline.target.order_by]
+        self._readable_from = _readable_from(subject)
+        self._lookups = 0
+
+    def check(self, key: Key, changes: Sequence[Change], rows: Sequence[Row]) -> None:
+        """Compare what the rule leaves of a key with its rows in the table."""
+        if not changes and all(each.partition[0] in self._subject.shared for each in rows):
+            return
+        certain = self._readable_from == 0 and not self._subject.ledger.trimmed
+        found = self._rule.expected(changes, self._readable_from, certain=certain)
+        self.expected += found.row is not None
+        if len(rows) > 1:
+            line = f"key {shown_key(key)}: {len(rows)} rows, from {', '.join(map(str, rows[:3]))}"
+            self._subject.findings.add(Kind.DUPLICATED, line, count=len(rows) - 1)
+        row = next((each for each in rows if _same_record(each, found.row)), None)
+        if row is not None and found.row is not None:
+            self._compare(key, found.row, row)
+        elif rows:
+            self._other(key, found, rows[0])
+        elif found.row is not None:
+            self._absent(key, found, found.row)
+
+    def _absent(self, key: Key, found: Expected, row: Change) -> None:
+        lost = not found.certain and row.entry < self._readable_from
+        if lost or self._subject.shared:
+            self.not_verifiable += 1
+            return
+        line = f"key {shown_key(key)}: found no row, expected the row of {row}"
+        self._subject.findings.add(Kind.MISSING, line)
+
+    def _other(self, key: Key, found: Expected, row: Row) -> None:
+        """The table holds another row than the rule leaves."""
+        where = f"key {shown_key(key)}: found the row of {row}"
+        if self._explained(found, row):
+            self.not_verifiable += 1
+        elif found.row is None:
+            self._subject.findings.add(Kind.UNEXPECTED, f"{where}, expected no row")
+        else:
+            line = f"{where}, expected the row of {found.row}"
+            self._subject.findings.add(Kind.DIFFERENT, line)
+
+    def _explained(self, found: Expected, row: Row) -> bool:
+        """Whether records or entries that cannot be read any more may have left this row."""
+        if row.partition[0] in self._subject.shared:
+            return True
+        expected = found.row
+        may_stand = expected is None or self._rule.may_stand(self._rank(row), expected.rank)
+        if not found.certain and self._not_verifiable(row):
+            return may_stand or (expected is not None and expected.entry < self._readable_from)
+        return may_stand and self._compacted_away(row)
+
+    def _not_verifiable(self, row: Row) -> bool:
+        """Whether the row's record, or others of its entry, cannot be read any more."""
+        if self._subject.not_verifiable(row.partition, row.offset):
+            return True
+        span = self._subject.coverage.spans.get(row.partition)
+        if span is None:
+            return False
+        index = int(span.index(np.array([row.offset], np.int64))[0])
+        return index >= 0 and int(span.entries[index]) < self._readable_from
+
+    def _compacted_away(self, row: Row) -> bool:
+        """Whether compaction may have removed the row's record; asks Kafka, not too often."""
+        span = self._subject.coverage.spans.get(row.partition)
+        covered = span is not None and span.start <= row.offset < span.until
+        if row.partition[0] not in self._subject.compacted or not covered:
+            return False
+        self._lookups += 1
+        held = self._lookups <= _LOOKUPS and self._subject.source.holds(row.partition, row.offset)
+        return not held
+
+    def _rank(self, row: Row) -> Rank:
+        return rank((row.values[index] for index in self._order), row.partition, row.offset)
+
+    def _compare(self, key: Key, expected: Change, row: Row) -> None:
+        held = (*row.values, row.timestamp_us)
+        try:
+            found = self._comparison.differences(expected.value, expected.timestamp_us, held)
+        except Undecodable as fault:
+            line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
+            self._subject.findings.add(Kind.DIFFERENT, line)
+            return
+        if found:
+            line = f"key {shown_key(key)} of {row}: {found}"
+            self._subject.findings.add(Kind.DIFFERENT, line)
+
+
+def shown_key(key: Key) -> str:
+    """A key as people read it: ``5`` or ``(5, eu)``."""
+    names = [str(each) for each in key]
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _readable_from(subject: Subject) -> int:
+    """The entry from which on Kafka still holds every record."""
+    found = 0
+    for partition, span in subject.coverage.spans.items():
+        start, until = subject.readable[partition]
+        lost = span.entries[(span.starts < start) | (span.untils > until)]
+        found = max(found, int(lost.max()) + 1 if len(lost) else 0)
+    return found
+
+
+def _same_record(row: Row, change: Change | None) -> bool:
+    return change is not None and (row.partition, row.offset) == (change.partition, change.offset)

@@ -1,0 +1,58 @@
+"""Tables with the newest row of each key: the rule, repeated from its description.
+
+The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
+records of its key in its own partition; of what is left the highest rank wins. A tombstone in an
+entry deletes the row from before that entry; otherwise the winner replaces that row only if its
+rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.proofs.keyed import verify_keyed
+from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.rule import Change, Expected, Rank
+from rivermouth.verify.subject import Subject
+
+
+def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``upsert``."""
+    verify_keyed(subject, stored, workspace, Latest())
+
+
+class Latest:
+    """The newest record of a key wins. See ``Rule``."""
+
+    def expected(self, changes: Sequence[Change], readable_from: int, *, certain: bool) -> Expected:
+        """See ``Rule.expected``."""
+        found = Expected(None, certain)
+        for entry, batch in groupby(sorted(changes, key=attrgetter("entry")), attrgetter("entry")):
+            had_tombstone, winner = _winner(list(batch))
+            row = found.row
+            if had_tombstone or row is None or (winner is not None and winner.rank > row.rank):
+                row = winner if had_tombstone or winner is not None else row
+            known = had_tombstone and entry >= readable_from
+            found = Expected(row, found.certain or known)
+        return found
+
+    def may_stand(self, found: Rank, expected: Rank) -> bool:
+        """See ``Rule.may_stand``: only a newer one."""
+        return found > expected
+
+
+def _winner(batch: list[Change]) -> tuple[bool, Change | None]:
+    """Whether an entry has a tombstone of the key, and which of its changes wins."""
+    last: dict[Partition, int] = {}
+    for each in batch:
+        if each.value is None:
+            last[each.partition] = max(each.offset, last.get(each.partition, -1))
+    left = [
+        each
+        for each in batch
+        if each.value is not None and each.offset > last.get(each.partition, -1)
+    ]
+    return bool(last), max(left, key=attrgetter("rank"), default=None)

@@ -1,0 +1,120 @@
+"""Checking one partition of an append table, window by window, as its records come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.by_offset import RowsByOffset
+from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.result import PROBLEM_LINES, Kind
+from rivermouth.verify.subject import Subject
+
+
+class PartitionCheck:
+    """Compares what Kafka shows of a partition with the table's rows and the quarantine."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        partition: Partition,
+        rows: RowsByOffset,
+        quarantined: Quarantined | None,
+        comparison: Comparison,
+    ) -> None:
+        self._subject = subject
+        self._partition = partition
+        self._by_offset = rows
+        self._quarantined = quarantined
+        self._comparison = comparison
+        self._span = subject.coverage.spans[partition]
+        self._compacted_away = 0
+        self._number = -1
+        self._next()
+
+    def see(self, offsets: Offsets, messages: Sequence[Message]) -> None:
+        """Take visible records, ascending."""
+        numbers = (offsets - self._span.start) // self._by_offset.window
+        for number in np.unique(numbers).tolist():
+            while self._number < number:
+                self._close()
+                self._next()
+            first, last = np.searchsorted(numbers, [number, number + 1])
+            self._visible[offsets[first:last] - self._start] = True
+            if self._samples:
+                self._compare(messages[first:last])
+
+    def finish(self) -> int:
+        """Check what is left; returns how many rows compaction may explain."""
+        self._close()
+        while self._start + self._by_offset.window < self._span.until:
+            self._next()
+            self._close()
+        return self._compacted_away
+
+    def _next(self) -> None:
+        self._number += 1
+        self._start = self._span.start + self._number * self._by_offset.window
+        size = min(self._by_offset.window, self._span.until - self._start)
+        self._visible = np.zeros(size, bool)
+        rows = self._by_offset.offsets(self._partition, self._number) - self._start
+        self._rows = np.bincount(rows, minlength=size).astype(np.int32)
+        self._samples = self._by_offset.samples(self._partition, self._number)
+
+    def _close(self) -> None:
+        """Compare what the window shows with what the table and quarantine hold."""
+        held = self._rows.copy()
+        if self._quarantined is not None:
+            bad = self._quarantined.within(self._start, self._start + len(held)) - self._start
+            held[np.unique(bad)] += 1
+        twice = np.flatnonzero(held > 1)
+        number = int((held[twice] - 1).sum())
+        self._report(Kind.DUPLICATED, "more than once in table and quarantine", twice, number)
+        missing = np.flatnonzero(self._visible & (held == 0))
+        self._report(Kind.MISSING, "neither in the table nor in quarantine", missing, len(missing))
+        unseen = np.flatnonzero((self._rows > 0) & ~self._visible)
+        if len(unseen):
+            unseen = self._unexplained(unseen)
+        what = "in the table, but Kafka shows no such record"
+        self._report(Kind.UNEXPECTED, what, unseen, len(unseen))
+
+    def _unexplained(self, unseen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Without the rows whose records expired or may have been removed by compaction."""
+        start, until = self._subject.readable[self._partition]
+        source = self._subject.source
+        unseen = unseen[(unseen + self._start >= start) & (unseen + self._start < until)]
+        if len(unseen):  # more may have expired since the partition was read
+            first = source.first_offsets([self._partition])[self._partition]
+            unseen = unseen[unseen + self._start >= first]
+        if self._partition[0] not in self._subject.compacted:
+            return unseen
+        asked = unseen[:PROBLEM_LINES].tolist()
+        aborted = [each for each in asked if source.holds(self._partition, self._start + each)]
+        self._compacted_away += len(unseen) - len(aborted)
+        return np.array(aborted, np.intp)
+
+    def _report(self, kind: Kind, what: str, found: NDArray[np.intp], number: int) -> None:
+        offsets = (found[:PROBLEM_LINES] + self._start).tolist()
+        lines = [f"{shown(self._partition)}@{offset}: {what}" for offset in offsets]
+        self._subject.findings.add(kind, *lines, count=number)
+
+    def _compare(self, messages: Sequence[Message]) -> None:
+        """Compare the values of the records whose rows were sampled."""
+        for each in messages:
+            row = self._samples.get(int(each.offset() or 0))
+            if row is None:
+                continue
+            where = f"{shown(self._partition)}@{each.offset()}"
+            try:
+                found = self._comparison.differences(each.value(), each.timestamp()[1] * 1000, row)
+            except Undecodable as fault:
+                found = f"in the table, but verify cannot decode its record: {fault}"
+            if found:
+                self._subject.findings.add(Kind.DIFFERENT, f"{where}: {found}")

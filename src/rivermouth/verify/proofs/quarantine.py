@@ -1,0 +1,124 @@
+"""The quarantine rows that count: those of effective entries. Crashes may leave others.
+
+In memory they are two numbers per row: the offset, and a hash of the raw key and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from rivermouth.config import TableName
+from rivermouth.verify.ledger.coverage import Coverage, Offsets
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
+from rivermouth.verify.tables.batches import coordinates
+from rivermouth.verify.tables.ports import Tables
+
+_COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
+
+
+class Quarantined:
+    """The effective quarantine rows of one partition by offset, and which were seen in Kafka."""
+
+    def __init__(self, offsets: Offsets, hashes: NDArray[np.int64]) -> None:
+        order = np.argsort(offsets, kind="stable")
+        self.offsets = offsets[order]
+        self._hashes = hashes[order]
+        self._seen = np.zeros(len(order), bool)
+
+    def mask(self, offsets: Offsets) -> NDArray[np.bool_]:
+        """Which of ``offsets`` (ascending) are in quarantine."""
+        return np.isin(offsets, self.offsets)
+
+    def same(self, message: Message) -> bool:
+        """Whether quarantine holds the raw key and value of a record, which is noted as seen."""
+        offset = int(message.offset() or 0)
+        first, last = np.searchsorted(self.offsets, [offset, offset + 1])
+        self._seen[first:last] = True
+        return bool(np.all(self._hashes[first:last] == _hash(message.key(), message.value())))
+
+    def within(self, start: int, until: int) -> Offsets:
+        """The quarantined offsets in ``[start, until)``."""
+        first, last = np.searchsorted(self.offsets, [start, until])
+        return self.offsets[first:last]
+
+    def unseen(self, start: int, until: int) -> Offsets:
+        """The quarantined offsets in ``[start, until)`` that no visible record has."""
+        first, last = np.searchsorted(self.offsets, [start, until])
+        return self.offsets[first:last][~self._seen[first:last]]
+
+
+def read_quarantine(
+    tables: Tables,
+    table: TableName,
+    effective: Sequence[LedgerEntry],
+    coverage: Coverage,
+    findings: Findings,
+) -> Mapping[Partition, Quarantined]:
+    """The effective quarantine rows by partition; counts them per range.
+
+    A row outside the ranges of its own entry is a finding, and so is a second row of an offset.
+    Raises Unreadable.
+    """
+    if not tables.exist(table):
+        return {}
+    by_commit = {each.commit: number for number, each in enumerate(effective)}
+    commits = pa.array([*by_commit], pa.string())
+    parts: dict[Partition, list[tuple[Offsets, NDArray[np.int64]]]] = {}
+    for batch in tables.rows(table).batches(_COLUMNS):
+        ours = batch.filter(pc.is_in(batch.column("commit"), commits))
+        columns = [ours.column(name) for name in ("topic", "partition", "offset")]
+        found, _ = coordinates(*columns)
+        keys, values = ours.column("key").to_pylist(), ours.column("value").to_pylist()
+        hashes = np.array([_hash(*each) for each in zip(keys, values, strict=True)], np.int64)
+        tags = np.array([by_commit[each] for each in ours.column("commit").to_pylist()], np.int64)
+        for each in found:
+            _count(each.partition, each.offsets, tags[each.rows], coverage, findings)
+            parts.setdefault(each.partition, []).append((each.offsets, hashes[each.rows]))
+    rows = {
+        partition: Quarantined(
+            np.concatenate([each[0] for each in pieces]),
+            np.concatenate([each[1] for each in pieces]),
+        )
+        for partition, pieces in parts.items()
+    }
+    for partition, held in rows.items():
+        _check_twice(partition, held.offsets, findings)
+    findings.quarantined = sum(len(held.offsets) for held in rows.values())
+    return rows
+
+
+def _count(
+    partition: Partition, offsets: Offsets, tags: Offsets, coverage: Coverage, findings: Findings
+) -> None:
+    span = coverage.spans.get(partition)
+    index = span.index(offsets) if span else np.full(len(offsets), -1)
+    inside = index >= 0
+    if span is not None:
+        np.add.at(span.quarantined, index[inside], 1)
+        inside[inside] = span.entries[index[inside]] == tags[inside]
+    stray = offsets[~inside]
+    lines = [
+        f"{shown(partition)}@{offset}: in quarantine, but the entry of its commit does not cover it"
+        for offset in stray[:PROBLEM_LINES].tolist()
+    ]
+    findings.add(Kind.UNEXPECTED, *lines, count=len(stray))
+
+
+def _check_twice(partition: Partition, offsets: Offsets, findings: Findings) -> None:
+    again = offsets[1:][offsets[1:] == offsets[:-1]]
+    lines = [
+        f"{shown(partition)}@{offset}: in quarantine more than once"
+        for offset in np.unique(again)[:PROBLEM_LINES].tolist()
+    ]
+    findings.add(Kind.DUPLICATED, *lines, count=len(again))
+
+
+def _hash(key: object, value: object) -> int:
+    return hash((key, value))

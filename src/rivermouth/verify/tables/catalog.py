@@ -1,0 +1,202 @@
+"""The tables under names in a catalog, asked in SQL by a function that the caller gives.
+
+A history shows no ``txn``. So the text of a commit counts as an entry where its operation writes
+rows. Rows go through the memory of the driver, at most about a million at a time, see
+``CatalogRows``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.result import Findings
+from rivermouth.verify.tables.batches import canonical
+from rivermouth.verify.tables.ports import Unreadable
+from rivermouth.verify.tables.slices import Slice, packed, width_of
+
+Ask = Callable[[str], pa.Table]
+"""Answers a statement in Spark's SQL; timestamps are in UTC."""
+AT_MOST = 1_000_000
+"""How many rows one query may return."""
+_OFFSET = "`_kafka`.`offset`"
+_NO_TABLE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
+_WRITES = ("WRITE", "MERGE")
+"""Operations that write rows. Others may carry the text of an entry too, as OPTIMIZE does."""
+
+
+class CatalogTables:
+    """The tables of a configuration in a catalog."""
+
+    def __init__(self, names: Catalog, ask: Ask) -> None:
+        self._names = names
+        self._ask = ask
+        self._newest: dict[TableName, int] = {}
+
+    def commits(self, table: TableName) -> CatalogCommits:
+        """See ``Tables``. Reads the history once, and its newest commit again when asked later."""
+        return CatalogCommits(self._history(table), lambda: self._history(table, "LIMIT 1"))
+
+    def rows(self, table: TableName, version: int | None = None) -> CatalogRows:
+        """See ``Tables``. ``None`` is the newest version known; all queries then use that one."""
+        if version is None and table not in self._newest:
+            self._history(table, "LIMIT 1")
+        at = self._newest[table] if version is None else version
+        return CatalogRows(f"{self._name(table)} VERSION AS OF {at}", self._answer)
+
+    def exist(self, table: TableName) -> bool:
+        """See ``Tables``."""
+        return bool(self._history(table, "LIMIT 1"))
+
+    def _history(self, table: TableName, limit: str = "") -> list[Mapping[str, Any]]:
+        """The commits, newest first; none where the schema exists and the table does not."""
+        try:
+            rows = self._ask(f"DESCRIBE HISTORY {self._name(table)} {limit}".rstrip())
+        except Exception as fault:
+            if not _NO_TABLE.search(str(fault)):
+                raise _unreadable(fault) from fault
+            # Where schema or catalog do not exist, the answer may also be: no such table.
+            self._answer(f"DESCRIBE SCHEMA {self._name(table).rpartition('.')[0]}")
+            return []
+        wanted = ("version", "operation", "operationParameters", "userMetadata")
+        found: list[Mapping[str, Any]] = rows.select(wanted).to_pylist()
+        self._newest[table] = _newest(found)
+        return found
+
+    def _answer(self, statement: str) -> pa.Table:
+        try:
+            return self._ask(statement)
+        except Exception as fault:  # each engine raises its own types
+            raise _unreadable(fault) from fault
+
+    def _name(self, table: TableName) -> str:
+        schema = self._names.schema if table == OFFSETS_TABLE else table.schema
+        parts = (self._names.catalog, schema, table.name)
+        return ".".join(f"`{part}`" for part in parts)
+
+
+class CatalogCommits:
+    """The log of one table, from its history."""
+
+    def __init__(
+        self,
+        history: Sequence[Mapping[str, Any]],
+        end: Callable[[], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        self._commits = {int(each["version"]): _commit(each) for each in history}
+        self._end = end
+        self._newest = _newest(history)
+
+    def versions(self) -> list[int]:
+        """See ``Commits``."""
+        return sorted(self._commits)
+
+    def checkpointed(self) -> int:
+        """See ``Commits``: a history that begins later than 0 begins after a checkpoint."""
+        return min(self._commits, default=0) - 1
+
+    def read(self, version: int, findings: Findings) -> Commit:
+        """See ``Commits``."""
+        del findings
+        return self._commits[version]
+
+    def has(self, version: int) -> bool:
+        """See ``Commits``. For a newer version, the newest commit is asked for again."""
+        if version > self._newest:
+            self._newest = _newest(self._end())
+        return version in self._commits or max(self._commits, default=-1) < version <= self._newest
+
+
+class CatalogRows:
+    """The rows of the table at one version; ``name`` is its name in SQL with the version.
+
+    Memory: where rows have ``_kafka`` offsets, one query returns at most ``at_most`` rows; only
+    the rows of a single offset, and those without an offset, are never split. The engine skips
+    files by their statistics. Of other tables, such as the quarantine, one query returns all.
+    """
+
+    def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST) -> None:
+        self._name = name
+        self._ask = ask
+        self._at_most = at_most
+        self.schema: pa.Schema = ask(f"SELECT * FROM {name} LIMIT 0").schema
+
+    def transaction(self, app: str) -> None:
+        """See ``Rows``: a catalog does not tell it."""
+
+    def batches(
+        self, columns: Sequence[str], predicate: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See ``Rows``."""
+        named = ", ".join(f"`{name}`" for name in columns)
+        for part in self._parts():
+            where = " AND ".join(f"({each})" for each in (predicate, part) if each)
+            table = self._ask(f"SELECT {named} FROM {self._name}" + (where and f" WHERE {where}"))
+            yield from (canonical(batch) for batch in table.to_batches())
+
+    def _parts(self) -> Iterator[str]:
+        """Predicates that split the rows into parts; a single empty one where they are few."""
+        if "_kafka" not in self.schema.names:
+            yield ""
+            return
+        bounds = f"count(*) AS n, min({_OFFSET}) AS low, max({_OFFSET}) AS high"
+        [found] = self._ask(f"SELECT {bounds} FROM {self._name}").to_pylist()
+        if found["n"] <= self._at_most or found["low"] is None:
+            yield ""
+            return
+        for each in self._split(Slice(found["low"], found["high"] + 1, found["n"])):
+            yield each.within(_OFFSET)
+        yield f"{_OFFSET} IS NULL"
+
+    def _split(self, whole: Slice) -> Iterator[Slice]:
+        """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""
+        width = width_of(whole)
+        piece = f"floor(({_OFFSET} - {whole.start}) / {width}) AS piece"
+        counted = self._ask(
+            f"SELECT {piece}, count(*) AS n FROM {self._name}"
+            f" WHERE {whole.within(_OFFSET)} GROUP BY piece"
+        )
+        pieces = {int(each["piece"]): int(each["n"]) for each in counted.to_pylist()}
+        for each in packed(whole, pieces, self._at_most):
+            if each.rows > self._at_most and width > 1:
+                yield from self._split(each)
+            else:
+                yield each
+
+
+def _newest(history: Iterable[Mapping[str, Any]]) -> int:
+    """The newest version in a history; -1: there is no table."""
+    return max((int(each["version"]) for each in history), default=-1)
+
+
+def _commit(row: Mapping[str, Any]) -> Commit:
+    parameters = row["operationParameters"] or {}
+    info = {
+        "operation": row["operation"],
+        "operationParameters": dict(parameters),
+        "userMetadata": row["userMetadata"],
+    }
+    return Commit(info, _txns(row["operation"], row["userMetadata"]))
+
+
+def _txns(operation: str, text: str | None) -> dict[str, int]:
+    """The ``txn`` of an entry. A session conf may put the entry's text on other commits too."""
+    if operation not in _WRITES:
+        return {}
+    try:
+        facts = json.loads(text or "")
+        if "rivermouth" not in facts:
+            return {}
+        return {f"rivermouth/{facts['pipeline']}": int(facts["sequence"])}
+    except (ValueError, LookupError, TypeError):
+        return {}
+
+
+def _unreadable(fault: Exception) -> Unreadable:
+    return Unreadable(str(fault).partition("\n")[0])

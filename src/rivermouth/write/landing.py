@@ -1,0 +1,72 @@
+"""The port of a landing: one commit of a decoded batch, with its entry in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Counts
+from rivermouth.registry.landings import LANDINGS
+from rivermouth.registry.platforms import Platform
+from rivermouth.registry.references import resolve
+from rivermouth.spark.address import Address
+from rivermouth.write.rows import Keyed, Rows
+
+
+class Quarantine(Protocol):
+    """Where bad records go, ahead of the commit that accounts for them."""
+
+    def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
+        """Append the bad rows of a decoded batch under the plan's commit id.
+
+        ``counts`` say how many were seen, where that is known. Raises BatchFailed where others were
+        written: Kafka has deleted records between two reads of one range.
+        """
+
+
+class Landing(Protocol):
+    """One way in which the batches of a pipeline land in its table."""
+
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        """Make the commit of the plan, with the rows of the batch and ``plan.entry(counts)``.
+
+        The counts are in the entry where they are known before the commit. Bad records lie in
+        quarantine before. Raises what Spark raises: only the log, read back, tells what became
+        of the write.
+        """
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a landing has to work with, for one pipeline.
+
+    ``tasks`` is how many tasks write at once, which is the number of files of a commit (None:
+    as the platform thinks best). ``cache``: whether a batch may be kept in memory. ``staging``
+    gives a folder of this run alone that driver and executors see by the same path. ``others``
+    are the other pipelines that write the table.
+    """
+
+    session: SparkSession
+    pipeline: str
+    address: Address
+    rows: Rows
+    quarantine: Quarantine
+    tasks: int | None
+    cache: bool
+    staging: Callable[[], Path]
+    others: tuple[str, ...] = ()
+
+
+def landing_of(site: Site, platform: Platform) -> Landing:
+    """The first registered landing that takes such rows on such a platform.
+
+    It makes the table ready for itself. Raises ConfigError where there is none.
+    """
+    keyed = isinstance(site.rows, Keyed)
+    make: Callable[[Site], Landing] = resolve(LANDINGS.first(platform, keyed=keyed).make)
+    return make(site)

@@ -1,0 +1,123 @@
+"""Changes by key where no session conf may be set, so that a MERGE could carry no entry.
+
+The batch is folded and staged in files, once. Joined with the table it gives the rows as they
+are to be, and Delta's writer replaces by key (``replaceUsing``) in one commit with the entry.
+That write cannot delete: a row to delete stays, marked in the column ``_tombstone``, and a
+DELETE of all marked rows follows. Nothing rests on the DELETE: a marked row counts as absent,
+and whoever runs it, and when, it removes nothing else.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.debug.failpoints import reach
+from rivermouth.errors import UpsertUnsupported
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Entry
+from rivermouth.write.counts import applied, counted, counters, quarantined
+from rivermouth.write.entry import writer_options
+from rivermouth.write.landing import Site
+from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
+from rivermouth.write.landings.probe import check_replace
+from rivermouth.write.rows import Keyed
+from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
+from rivermouth.write.staging import staged
+
+
+def replace_using(site: Site) -> ReplaceUsing:
+    """The landing, where engine, configuration and table are fit for it.
+
+    Raises UpsertUnsupported.
+    """
+    if not isinstance(site.rows, Keyed):
+        raise TypeError("replaceUsing lands changes by key")
+    if site.others:
+        raise UpsertUnsupported(
+            "through Spark Connect only one pipeline can upsert into a table",
+            where=f"{site.pipeline} {site.address}",
+            found=f"{site.others[0]}, which could replace what this one replaces",
+            remedy="Make it one pipeline of all topics, or use a cluster in dedicated mode",
+        )
+    check_replace(site.session, site.address)
+    if site.rows.delete is not None:  # rows are deleted, and no MERGE can do it
+        add_mark(site.session, site.address)
+    return ReplaceUsing(site, site.rows, marked=has_mark(site.session, site.address))
+
+
+class ReplaceUsing:
+    """Stages the changes of a batch and replaces the rows that they touch. See ``Landing``."""
+
+    def __init__(self, site: Site, rows: Keyed, *, marked: bool) -> None:
+        self._site = site
+        self._rows = rows
+        self._marked = marked
+        self._stage = site.staging()
+        self._sweep = rows.delete is not None  # a driver that died may have left marked rows
+
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts are always known: the fold comes first."""
+        session, ranges = decoded.sparkSession, plan.draft.ranges
+        observation = Observation()
+        deleting = F.count_if(F.col("tombstone") & F.col("code").isNull()).alias("deleting")
+        observed = decoded.observe(observation, *counters(ranges), deleting)
+        folded = self._rows.fold(observed.where("code IS NULL"))
+        # The one materialisation: the join and Delta's writer evaluate their source again.
+        with staged(folded, self._stage / plan.commit) as changes:
+            # Of a batch without a good record Spark drops the plan while it runs, and the counts.
+            metrics = observation.get or _counted_again(decoded, [*counters(ranges), deleting])
+            counts = counted(ranges, metrics)
+            if quarantined(counts):
+                self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, counts)
+            small = applied(counts) <= BROADCAST_RECORDS_MAX
+            self._commit(changes.hint("broadcast") if small else changes, plan.entry(counts))
+        self._sweep = self._sweep or metrics["deleting"] > 0
+        self._remove_marked(session)
+
+    def _commit(self, changes: DataFrame, entry: Entry) -> None:
+        table = self._site.address.read(changes.sparkSession)
+        rows = replaced_rows(changes, table, self._rows, marked=self._marked)
+        keys = {"replaceUsing": ",".join(self._rows.keys)}
+        writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))
+        self._site.address.write(writer)
+
+    def _remove_marked(self, session: SparkSession) -> None:
+        reach("P13")
+        if self._sweep:
+            session.sql(f"DELETE FROM {self._site.address.sql} WHERE {TOMBSTONE}").collect()
+            self._sweep = False
+
+
+def _counted_again(decoded: DataFrame, counted_by: list[Column]) -> dict[str, int]:
+    """What ``observe`` would have counted (``merge`` forbids the drop by a session conf)."""
+    return decoded.agg(*counted_by).collect()[0].asDict()
+
+
+def replaced_rows(changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: bool) -> DataFrame:
+    """The rows of ``table`` that ``changes`` (see ``Keyed.fold``) touch, as they are to be.
+
+    The same columns in the same order. A row to delete comes with the mark.
+    """
+    there = table.where(F.col(TOMBSTONE).isNull()) if marked else table
+    old = there.select(F.struct(*there.columns).alias("t"))
+    changed = changes.alias("s")
+    on = [F.col("t").getField(k) == F.col("s.key_columns").getField(k) for k in rows.keys]
+    joined = changed.join(old, on, "left")
+    absent = F.col("t").isNull()
+    deleted = ~absent & F.expr(rows.delete or "false")
+    updated = ~absent & F.expr(rows.update or "false")
+    touched = deleted | updated | (absent & F.expr(rows.insert))
+    columns = [
+        _column(name, absent, deleted, rows, marked=marked).alias(name) for name in table.columns
+    ]
+    return joined.where(touched).select(*columns)
+
+
+def _column(name: str, absent: Column, deleted: Column, rows: Keyed, *, marked: bool) -> Column:
+    if name == TOMBSTONE and marked:
+        return F.when(deleted, F.lit(True))
+    old = F.col("t").getField(name)  # what a column of others holds, stays
+    inserted = F.expr(rows.inserts[name]) if name in rows.inserts else old
+    updated = F.expr(rows.updates[name]) if name in rows.updates else old
+    return F.when(deleted, old).when(absent, inserted).otherwise(updated)

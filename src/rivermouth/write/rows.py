@@ -1,0 +1,43 @@
+"""What a shape gives to a landing: rows to add, or one change per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Each good record becomes one row.
+
+    ``columns`` are those of the table without ``_kafka``, over a decoded batch (``formats``).
+    They are built once per pipeline: each is many calls into the JVM.
+    """
+
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The good records of a batch become one change per key.
+
+    ``fold`` makes of good decoded rows a DataFrame with one row per key: ``key_columns``, a
+    struct of the ``keys``, and whatever the expressions below ask for. These are SQL over ``s``,
+    a row of the fold, and ``t``, the row of the table with that key. In this order: where
+    ``delete`` holds, the row goes; where ``update`` holds, ``updates`` give its columns; where no
+    row has the key and ``insert`` holds, ``inserts`` give the new one. A shape that never deletes
+    or never updates leaves ``delete`` or ``update`` at None.
+    """
+
+    keys: tuple[str, ...]
+    fold: Callable[[DataFrame], DataFrame]
+    inserts: Mapping[str, str]
+    insert: str = "true"
+    update: str | None = None
+    updates: Mapping[str, str] = field(default_factory=dict)
+    delete: str | None = None
+
+
+Rows = Plain | Keyed

@@ -1,0 +1,1 @@
+"""What the records of a batch become: one module per shape."""

@@ -1,0 +1,26 @@
+"""The checker's own reading of records like ``id=7;status=paid``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.verify.formats.reader import Reader, Undecodable
+from rivermouth.verify.formats.texts import from_text
+
+
+def reader(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    """A reader of ``columns``; see ``Reader``."""
+    casts = [(name, from_text(schema.field(name).type)) for name in columns]
+
+    def read(value: bytes) -> tuple[Any, ...]:
+        try:
+            pairs = [each.partition("=") for each in value.decode().split(";")]
+        except UnicodeDecodeError as fault:
+            raise Undecodable(str(fault)) from fault
+        texts = {name: text for name, _, text in reversed(pairs)}
+        return tuple(cast(texts[name]) if name in texts else None for name, cast in casts)
+
+    return read

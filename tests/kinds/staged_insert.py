@@ -1,0 +1,36 @@
+"""Rows to add, through a staged copy and an INSERT that carries its entry by session confs."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Observation
+
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.spark.address import quoted
+from rivermouth.write.counts import counted, counters, quarantined
+from rivermouth.write.entry import session_confs, statement_confs
+from rivermouth.write.landing import Site
+from rivermouth.write.rows import Plain
+from rivermouth.write.staging import staged
+
+
+class StagedInsert:
+    """Decodes each batch once. See ``Landing``."""
+
+    def __init__(self, site: Site) -> None:
+        if not isinstance(site.rows, Plain):
+            raise TypeError("an INSERT lands rows to add")
+        self._site, self._columns, self._stage = site, site.rows.columns, site.staging()
+
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts are always known: the copy comes first."""
+        ranges, observation = plan.draft.ranges, Observation()
+        observed = decoded.observe(observation, *counters(ranges))
+        with staged(observed, self._stage / plan.commit) as copy:
+            counts = counted(ranges, observation.get)
+            if quarantined(counts):
+                self._site.quarantine.write(copy.where("code IS NOT NULL"), plan, counts)
+            good = copy.where("code IS NULL").select(*self._columns, "_kafka")
+            names = ", ".join(map(quoted, good.columns))
+            statement = f"INSERT INTO {self._site.address.sql} ({names}) SELECT * FROM {{good}}"
+            with session_confs(good.sparkSession, statement_confs(plan.entry(counts))):
+                good.sparkSession.sql(statement, good=good)

@@ -1,0 +1,47 @@
+"""Configuration files of an earlier version mean what they meant there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rivermouth.config import Config
+
+Loads = Callable[..., Config]
+
+TABLE = (Path(__file__).parent / "earlier.txt").read_text(encoding="utf-8")
+CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)
+ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "hunter2", "SCHEMA": "tested", "MAX_OFFSETS": ""}
+
+
+def _values(config: Config) -> dict[str, Any]:
+    """What the file says, by setting of the file or of a pipeline, as JSON values."""
+    found: dict[str, Any] = config.model_dump(mode="json")
+    for name, settings in found.pop("pipelines").items():
+        found |= {f"{name}.{setting}": value for setting, value in settings.items()}
+    return found
+
+
+@pytest.mark.parametrize(("text", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_file_of_an_earlier_version_loads_with_the_same_values(
+    text: str, expected: str, loads: Loads, tmp_path: Path
+) -> None:
+    config = loads(text, ENVIRON)
+    found = _values(config)
+    lines = [line.partition(": ") for line in expected.splitlines()]
+    assert len(lines) > 8
+    for setting, _, written in lines:
+        name, _, field = setting.partition(".")
+        if field == "identity":  # it is recorded in the ledger: byte for byte
+            assert json.dumps(config.pipelines[name].identity) == written
+        else:
+            assert found[setting] == json.loads(written.replace("FOLDER", str(tmp_path))), setting
+
+
+def test_there_are_files_of_every_kind() -> None:
+    assert len(CASES) == 13

@@ -1,0 +1,159 @@
+"""Where reading starts, which partitions are newly discovered, and how much is left to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rivermouth.errors import (
+    Halt,
+    LogTruncated,
+    OtherCluster,
+    PartitionGone,
+    RetentionLost,
+    TopicRecreated,
+)
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.kafka_facts import KafkaFacts, behind
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.protocol.starts import Starts, discovered, ranges_between, start_positions
+from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span
+
+pytestmark = pytest.mark.unit
+
+NEWEST = entry_after(entry_after(None, span(0, 0), span(0, 8, 1)), span(0, 5))
+
+
+def facts(
+    watermarks: Mapping[TopicPartition, tuple[int, int]],
+    *,
+    cluster: str = CLUSTER,
+    topics: Mapping[str, str] = TOPICS,
+) -> KafkaFacts:
+    marks = {each: Watermarks(*pair) for each, pair in watermarks.items()}
+    return KafkaFacts(cluster, topics, marks)
+
+
+HERE = facts({place(0): (0, 50), place(1): (3, 40)})
+
+
+@pytest.mark.parametrize(
+    ("name", "newest", "kafka", "start", "expected"),
+    [
+        ("earliest is what Kafka still has", None, HERE, "earliest", position(0, 3)),
+        ("latest is the last stable offset", None, HERE, "latest", position(50, 40)),
+        ("a number is taken", None, HERE, 7, position(7, 7)),
+        ("the ledger wins over the setting", NEWEST, HERE, "latest", position(5, 8)),
+        (
+            "a partition added to a known topic starts at its beginning, whatever the setting",
+            NEWEST,
+            facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)}),
+            "latest",
+            position(5, 8, 4),
+        ),
+        (
+            "a topic added to the pipeline starts where the setting says",
+            NEWEST,
+            facts(
+                {place(0): (0, 50), place(1): (0, 9), place(0, "new"): (1, 6)},
+                topics={**TOPICS, "new": "topic-2"},
+            ),
+            "latest",
+            Position({place(0): 5, place(1): 8, place(0, "new"): 6}),
+        ),
+        (
+            "a topic taken out of the pipeline is not read, and not missed",
+            NEWEST,
+            facts({place(0, "new"): (1, 6)}, topics={"new": "topic-2"}),
+            "earliest",
+            Position({place(0, "new"): 1}),
+        ),
+        (
+            "a position at either end is held",
+            NEWEST,
+            facts({place(0): (5, 50), place(1): (0, 8)}),
+            "earliest",
+            position(5, 8),
+        ),
+    ],
+)
+def test_a_run_starts_at_explicit_offsets(
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, expected: Position
+) -> None:
+    assert start_positions(PIPELINE, newest, kafka, lambda _: start) == Starts(expected), name
+
+
+@pytest.mark.parametrize(
+    ("name", "newest", "kafka", "start", "halt"),
+    [
+        ("another cluster", NEWEST, facts({}, cluster="other"), "earliest", OtherCluster),
+        ("another topic", NEWEST, facts({}, topics={"t": "other"}), "earliest", TopicRecreated),
+        ("a partition gone", NEWEST, facts({place(0): (0, 9)}), "earliest", PartitionGone),
+        (
+            "retention passed the position by one",
+            NEWEST,
+            facts({place(0): (6, 9), place(1): (0, 9)}),
+            "earliest",
+            RetentionLost,
+        ),
+        (
+            "the log ends one before the position",
+            NEWEST,
+            facts({place(0): (0, 4), place(1): (0, 9)}),
+            "earliest",
+            LogTruncated,
+        ),
+        ("a start that Kafka no longer has", None, HERE, 2, RetentionLost),
+        ("a start that Kafka does not have yet", None, HERE, 45, LogTruncated),
+    ],
+)
+def test_a_start_that_cannot_be_right_halts(
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, halt: type[Halt]
+) -> None:
+    with pytest.raises(halt):
+        start_positions(PIPELINE, newest, kafka, lambda _: start)
+
+
+def test_newly_discovered_partitions_are_empty_ranges_where_they_start() -> None:
+    assert discovered(position(5, 8, 4), NEWEST) == (span(4, 4, 2),)
+    assert discovered(position(5, 8), NEWEST) == ()
+    assert discovered(position(50, 3), None) == (span(50, 50), span(3, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "expected"),
+    [
+        ("nothing moved", position(5, 8), position(5, 8), ()),
+        ("one moved", position(5, 8), position(5, 9), (span(8, 9, 1),)),
+        ("one appeared with records", position(5), position(5, 3), (span(0, 3, 1),)),
+        ("one appeared empty", position(5), position(5, 0), (span(0, 0, 1),)),
+        ("both", position(5), position(7, 0), (span(5, 7), span(0, 0, 1))),
+    ],
+)
+def test_the_ranges_of_a_batch_lie_between_two_positions(
+    name: str, before: Position, after: Position, expected: tuple[OffsetRange, ...]
+) -> None:
+    assert ranges_between(before, after) == expected, name
+
+
+def test_a_partition_that_moves_backwards_halts() -> None:
+    with pytest.raises(LogTruncated, match="t-1"):
+        ranges_between(position(5, 8), position(6, 7))
+
+
+@pytest.mark.parametrize(
+    ("stands", "watermarks", "left"),
+    [
+        (position(5, 8), {place(0): (0, 50), place(1): (0, 10)}, 47),
+        (position(5), {place(0): (0, 5)}, 0),
+        (position(5), {place(0): (0, 3)}, 0),
+        (position(5), {place(0): (9, 12)}, 3),
+        (position(), {place(0): (2, 12)}, 10),
+        (position(5), {}, 0),
+    ],
+)
+def test_behind_counts_what_can_still_be_read(
+    stands: Position, watermarks: dict[TopicPartition, tuple[int, int]], left: int
+) -> None:
+    assert behind(stands, facts(watermarks).watermarks) == left

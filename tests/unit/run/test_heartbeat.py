@@ -1,0 +1,96 @@
+"""The ledger heartbeat: an old entry is written again, and the offsets table has it then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.run.ingest import Ingest
+from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.ports import OffsetsTable
+from tests.builders import PIPELINE, place, replayed, span
+from tests.doubles import NO_SESSION, Crash, Heard, World, a_pipeline, edges, until_done
+
+pytestmark = pytest.mark.unit
+
+DAY = 86400.0
+HERE = (span(6, 6), span(4, 4, 1))
+
+
+class Start:
+    """Starts of a pipeline over a world, with the offsets table of a folder or of a catalog."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        crash = Crash()
+        self._offsets: OffsetsTable = world.offsets if world.catalog else FolderOffsets(folder)
+        self._edges = edges(world, crash, Heard(crash), self._offsets)
+
+    def __call__(self) -> int:
+        """Open the pipeline; return the sequence that it then stands at."""
+        ingest = Ingest(a_pipeline(), self._edges)
+        ingest.open(NO_SESSION)
+        return ingest.sequence
+
+    def known(self) -> ProjectedEntry | None:
+        return self._offsets.newest(PIPELINE)
+
+
+@pytest.fixture
+def world() -> World:
+    """Entries 1 (newly discovered partitions) and 2; all read."""
+    world = World(ends={place(0): 6, place(1): 4})
+    until_done(world)
+    world.projected.clear()
+    world.offsets.txns.clear()
+    return world
+
+
+@pytest.fixture
+def start(either_place: None, world: World, tmp_path: Path) -> Start:
+    return Start(world, tmp_path / "offsets")
+
+
+def newest(world: World) -> Entry:
+    found = replayed(world.commits).newest
+    assert found is not None
+    return found
+
+
+def clean_up(world: World) -> None:
+    world.did("OPTIMIZE")
+    world.log.first_version = len(world.commits) - 1
+
+
+def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
+    world: World, start: Start
+) -> None:
+    assert start() == 2
+    world.now = 11 * DAY
+    assert start() == 3
+    assert newest(world).ranges == HERE
+    assert newest(world).rows is not None
+    known = start.known()
+    assert known is not None
+    assert (known.sequence, known.position) == (3, newest(world).position)
+    clean_up(world)
+    assert start() == 4, "recovered, and written again at once"
+    assert newest(world).ranges == HERE
+    clean_up(world)
+    assert start() == 5
+
+
+def test_an_entry_that_an_older_version_wrote_again_without_ranges_is_followed_at_once(
+    world: World, start: Start
+) -> None:
+    start()
+    old = replace(newest(world), sequence=3, commit="old", ranges=(), rows=())
+    world.commit(old, [])
+    assert start() == 4
+    assert (newest(world).ranges, newest(world).position) == (HERE, old.position)
+    assert start() == 4, "once is enough"
+    clean_up(world)
+    assert start() == 5

@@ -1,0 +1,444 @@
+"""The order of the rooms, over in-memory edges: what is written, what is not, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rivermouth.config import Start
+from rivermouth.errors import (
+    BatchFailed,
+    CommitFailed,
+    CommitUnknown,
+    Halt,
+    IdentityChanged,
+    LedgerBroken,
+    LogTruncated,
+    OffsetGap,
+    OffsetOverlap,
+    OffsetsTableAhead,
+    OtherCluster,
+    PartitionGone,
+    RetentionLost,
+    RivermouthError,
+    Superseded,
+    TableReplaced,
+    TableUndone,
+    TopicRecreated,
+)
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.history import History
+from rivermouth.protocol.offsets import Position
+from tests.builders import TABLE, TOPICS, place, position, replayed, span
+from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
+
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
+
+
+def a_world(*ends: int) -> World:
+    return World(ends={place(n): end for n, end in enumerate(ends)})
+
+
+def audit(world: World) -> History:
+    return replayed(world.commits)
+
+
+def newest(world: World) -> Entry:
+    entry = audit(world).newest
+    assert entry is not None
+    return entry
+
+
+def everything(world: World) -> list[tuple[object, int]]:
+    return [(each, n) for each, end in sorted(world.ends.items()) for n in range(end)]
+
+
+def check_exactly_once(world: World) -> None:
+    history = audit(world)
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
+    assert world.applied() == everything(world)
+    assert [each.recorded.entry.sequence for each in world.projected] == list(
+        range(1, history.sequence + 1)
+    )
+
+
+def test_a_first_run_records_where_it_starts_before_it_reads() -> None:
+    world = a_world(10, 4)
+    driver = Driver(world, a_pipeline()).open()
+    assert newest(world).ranges == (span(0, 0), span(0, 0, 1))
+    assert driver.stands == position(0, 0)
+    assert driver.heard.opening is not None
+    assert (driver.heard.opening.sequence, driver.heard.opening.behind) == (0, 14)
+
+
+def test_latest_is_decided_once() -> None:
+    world = a_world(10)
+    pipeline = a_pipeline(start=Start(edge="latest"))
+    Driver(world, pipeline).open()
+    world.ends[place()] = 30
+    assert Driver(world, pipeline).open().stands == position(10)
+
+
+def test_batches_go_on_from_each_other_and_a_restart_goes_on_from_the_ledger() -> None:
+    world = a_world(10, 4)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    assert until_done(world, lambda _: None).stands == position(6, 4)
+    until_done(world)
+    check_exactly_once(world)
+    assert newest(world).sequence == 4
+
+
+def test_an_entry_holds_everything_that_a_start_will_ask_for() -> None:
+    world = a_world(10)
+    until_done(world)
+    entry = newest(world)
+    assert (entry.table, entry.topics, entry.position) == (TABLE, TOPICS, position(10))
+    assert entry.config == a_pipeline().identity
+    assert entry.rows == (RowCounts(9, 1),)
+
+
+def test_an_entry_tells_where_the_logs_ended_when_it_was_planned() -> None:
+    world = a_world(10, 4)
+    driver = Driver(world).open()
+    assert newest(world).ends == position(10, 4)
+    world.ends[place()] = 12
+    driver.batch(3)
+    assert (newest(world).position, newest(world).ends) == (position(3, 3), position(12, 4))
+
+
+def test_nothing_new_writes_nothing() -> None:
+    world = a_world(10)
+    driver = until_done(world)
+    before = len(world.commits)
+    assert driver.batch() == ()
+    assert len(world.commits) == before
+
+
+def test_a_batch_that_changes_no_row_still_commits_an_entry() -> None:
+    world = a_world(4)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(1)  # offset 3 alone, which is poison
+    assert is_bad((place(), 3))
+    assert newest(world).position == position(4)
+    assert newest(world).rows == (RowCounts(0, 1),)
+    check_exactly_once(world)
+
+
+def test_a_partition_added_during_a_run_starts_at_0_even_while_empty() -> None:
+    world = a_world(5)
+    driver = until_done(world)
+    world.ends[place(1)] = 0
+    driver.batch()
+    assert newest(world).position == position(5, 0)
+    world.ends[place(1)] = 3
+    driver.batch()
+    check_exactly_once(world)
+
+
+def test_the_same_batch_again_is_skipped() -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    driver.batch()
+    before = len(world.commits)
+    driver.offer((span(0, 5),), position(5))
+    assert len(world.commits) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "until", "halt"),
+    [
+        ("a gap", 4, 5, OffsetGap),
+        ("an overlap", 2, 5, OffsetOverlap),
+        ("long recorded", 0, 2, OffsetOverlap),
+    ],
+)
+def test_a_range_that_does_not_follow_on_halts_before_a_write(
+    name: str, start: int, until: int, halt: type[Halt]
+) -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    driver.batch(3)
+    before = len(world.commits), len(world.quarantine)
+    with pytest.raises(halt):
+        driver.offer((span(start, until),), position(until))
+    assert (len(world.commits), len(world.quarantine)) == before, name
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("when", ["opening", "a batch"])
+def test_killed_at_any_step_the_next_start_finds_out_and_nothing_is_lost_or_doubled(
+    when: str, step: str
+) -> None:
+    world = a_world(12, 5)
+    driver = Driver(world)
+    try:
+        driver.open(step if when == "opening" else "")
+        driver.batch(4, step if when == "a batch" else "")
+    except Killed:
+        pass
+    else:
+        assert step == "answer lost", "the process went on"
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_commit_of_a_dead_driver_is_projected_and_reported_by_the_next() -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    with pytest.raises(Killed):
+        driver.batch(3, "before projection")
+    assert len(world.projected) == 1
+    after = Driver(world).open()
+    assert after.heard.opening is not None
+    assert (after.heard.opening.sequence, after.heard.opening.projected) == (2, 1)
+    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2]
+
+
+def test_a_write_that_raised_but_stands_counts_and_the_driver_goes_on() -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    driver.batch(3, "answer lost")
+    assert [each.sequence for each in driver.heard.commits] == [1, 2]
+    driver.batch()
+    check_exactly_once(world)
+
+
+def test_a_write_that_failed_is_the_writers_error_and_leaves_no_trace() -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    with pytest.raises(BatchFailed, match="the writer failed"):
+        driver.batch(3, "write failed")
+    assert newest(world).sequence == 1
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_write_that_returns_without_a_commit_is_an_error() -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    world.deaf = True
+    with pytest.raises(CommitFailed, match="without a commit"):
+        driver.batch()
+
+
+def test_a_log_that_cannot_be_read_back_is_unknown_and_the_next_start_finds_out() -> None:
+    world = a_world(5)
+    with pytest.raises(CommitUnknown):
+        Driver(world).open().batch(3, "log unreadable")
+    until_done(world)
+    check_exactly_once(world)
+
+
+@pytest.mark.parametrize(
+    "limit", [2, 3, 5], ids=["another range", "the same range", "a longer one"]
+)
+def test_of_two_drivers_the_slower_stops_and_its_batch_is_not_written(limit: int) -> None:
+    world = a_world(9)
+    slow, fast = Driver(world).open(), Driver(world).open()
+    fast.batch(3)
+    before = len(world.commits)
+    with pytest.raises(Superseded):
+        slow.batch(limit)
+    assert len(world.commits) == before
+    fast.batch()
+    check_exactly_once(world)
+
+
+def test_a_zombie_that_wakes_much_later_stops_too() -> None:
+    world = a_world(9)
+    zombie, driver = Driver(world).open(), Driver(world).open()
+    for _ in range(3):
+        driver.batch(3)
+    with pytest.raises(Superseded):
+        zombie.batch(3)
+    check_exactly_once(world)
+
+
+def test_a_driver_that_freezes_behind_its_commit_reports_it_and_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = a_world(9)
+    frozen = Driver(world).open()
+    read = frozen.ingest._edges.store.log.commits_after
+
+    def wakes_late(version: int) -> Iterator[CommitRecord]:
+        Driver(world).open().batch(3)
+        return read(version)
+
+    monkeypatch.setattr(frozen.ingest._edges.store.log, "commits_after", wakes_late)
+    with pytest.raises(Superseded, match="entry 3 is another driver's"):
+        frozen.batch(3)
+    assert [each.sequence for each in frozen.heard.commits] == [1, 2]
+    until_done(world)
+    check_exactly_once(world)
+
+
+Change = Callable[[World], object]
+
+
+def _set(world: World, name: str, value: object) -> None:
+    setattr(world, name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "halt"),
+    [
+        ("another cluster", lambda w: _set(w, "cluster", "other"), OtherCluster),
+        ("a topic created again", lambda w: _set(w, "topics", {"t": "other"}), TopicRecreated),
+        ("another table in its place", lambda w: _set(w.log, "table_id", "other"), TableReplaced),
+        ("retention passed the position", lambda w: w.low.update({place(): 6}), RetentionLost),
+        ("the topic is shorter", lambda w: w.ends.update({place(): 4}), LogTruncated),
+        ("it was cut and has grown again", lambda w: w.cut(place(), 4, 9), LogTruncated),
+        ("a partition is gone", lambda w: w.ends.pop(place(1)), PartitionGone),
+        ("everything deleted", lambda w: w.did("DELETE", predicate='["true"]'), TableUndone),
+        ("restored to before", lambda w: w.did("RESTORE", version=1), TableUndone),
+        ("the end of the log is lost", lambda w: w.commits.pop(), OffsetsTableAhead),
+        ("a commit is lost", lambda w: w.commits.pop(1), LedgerBroken),
+        (
+            "dropped and made anew",
+            lambda w: w.commits.__delitem__(slice(1, None)),
+            OffsetsTableAhead,
+        ),
+    ],
+)
+def test_what_moved_while_nobody_looked_halts_the_start_before_a_write(
+    name: str, change: Change, halt: type[Halt]
+) -> None:
+    world = a_world(5, 5)
+    until_done(world)
+    world.ends = {place(): 8, place(1): 8}
+    change(world)
+    before = len(world.commits), len(world.projected)
+    with pytest.raises(halt):
+        Driver(world).open()
+    assert (len(world.commits), len(world.projected)) == before, name
+
+
+def test_a_renamed_pipeline_halts_before_it_ingests_its_topic_again() -> None:
+    world = a_world(5)
+    until_done(world)
+    other = a_pipeline().model_copy(update={"name": "renamed"})
+    with pytest.raises(IdentityChanged, match="the pipeline orders has written topic t"):
+        Driver(world, other).open()
+    world.truncate()
+    assert Driver(world, other).open().stands == position(0)
+
+
+def test_a_log_cut_behind_the_position_or_another_leader_change_nothing() -> None:
+    world = a_world(5, 5)
+    until_done(world)
+    world.cut(place(), 5, 4)
+    world.epochs[place(1)] = 3
+    world.ends[place(1)] = 8
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_log_cut_in_mid_run_halts_before_the_next_batch() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(6)
+    world.cut(place(), 3, 9)
+    before = len(world.commits)
+    with pytest.raises(LogTruncated, match="unclean leader election"):
+        driver.batch(3)
+    assert len(world.commits) == before
+
+
+def test_a_changed_identity_halts_the_start() -> None:
+    world = a_world(5)
+    until_done(world)
+    with pytest.raises(IdentityChanged, match="keys"):
+        Driver(world, a_pipeline(keys=("id",))).open()
+
+
+def test_a_log_that_still_has_the_newest_entry_is_enough() -> None:
+    world = a_world(5)
+    until_done(world).batch()
+    world.log.first_version = len(world.commits) - 1
+    world.ends[place()] = 9
+    until_done(world)
+    check_exactly_once(world)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "halt"),
+    [
+        ("another cluster", lambda w: _set(w, "cluster", "other"), OtherCluster),
+        ("a topic created again", lambda w: _set(w, "topics", {"t": "other"}), TopicRecreated),
+    ],
+)
+def test_what_moves_during_a_run_halts_the_next_batch_before_a_write(
+    name: str, change: Change, halt: type[Halt]
+) -> None:
+    world = a_world(5)
+    driver = Driver(world).open()
+    driver.batch(3)
+    change(world)
+    before = len(world.commits)
+    with pytest.raises(halt):
+        driver.batch()
+    assert len(world.commits) == before, name
+
+
+def test_a_table_undone_under_a_batch_is_found_right_after_it_and_at_every_start() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(3)
+    world.did("RESTORE", version=1)
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
+        driver.batch(3)
+    with pytest.raises(LedgerBroken):
+        Driver(world).open()
+
+
+def test_an_undone_table_goes_on_where_it_was_once_it_is_restored() -> None:
+    world = a_world(9)
+    Driver(world).open().batch(3)
+    world.did("TRUNCATE")
+    with pytest.raises(TableUndone) as caught:
+        Driver(world).open()
+    assert caught.value.remedy == (
+        "To undo it: RESTORE TABLE ... TO VERSION AS OF 2; "
+        "to go on: rivermouth resume CONFIG orders --accept reset"
+    )
+    world.did("RESTORE", version="2", timestamp=None)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_topic_that_was_left_out_for_a_while_goes_on_where_it_was() -> None:
+    world = World(ends={place(): 5, place(0, "u"): 4}, topics={**TOPICS, "u": "topic-u"})
+    both, one = a_pipeline("t", "u"), a_pipeline("t")
+    Driver(world, both).open().batch()
+    world.ends = {place(): 7, place(0, "u"): 6}
+    Driver(world, one).open().batch()
+    assert newest(world).position.get(place(0, "u")) == 4
+    Driver(world, both).open().batch()
+    check_exactly_once(world)
+
+
+def test_a_topic_created_again_while_it_was_left_out_halts_when_it_comes_back() -> None:
+    world = World(ends={place(): 5, place(0, "u"): 4}, topics={**TOPICS, "u": "topic-u"})
+    both, one = a_pipeline("t", "u"), a_pipeline("t")
+    Driver(world, both).open().batch()
+    world.ends[place()] = 7
+    Driver(world, one).open().batch()
+    world.topics = {**TOPICS, "u": "created again"}
+    with pytest.raises(TopicRecreated):
+        Driver(world, both).open()
+
+
+def test_every_halt_of_a_start_exits_with_3() -> None:
+    world = a_world(5)
+    until_done(world)
+    world.did("TRUNCATE")
+    with pytest.raises(RivermouthError) as caught:
+        Driver(world).open()
+    assert caught.value.exit_code == 3

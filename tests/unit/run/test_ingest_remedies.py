@@ -1,0 +1,365 @@
+"""What a pipeline gets over by itself, and what an operator may accept; over in-memory edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rivermouth.config import OnDataLoss
+from rivermouth.errors import (
+    CommitConflict,
+    LedgerBroken,
+    LedgerTrimmed,
+    LogTruncated,
+    ResumeRefused,
+    RetentionLost,
+    TableUndone,
+    TopicRecreated,
+)
+from rivermouth.protocol.entry import Accepted, Entry
+from rivermouth.protocol.history import History
+from rivermouth.protocol.offsets import Position
+from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
+from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
+
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
+
+DAY = 86400.0
+RECORDING = a_pipeline(on_data_loss=OnDataLoss.RECORD)
+
+
+def a_world(*ends: int) -> World:
+    return World(ends={place(n): end for n, end in enumerate(ends)})
+
+
+def audit(world: World) -> History:
+    return replayed(world.commits)
+
+
+def newest(world: World) -> Entry:
+    entry = audit(world).newest
+    assert entry is not None
+    return entry
+
+
+def resume(world: World, accept: str, crash: str = "") -> Position:
+    driver = Driver(world)
+    driver.crash.step = crash
+    return driver.ingest.resume(NO_SESSION, accept)
+
+
+def check_exactly_once(world: World) -> None:
+    history = audit(world)
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
+    lows = {each: world.low.get(each, 0) for each in world.ends}
+    whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
+    assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
+    assert world.projected[-1].recorded.entry.sequence == history.sequence
+
+
+# Accepting a RESTORE
+
+
+def restored(to: int = 2) -> World:
+    """Entries 1 (discovery), 2 and 3 of three offsets each; then back to version ``to``."""
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(to)
+    world.ends[place()] = 9
+    return world
+
+
+def test_an_accepted_restore_reads_again_what_it_undid() -> None:
+    world = restored()
+    assert resume(world, "restore") == position(3)
+    assert newest(world).sequence == 4
+    assert newest(world).accepts == Accepted("restore", 4, 2)
+    until_done(world)
+    check_exactly_once(world)
+
+
+@pytest.mark.parametrize("to", [0, 1, 2])
+@pytest.mark.parametrize("step", ["", *STEPS])
+def test_killed_while_resuming_an_operator_simply_does_it_again(to: int, step: str) -> None:
+    world = restored(to)
+    try:
+        resume(world, "restore", crash=step)
+    except Killed:
+        if audit(world).faults:
+            resume(world, "restore")
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_restore_that_came_into_a_batch_is_torn_and_heals_through_one_more_restore() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(3)
+    world.restore(1)
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
+        driver.batch(3)
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
+        resume(world, "restore")
+    world.restore(3)
+    assert resume(world, "restore") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
+    world = a_world(6)
+    Driver(world).open().batch()
+    world.truncate()
+    world.low[place()] = 2
+    assert resume(world, "reset") == position(2)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_table_made_anew_goes_on_counting_where_the_offsets_table_stands() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.commits, world.rows, world.log.table_id = world.commits[:1], [], "table-2"
+    world.stands, world.kept = set(), {}
+    assert resume(world, "reset") == position(0)
+    assert newest(world).sequence == 3
+    until_done(world)
+    check_exactly_once(world)
+
+
+@pytest.mark.parametrize(
+    ("undo", "accept"),
+    [
+        (lambda w: None, "restore"),
+        (lambda w: None, "reset"),
+        (lambda w: w.restore(2), "reset"),
+        (lambda w: w.truncate(), "restore"),
+        (lambda w: w.did("RESTORE", version=None, timestamp="2026-01-01"), "restore"),
+    ],
+    ids=["nothing", "nothing ", "a restore", "a truncate", "a restore to a point in time"],
+)
+def test_only_what_happened_can_be_accepted(undo: Callable[[World], None], accept: str) -> None:
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    undo(world)
+    before = len(world.commits)
+    with pytest.raises(ResumeRefused):
+        resume(world, accept)
+    assert len(world.commits) == before
+
+
+def test_a_resume_passes_the_guards_of_the_source() -> None:
+    world = restored()
+    world.topics = dict.fromkeys(TOPICS, "other")
+    with pytest.raises(TopicRecreated):
+        resume(world, "restore")
+
+
+def test_a_zombie_does_not_write_over_an_accepted_restore() -> None:
+    world = a_world(9)
+    zombie = Driver(world).open()
+    zombie.batch(3)
+    world.restore(1)
+    resume(world, "restore")
+    with pytest.raises(Exception, match="another driver"):
+        zombie.batch(3)
+    until_done(world)
+    check_exactly_once(world)
+
+
+# Conflicts with commits of others
+
+
+def test_a_conflict_is_retried_with_the_same_ranges_and_sequence() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.crash.times = 4
+    driver.batch(3, crash="conflicts")
+    assert (newest(world).sequence, newest(world).ranges) == (2, (span(0, 3),))
+    driver.batch()
+    check_exactly_once(world)
+
+
+def test_a_conflict_that_does_not_end_fails_the_batch_and_leaves_no_trace() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.crash.times = 5
+    with pytest.raises(CommitConflict):
+        driver.batch(3, crash="conflicts")
+    assert newest(world).sequence == 1
+    until_done(world)
+    check_exactly_once(world)
+
+
+# Log clean-up
+
+
+def trimmed(world: World) -> World:
+    world.did("OPTIMIZE")
+    world.log.first_version = len(world.commits) - 1
+    return world
+
+
+def test_entries_that_clean_up_has_taken_come_back_from_the_offsets_table() -> None:
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    trimmed(world)
+    driver = Driver(world).open()
+    assert driver.heard.opening is not None
+    assert driver.heard.opening.recovered
+    assert newest(world).sequence == 3, "stamped anew at once"
+    driver.batch()
+    assert world.applied() == [(place(), n) for n in range(6)]
+
+
+def test_what_was_undone_is_noticed_even_if_clean_up_has_taken_all_entries() -> None:
+    world = a_world(6)
+    Driver(world).open().batch()
+    trimmed(world).truncate()
+    with pytest.raises(TableUndone, match="found none"):
+        Driver(world).open()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_restore_among_what_clean_up_has_left_goes_on_from_the_offsets_table() -> None:
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    trimmed(world)
+    Driver(world).open().batch()
+    world.restore(world.log.first_version)
+    with pytest.raises(TableUndone, match="found entry 2"):
+        Driver(world).open()
+
+
+def test_a_restore_to_where_nothing_stood_starts_over_if_nobody_knows_where_it_began() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.log.first_version = len(world.commits) - 1
+    world.truncate()
+    empty = len(world.commits) - 1
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    world.restore(empty)
+    assert resume(world, "restore") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harmless() -> None:
+    world = a_world(6)
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+    world.did("OPTIMIZE")
+    world.log.first_version = 4
+    with pytest.raises(TableUndone, match="nobody knows which"):
+        Driver(world).open()
+
+
+def test_a_halt_is_remembered_when_clean_up_has_taken_what_it_was_for() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.restore(1)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    trimmed(world)
+    with pytest.raises(LedgerTrimmed, match="a start halted"):
+        Driver(world).open()
+    world.truncate()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> None:
+    world = a_world(9)
+    driver = Driver(world).open()
+    driver.batch(3)
+    world.restore(1)
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
+        driver.batch(3)
+    with pytest.raises(LedgerBroken, match="written over commits that were rolled back"):
+        Driver(world).open()
+    world.log.first_version = len(world.commits) - 1
+    with pytest.raises(LedgerTrimmed, match="commits were undone"):
+        Driver(world).open()
+    world.truncate()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_halt_that_somebody_answered_by_undoing_it_is_forgotten() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.restore(1)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    world.restore(2)
+    Driver(world).open()
+    assert newest(world).sequence == 3, "written anew, above what was noted"
+    trimmed(world)
+    Driver(world).open()
+
+
+def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    world.projected.pop()
+    world.offsets.txns[PIPELINE] = 1
+    trimmed(world)
+    with pytest.raises(LedgerTrimmed, match="entry 1 there"):
+        Driver(world).open()
+
+
+def test_an_old_entry_is_stamped_anew_before_clean_up_can_take_it() -> None:
+    world = a_world(6)
+    until_done(world)
+    before = newest(world)
+    world.now = 9 * DAY
+    Driver(world).open()
+    assert newest(world).sequence == before.sequence
+    world.now = 11 * DAY
+    Driver(world).open()
+    assert newest(world).sequence == before.sequence + 1
+    assert (newest(world).ranges, newest(world).position) == ((span(6, 6),), before.position)
+
+
+# Loss
+
+
+def test_a_loss_that_is_to_be_recorded_is_an_entry_of_its_own_and_no_gap() -> None:
+    world = a_world(6, 4)
+    Driver(world).open().batch(3)
+    world.low[place()] = 5
+    with pytest.raises(RetentionLost):
+        Driver(world).open()
+    driver = Driver(world, RECORDING).open()
+    assert newest(world).lost == (span(3, 5),)
+    assert driver.heard.opening is not None
+    assert driver.heard.opening.lost == (span(3, 5),)
+    driver.batch()
+    assert audit(world).faults == ()
+    assert [n for each, n in world.applied() if each == place()] == [0, 1, 2, 5]
+
+
+def test_a_topic_that_became_shorter_is_no_loss_that_can_be_recorded() -> None:
+    world = a_world(6)
+    until_done(world)
+    world.ends[place()] = 4
+    with pytest.raises(LogTruncated):
+        Driver(world, RECORDING).open()
+
+
+def test_what_was_not_accepted_stays_a_halt() -> None:
+    with pytest.raises(TableUndone):
+        Driver(restored()).open()

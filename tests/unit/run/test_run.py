@@ -1,0 +1,48 @@
+"""What a run refuses of its configuration before it touches a table."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rivermouth.config import load
+from rivermouth.config.secret import unresolved
+from rivermouth.errors import UpsertUnsupported
+from rivermouth.registry.platforms import SERVERLESS
+from rivermouth.run.assembly import Assembly
+from rivermouth.warehouse.warehouse import warehouse_of
+from tests.doubles import NO_SESSION
+
+pytestmark = pytest.mark.unit
+
+SHARED = """
+version: 1
+kafka: {bootstrap.servers: "k:9092"}
+warehouse: {catalog: main}
+pipelines:
+  a: {source: {topics: [t], format: json}, schema: id BIGINT, target: &to
+    {table: s.orders, mode: upsert, keys: [id]}}
+  b: {source: {topics: [u], format: json}, schema: id BIGINT, target: *to}
+"""
+
+
+def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> None:
+    """Nothing but MERGE sees what the other has committed since the rows were joined."""
+    file = tmp_path / "lake.yml"
+    file.write_text(SHARED, encoding="utf-8")
+    config = load(file)
+    shared = Assembly(
+        config=config,
+        session=NO_SESSION,
+        scratch=tmp_path,
+        platform=SERVERLESS,
+        secrets=unresolved,
+        warehouse=warehouse_of(config, NO_SESSION),
+        creating={config.pipelines["a"].target.table: threading.Lock()},
+    )
+    with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
+        shared._landing(config.pipelines["a"], ExitStack())
+    assert "b, which could replace" in refused.value.found

@@ -1,0 +1,244 @@
+"""In-memory stand-ins for what ``verify`` reads: Kafka and tables; values in few words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Message
+
+from rivermouth.config import Config, TableName, load
+from rivermouth.verify.kafka.source import Identity
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Partition
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables.batches import canonical
+
+TOPIC = "t"
+ZERO: Partition = (TOPIC, 0)
+STAMP_MS = 5
+KAFKA = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("_kafka", KAFKA)])
+
+
+def message(
+    offset: int, value: bytes | None, key: bytes | None = None, partition: Partition = ZERO
+) -> Message:
+    """A record as the client of Kafka gives it."""
+    return Message(
+        topic=partition[0],
+        partition=partition[1],
+        offset=offset,
+        key=key,
+        value=value,
+        timestamp=(1, STAMP_MS),
+    )
+
+
+def value(id_: int, n: int | None) -> bytes:
+    return json.dumps({"id": id_, "n": n}).encode()
+
+
+def row(id_: int, n: int | None, offset: int | None, partition: Partition = ZERO) -> dict[str, Any]:
+    """A row as a good run writes it."""
+    names = ("topic", "partition", "offset", "timestamp")
+    return {
+        "id": id_,
+        "n": n,
+        "_kafka": dict(zip(names, (*partition, offset, STAMP_MS * 1000), strict=True)),
+    }
+
+
+@dataclass
+class MemorySource:
+    """A ``Source``: visible records, and what else Kafka knows of its partitions."""
+
+    records: Mapping[Partition, Sequence[Message]] = field(default_factory=dict)
+    first: Mapping[Partition, int] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    aborted: frozenset[tuple[Partition, int]] = frozenset()
+    cluster: str = "cluster"
+    topics: Mapping[str, str] = field(default_factory=lambda: {TOPIC: "id"})
+    compacted: frozenset[str] = frozenset()
+    asked: list[tuple[Partition, int]] = field(default_factory=list)
+    """The offsets that ``holds`` was asked for."""
+
+    def identity(self, topics: Iterable[str]) -> Identity:
+        known = {name: self.topics[name] for name in topics if name in self.topics}
+        return Identity(self.cluster, known, self.compacted)
+
+    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return {each: self.first.get(each, 0) for each in partitions}
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return {each: self.ends.get(each, 1 << 40) for each in partitions}
+
+    def read(
+        self, ranges: Mapping[Partition, tuple[int, int]]
+    ) -> Iterator[tuple[Partition, list[Message]]]:
+        for partition, (start, until) in ranges.items():
+            for each in self.records.get(partition, ()):
+                if start <= (each.offset() or 0) < until:
+                    yield partition, [each]  # one by one: every border between batches
+            yield partition, []
+
+    def holds(self, partition: Partition, offset: int) -> bool:
+        self.asked.append((partition, offset))
+        visible = {each.offset() for each in self.records.get(partition, ())}
+        return offset in visible or (partition, offset) in self.aborted
+
+
+class MemoryRows:
+    """``Rows`` of a table; ``txn`` is that of the snapshot."""
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA, txn: int | None = None
+    ) -> None:
+        self.schema = schema
+        self._rows = rows
+        self._txn = txn
+        self.predicates: list[str | None] = []
+
+    def transaction(self, app: str) -> int | None:
+        return self._txn
+
+    def batches(
+        self, columns: Sequence[str], predicate: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        self.predicates.append(predicate)
+        rows = self._rows
+        if predicate == "_tombstone IS NULL":
+            rows = [each for each in rows if each["_tombstone"] is None]
+        for start in range(0, len(rows), 2):  # several batches
+            batch = pa.RecordBatch.from_pylist(list(rows[start : start + 2]), self.schema)
+            yield canonical(batch.select(list(columns)))
+
+
+class MemoryCommits:
+    """``Commits``: entries and other operations, from version ``first`` on."""
+
+    def __init__(self, commits: Sequence[Commit], first: int = 0, checkpointed: int = -1) -> None:
+        self._commits = {first + number: each for number, each in enumerate(commits)}
+        self._checkpointed = checkpointed
+
+    def versions(self) -> list[int]:
+        return sorted(self._commits)
+
+    def checkpointed(self) -> int:
+        return self._checkpointed
+
+    def read(self, version: int, findings: Findings) -> Commit:
+        return self._commits[version]
+
+    def has(self, version: int) -> bool:
+        return version in self._commits
+
+
+class MemoryTables:
+    """``Tables`` by name: their commits and rows."""
+
+    def __init__(
+        self,
+        rows: Mapping[str, MemoryRows] | None = None,
+        commits: Mapping[str, MemoryCommits] | None = None,
+    ) -> None:
+        self._rows = rows or {}
+        self._commits = commits or {}
+
+    def commits(self, table: TableName) -> MemoryCommits:
+        return self._commits[str(table)]
+
+    def rows(self, table: TableName, version: int | None = None) -> MemoryRows:
+        return self._rows[str(table)]
+
+    def exist(self, table: TableName) -> bool:
+        return str(table) in self._rows
+
+
+def configured(folder: Path, *topics: str, **target: Any) -> Config:
+    """A configuration of one pipeline ``p`` into ``t.p``; ``key`` is of its source."""
+    source: dict[str, Any] = {"topics": [*(topics or (TOPIC,))], "format": "json"}
+    source |= {"key": target.pop("key")} if "key" in target else {}
+    target = {"table": "t.p", **target}
+    pipeline = {"source": source, "schema": "id BIGINT, n BIGINT", "target": target}
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": "127.0.0.1:1"},
+        "warehouse": "./lake",
+        "pipelines": {"p": pipeline},
+    }
+    file = folder / "rivermouth.yml"
+    file.write_text(json.dumps(text), encoding="utf-8")
+    return load(file)
+
+
+def entry(sequence: int, *ranges: LedgerRange, **facts: Any) -> LedgerEntry:
+    """An entry at the version of its sequence, whose position is the end of its ranges."""
+    return LedgerEntry(
+        **{
+            "version": sequence,
+            "sequence": sequence,
+            "commit": f"commit-{sequence}",
+            "cluster": "cluster",
+            "topics": {TOPIC: "id"},
+            "ranges": ranges,
+            "position": {each.partition: each.until for each in ranges},
+            **facts,
+        }
+    )
+
+
+def span(start: int, until: int, partition: Partition = ZERO) -> LedgerRange:
+    return LedgerRange(partition, start, until)
+
+
+def subject(
+    config: Config, source: MemorySource, *entries: LedgerEntry, trimmed: bool = False, **facts: Any
+) -> Subject:
+    """A pipeline whose effective entries are these; all that it covers is readable."""
+    coverage = Coverage(entries)
+    readable = {each: (found.start, found.until) for each, found in coverage.spans.items()}
+    ledger = Ledger(len(entries), entries, entries, trimmed)
+    pipeline = config.pipelines["p"]
+    known = {"readable": readable, "compacted": source.compacted, **facts}
+    return Subject(pipeline, ledger, coverage, source, Findings("p"), **known)
+
+
+def stored(
+    rows: Sequence[Mapping[str, Any]],
+    quarantine: Mapping[Partition, Quarantined] | None = None,
+    schema: pa.Schema = SCHEMA,
+) -> Stored:
+    return Stored(MemoryRows(rows, schema), quarantine or {})
+
+
+def workspace(folder: Path, bounds: Bounds | None = None) -> Workspace:
+    """Bounds so small that everything is split."""
+    return Workspace(folder, bounds or Bounds(window=3, bucket=2), lambda *told: None)
+
+
+def found(of: Subject | Findings) -> dict[Kind, int]:
+    """What was found, by kind."""
+    findings = of.findings if isinstance(of, Subject) else of
+    return {kind: number for kind, number in findings.proof().counts.items() if number}
+
+
+def problems(of: Subject | Findings) -> tuple[str, ...]:
+    findings = of.findings if isinstance(of, Subject) else of
+    return findings.proof().problems

@@ -1,0 +1,94 @@
+"""Single JSON values become the canonical values of their columns, or are refused."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
+
+pytestmark = pytest.mark.unit
+
+UTC = pa.timestamp("us", tz="UTC")
+NTZ = pa.timestamp("us")
+STRUCT = pa.struct([("x", pa.int32()), ("y", pa.string())])
+
+
+def decoded(kind: pa.DataType, text: str) -> Any:
+    return reader(pa.schema([("c", kind)]), ["c"])(b'{"c":' + text.encode() + b"}")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (pa.int64(), "9223372036854775807", 2**63 - 1),
+        (pa.int64(), "null", None),
+        (pa.int8(), "200", -56),
+        (pa.float64(), "1", 1.0),
+        (pa.float64(), '"-Infinity"', float("-inf")),
+        (pa.float64(), "1e400", float("inf")),
+        (pa.float64(), "1" + "0" * 400, float("inf")),
+        (pa.float64(), "-1" + "0" * 400, float("-inf")),
+        (pa.float32(), "0.1", struct.unpack("f", struct.pack("f", 0.1))[0]),
+        (pa.float32(), "1e300", float("inf")),
+        (pa.string(), '"é"', "é"),
+        (pa.string(), "1.50", "1.50"),
+        (pa.string(), "15", "15"),
+        (pa.string(), "true", "true"),
+        (pa.string(), r'"\ud800"', "?"),
+        (pa.bool_(), "false", False),
+        (pa.decimal128(5, 2), "1.005", Decimal("1.01")),
+        (pa.decimal128(5, 2), '"-1.005"', Decimal("-1.01")),
+        (pa.decimal128(5, 2), "7", Decimal("7.00")),
+        (pa.date32(), '"1970-01-02"', 1),
+        (UTC, "3", 3_000_000),
+        (UTC, '"1970-01-01T00:00:01Z"', 1_000_000),
+        (pa.binary(), '"aGk="', b"hi"),
+        (pa.list_(pa.int32()), "[1,null]", [1, None]),
+        (pa.map_(pa.string(), pa.int64()), '{"a":1}', [("a", 1)]),
+        (STRUCT, '{"y":"q"}', {"x": None, "y": "q"}),
+    ],
+)
+def test_a_json_value_becomes_the_value_of_its_column(
+    kind: pa.DataType, text: str, expected: object
+) -> None:
+    assert decoded(kind, text) == expected
+
+
+def test_text_made_from_an_object_is_not_verifiable_and_equal_to_any_text() -> None:
+    found = decoded(pa.string(), '{"a":1}')
+    assert found is NOT_VERIFIABLE
+    assert found == '{"a": 1}'
+    assert {"x": [found]} == {"x": ["another"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.int64(), "9223372036854775808"),
+        (pa.int64(), '"1"'),
+        (pa.int64(), "1.0"),
+        (pa.int64(), "true"),
+        (pa.float64(), '"x"'),
+        (pa.bool_(), "1"),
+        (pa.decimal128(5, 2), "1000"),
+        (pa.decimal128(5, 2), '"x"'),
+        (UTC, "1.5"),
+        (NTZ, "1"),
+        (NTZ, '"2026-01-01T00:00:00Z"'),
+        (STRUCT, "[]"),
+        (pa.list_(pa.int32()), "{}"),
+        (pa.map_(pa.string(), pa.int64()), "[]"),
+        (pa.binary(), '"a"'),
+        (pa.date32(), "5"),
+        (pa.uint64(), '"no such column type"'),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(kind: pa.DataType, text: str) -> None:
+    with pytest.raises(Undecodable):
+        decoded(kind, text)

@@ -1,0 +1,80 @@
+"""Message keys of every registered form name the row, or are refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.references import resolve
+from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
+from rivermouth.verify.formats.scalars import single
+
+pytestmark = pytest.mark.unit
+
+
+def key_reader(form: str, kind: pa.DataType) -> Reader:
+    make: MakeReader = resolve(FORMATS.keys[form].reader)
+    return make(pa.schema([("k", kind)]), ["k"])
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "key", "expected"),
+    [
+        ("string", pa.int64(), b" 7 ", 7),
+        ("string", pa.int8(), b"-128", -128),
+        ("string", pa.string(), b"a", "a"),
+        ("string", pa.string(), b" a ", " a "),
+        ("string", pa.string(), b"", ""),
+        ("string", pa.binary(), b"\xff", b"\xff"),
+        ("string", pa.bool_(), b" Yes ", True),
+        ("string", pa.bool_(), b"no", False),
+        ("string", pa.float64(), b"1.5", 1.5),
+        ("string", pa.float32(), b"0.1", single(0.1)),
+        ("string", pa.decimal128(5, 2), b" 1.005 ", Decimal("1.01")),
+        ("string", pa.date32(), b"1970-01-02", 1),
+        ("string", pa.timestamp("us", tz="UTC"), b"1970-01-01T00:00:01Z", 1_000_000),
+        ("long", pa.int64(), (-7).to_bytes(8, "big", signed=True), -7),
+        ("long", pa.int16(), (300).to_bytes(8, "big", signed=True), 300),
+        ("json", pa.int64(), b'{"k":7,"other":1}', 7),
+    ],
+)
+def test_a_message_key_names_the_row(
+    form: str, kind: pa.DataType, key: bytes, expected: object
+) -> None:
+    assert key_reader(form, kind)(key) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "key"),
+    [
+        ("string", pa.int64(), b"x"),
+        ("string", pa.int64(), b""),
+        ("string", pa.int8(), b"128"),
+        ("string", pa.float64(), b"x"),
+        ("string", pa.date32(), b"x"),
+        ("string", pa.timestamp("us"), b"1970-01-01T00:00:01Z"),
+        ("long", pa.int64(), b"1"),
+        ("long", pa.int8(), (300).to_bytes(8, "big", signed=True)),
+        ("json", pa.int64(), b"7"),
+        ("json", pa.int64(), b""),
+    ],
+)
+def test_a_message_key_that_names_no_row_is_refused(
+    form: str, kind: pa.DataType, key: bytes
+) -> None:
+    read = key_reader(form, kind)
+    with pytest.raises(Undecodable):
+        read(key)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"), [("long", pa.string()), ("string", pa.list_(pa.int64()))]
+)
+def test_a_column_that_a_plain_key_cannot_hold_is_refused_at_once(
+    form: str, kind: pa.DataType
+) -> None:
+    with pytest.raises(Undecodable, match="for a column of type"):
+        key_reader(form, kind)

@@ -1,0 +1,88 @@
+"""What Kafka can still show of the ledger, and what is wrong where it is another Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from rivermouth.verify.kafka.readable import Readable, readable
+from rivermouth.verify.kafka.source import Identity
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import LedgerEntry
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.result import Findings, Kind
+from tests.unit.verify.doubles import ZERO, MemorySource, entry, found, problems, span
+
+pytestmark = pytest.mark.unit
+
+ENTRIES = (entry(1, span(2, 5)), entry(2, span(5, 9)))
+
+
+def ask(source: MemorySource, *entries: LedgerEntry) -> tuple[Readable, Findings]:
+    findings = Findings("p")
+    ledger = Ledger(1, entries, entries)
+    return readable(ledger, Coverage(entries), source, findings), findings
+
+
+def test_what_kafka_holds_whole_is_readable() -> None:
+    shown, findings = ask(MemorySource(compacted=frozenset({"t"})), *ENTRIES)
+    assert shown == Readable({ZERO: (2, 9)}, frozenset({"t"}))
+    assert (found(findings), findings.unchecked) == ({}, [])
+
+
+def test_without_an_entry_kafka_is_not_asked() -> None:
+    class Silent(MemorySource):
+        def identity(self, topics: Iterable[str]) -> Identity:
+            raise AssertionError(f"asked for {topics}")
+
+    assert ask(Silent())[0] == Readable({})
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "readable_part", "unchecked", "faults"),
+    [
+        (0, 99, (2, 9), [], 0),
+        (4, 99, (4, 9), ["t-0[2,4): expired in Kafka"], 0),
+        (20, 99, (9, 9), ["t-0[2,9): expired in Kafka"], 0),
+        (0, 7, (2, 7), ["t-0[7,9): Kafka's log ends before it"], 1),
+        (0, 0, (2, 2), ["t-0[2,9): Kafka's log ends before it"], 1),
+    ],
+)
+def test_expired_offsets_are_unchecked_and_a_log_that_ends_early_is_a_fault(
+    first: int, end: int, readable_part: tuple[int, int], unchecked: list[str], faults: int
+) -> None:
+    shown, findings = ask(MemorySource(first={ZERO: first}, ends={ZERO: end}), *ENTRIES)
+    assert shown.ranges == {ZERO: readable_part}
+    assert findings.unchecked == unchecked
+    assert found(findings) == ({Kind.FAULT: faults} if faults else {})
+
+
+@pytest.mark.parametrize(
+    ("source", "entries", "why"),
+    [
+        (MemorySource(topics={}), ENTRIES, "no longer in Kafka"),
+        (
+            MemorySource(topics={"t": "new"}),
+            ENTRIES,
+            "recorded with the id id, its id is now new",
+        ),
+        (
+            MemorySource(cluster="b"),
+            ENTRIES,
+            "recorded in cluster cluster, this is cluster b",
+        ),
+        (
+            MemorySource(topics={"t": "new"}),
+            (ENTRIES[0], entry(2, span(5, 9), topics={"t": "new"})),
+            "recorded with the ids id and new",
+        ),
+    ],
+)
+def test_another_topic_or_cluster_is_a_fault_and_nothing_of_it_is_read(
+    source: MemorySource, entries: tuple[LedgerEntry, ...], why: str
+) -> None:
+    shown, findings = ask(source, *entries)
+    assert shown.ranges == {ZERO: (9, 9)}
+    assert found(findings) == {Kind.FAULT: 1}
+    assert (problems(findings), findings.unchecked) == ((f"topic t: {why}",), [f"t: {why}"])

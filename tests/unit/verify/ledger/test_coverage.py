@@ -1,0 +1,58 @@
+"""Offsets are found in the ranges of the ledger, whatever order and overlap these have."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rivermouth.verify.ledger.coverage import Coverage, Span
+from tests.unit.verify.doubles import entry, span
+
+pytestmark = pytest.mark.unit
+
+
+def test_ranges_are_sorted_and_tell_their_entries() -> None:
+    found = Span([(5, 8, 1), (0, 3, 0), (8, 8, 2)])
+    assert (found.start, found.until, found.disjoint) == (0, 8, True)
+    assert found.entries.tolist() == [0, 1]
+    assert found.index(np.array([0, 2, 3, 4, 5, 7, 8, 99])).tolist() == [0, 0, -1, -1, 1, 1, -1, -1]
+
+
+def test_an_overlap_is_not_disjoint() -> None:
+    assert not Span([(0, 5, 0), (4, 8, 1)]).disjoint
+    assert Span([(0, 4, 0), (4, 8, 1)]).disjoint
+
+
+def test_a_partition_without_a_covered_offset_is_left_out() -> None:
+    coverage = Coverage(
+        [entry(1, span(4, 4), span(2, 3, ("t", 1))), entry(2, span(0, 2, ("s", 0)))]
+    )
+    assert list(coverage) == [("s", 0), ("t", 1)]
+    assert coverage.total() == 3
+    coverage.spans["t", 1].visible[0] += 1
+    coverage.spans["s", 0].visible[0] += 2
+    coverage.spans["s", 0].quarantined[0] += 1
+    assert (coverage.records(), coverage.quarantined()) == (3, 1)
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=2, max_size=8),
+    st.lists(st.integers(0, 40), max_size=20),
+)
+def test_an_offset_is_found_where_a_slow_search_finds_it(
+    widths: list[int], offsets: list[int]
+) -> None:
+    edges = np.cumsum([0, *widths]).tolist()
+    ranges = [(a, b, n) for n, (a, b) in enumerate(pairwise(edges)) if n % 2]
+    assume(any(a < b for a, b, _ in ranges))
+    span_ = Span(ranges)
+    found = [
+        int(span_.entries[index]) if index >= 0 else None
+        for index in span_.index(np.array(offsets, np.int64)).tolist()
+    ]
+    slow = [next((n for a, b, n in ranges if a <= each < b), None) for each in offsets]
+    assert found == slow

@@ -1,0 +1,51 @@
+"""An entry is read from its description; what is not one raises what a reader catches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rivermouth.verify.ledger.entry import LedgerRange, parse_entry, shown
+from tests.builders import entry_after, span
+
+pytestmark = pytest.mark.unit
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    """An entry as the writer writes it."""
+    written = json.loads(entry_after(None, span(3, 5), span(0, 2, partition=1)).to_json())
+    return {**written, **changes}
+
+
+def test_an_entry_of_the_writer_is_read() -> None:
+    entry = parse_entry(7, facts(lost=[["t", 0, 1, 3]], accepts={"kind": "reset"}))
+    assert (entry.version, entry.sequence) == (7, 1)
+    assert entry.ranges == (LedgerRange(("t", 0), 3, 5), LedgerRange(("t", 1), 0, 2))
+    assert entry.position == {("t", 0): 5, ("t", 1): 2}
+    assert [str(each) for each in entry.lost] == ["t-0[1,3)"]
+    assert entry.accepts == "reset"
+    assert shown(entry.ranges[1].partition) == "t-1"
+
+
+def test_what_old_entries_do_not_have_is_empty() -> None:
+    old = facts()
+    old.pop("ends", None)
+    entry = parse_entry(0, old)
+    assert (entry.lost, entry.accepts, entry.ends) == ((), None, {})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sequence": "x"},
+        {"ranges": [["t", 0, 1]]},
+        {"position": None},
+        {"position": {"t": {"0": "x"}}},
+        {"accepts": {}},
+    ],
+)
+def test_what_is_no_entry_raises_an_expected_error(changes: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
+        parse_entry(0, facts(**changes))

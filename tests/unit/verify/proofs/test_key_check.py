@@ -1,0 +1,160 @@
+"""One key: when what the table holds is wrong, and when nobody can say so any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.key_check import KeyCheck, Row, shown_key
+from rivermouth.verify.proofs.latest import Latest
+from rivermouth.verify.proofs.rule import Change
+from rivermouth.verify.result import Kind
+from rivermouth.verify.subject import Subject
+from tests.unit.verify.doubles import (
+    SCHEMA,
+    ZERO,
+    MemorySource,
+    configured,
+    entry,
+    found,
+    span,
+    subject,
+    value,
+)
+
+pytestmark = pytest.mark.unit
+
+ENTRIES = (entry(1, span(0, 10)), entry(2, span(10, 20)))
+LOW, HIGH = 1, 9
+
+
+def change(offset: int, n: int, entry: int = 1) -> Change:
+    return Change(entry, ZERO, offset, (n,), 5000, value(1, n))
+
+
+def tombstone(offset: int, entry: int = 1) -> Change:
+    return Change(entry, ZERO, offset, (), 5000, None)
+
+
+def held(offset: int, n: int, partition: Partition = ZERO) -> Row:
+    return Row(partition, offset, (1, n), 5000)
+
+
+def checked(
+    folder: Path,
+    changes: Sequence[Change],
+    rows: Sequence[Row],
+    source: MemorySource | None = None,
+    **facts: Any,
+) -> tuple[Subject, KeyCheck]:
+    config = configured(folder, mode="upsert", keys=["id"], order_by=["n"])
+    asked = subject(config, source or MemorySource(), *ENTRIES, **facts)
+    columns = ["id", "n"]
+    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, columns), columns), Latest())
+    check.check((1,), changes, rows)
+    return asked, check
+
+
+def verdict(folder: Path, *of: Any, **facts: Any) -> Kind | str:
+    """The one finding, ``not verifiable``, or ``right``."""
+    asked, check = checked(folder, *of, **facts)
+    kinds = [*found(asked)]
+    assert len(kinds) + check.not_verifiable <= 1
+    return kinds[0] if kinds else "not verifiable" if check.not_verifiable else "right"
+
+
+EXPIRED = {ZERO: (5, 20)}
+"""What Kafka still holds: the first entry is no longer whole."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "whole", "expired"),
+    [
+        # The row that the rule leaves is right, whatever has expired.
+        ([change(12, LOW)], [held(12, LOW)], "right", "right"),
+        # A row of a record that expired may be right where it ranks higher, …
+        ([change(12, LOW)], [held(2, HIGH)], Kind.DIFFERENT, "not verifiable"),
+        ([], [held(2, HIGH)], Kind.UNEXPECTED, "not verifiable"),
+        # … and one that ranks lower cannot be, after a later and higher record.
+        ([change(12, HIGH)], [held(2, LOW)], Kind.DIFFERENT, Kind.DIFFERENT),
+        # A record of the entry that is no longer whole may have been replaced or deleted in it.
+        ([change(7, HIGH, 0)], [held(2, LOW)], Kind.DIFFERENT, "not verifiable"),
+        ([change(7, HIGH, 0)], [], Kind.MISSING, "not verifiable"),
+        # So may a row of that entry: a tombstone that expired may have deleted the higher one.
+        (
+            [change(6, HIGH, 0), change(7, LOW, 0)],
+            [held(7, LOW)],
+            Kind.DIFFERENT,
+            "not verifiable",
+        ),
+        ([change(12, LOW)], [], Kind.MISSING, Kind.MISSING),
+        # After a tombstone in a whole entry nothing of before counts.
+        ([tombstone(11)], [held(2, HIGH)], Kind.UNEXPECTED, Kind.UNEXPECTED),
+        ([tombstone(11), change(12, LOW)], [], Kind.MISSING, Kind.MISSING),
+        ([], [held(12, LOW)], Kind.UNEXPECTED, Kind.UNEXPECTED),
+    ],
+)
+def test_a_key_is_wrong_only_where_no_expired_record_can_explain_it(
+    tmp_path: Path,
+    changes: Sequence[Change],
+    rows: Sequence[Row],
+    whole: Kind | str,
+    expired: Kind | str,
+) -> None:
+    assert verdict(tmp_path, changes, rows) == whole
+    assert verdict(tmp_path, changes, rows, readable=EXPIRED) == expired
+
+
+def test_trimmed_entries_may_have_left_a_row_of_before(tmp_path: Path) -> None:
+    before = held(3, HIGH, ("t", 1))
+    trimmed = {"trimmed": True}
+    assert verdict(tmp_path, [], [before]) == Kind.UNEXPECTED
+    first = (entry(5, span(0, 10), position={ZERO: 10, ("t", 1): 4}),)
+    config = configured(tmp_path, mode="upsert", keys=["id"], order_by=["n"])
+    asked = subject(config, MemorySource(), *first, **trimmed)
+    check = KeyCheck(asked, Comparison(asked.reader(SCHEMA, ["id", "n"]), ["id", "n"]), Latest())
+    check.check((1,), [], [before])
+    assert (found(asked), check.not_verifiable) == ({}, 1)
+
+
+def test_a_higher_row_may_be_of_a_record_that_compaction_removed(tmp_path: Path) -> None:
+    compacted = MemorySource(compacted=frozenset({"t"}))
+    rows, changes = [held(12, HIGH)], [change(13, LOW)]
+    assert verdict(tmp_path, changes, rows, compacted) == "not verifiable"
+    assert compacted.asked == [(ZERO, 12)]
+    aborted = MemorySource(compacted=frozenset({"t"}), aborted=frozenset({(ZERO, 12)}))
+    assert verdict(tmp_path, changes, rows, aborted) == Kind.DIFFERENT
+    assert verdict(tmp_path, [change(13, HIGH)], [held(12, LOW)], compacted) == Kind.DIFFERENT
+    assert verdict(tmp_path, [], [held(99, HIGH)], compacted) == Kind.UNEXPECTED
+
+
+def test_kafka_is_asked_a_limited_number_of_times(tmp_path: Path) -> None:
+    source = MemorySource(compacted=frozenset({"t"}))
+    _, check = checked(tmp_path, [], [], source)
+    for number in range(150):
+        check.check((number,), [], [held(12, HIGH)])
+    assert (len(source.asked), check.not_verifiable) == (100, 150)
+
+
+def test_what_other_pipelines_may_have_written_is_left_to_them(tmp_path: Path) -> None:
+    shared = {"shared": frozenset({"other"})}
+    theirs = held(3, LOW, ("other", 0))
+    assert verdict(tmp_path, [], [theirs], **shared) == "right"
+    assert verdict(tmp_path, [change(12, LOW)], [theirs], **shared) == "not verifiable"
+    assert verdict(tmp_path, [change(12, LOW)], [], **shared) == "not verifiable"
+    assert verdict(tmp_path, [change(12, LOW)], [held(11, LOW)], **shared) == Kind.DIFFERENT
+
+
+def test_expected_rows_are_counted(tmp_path: Path) -> None:
+    _, check = checked(tmp_path, [change(12, LOW)], [held(12, LOW)])
+    check.check((2,), [tombstone(13)], [])
+    assert check.expected == 1
+
+
+def test_keys_are_shown_as_people_read_them() -> None:
+    assert (shown_key((5,)), shown_key((5, "eu"))) == ("5", "(5, eu)")

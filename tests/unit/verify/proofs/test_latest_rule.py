@@ -1,0 +1,132 @@
+"""The rule of the newest row per key: cases by hand, and against a slow model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rivermouth.verify.proofs.latest import Latest
+from rivermouth.verify.proofs.rule import Change, rank
+
+pytestmark = pytest.mark.unit
+
+Fact = tuple[int, int, int, "int | None", bool]  # entry, partition, offset, order, tombstone
+
+
+def change(fact: Fact) -> Change:
+    entry, partition, offset, order, tombstone = fact
+    return Change(entry, ("t", partition), offset, (order,), 0, None if tombstone else b"{}")
+
+
+CASES: dict[str, tuple[Sequence[Fact], tuple[int, int] | None]] = {
+    "no record": ([], None),
+    "one record": ([(0, 0, 0, 1, False)], (0, 0)),
+    "a tombstone alone": ([(0, 0, 0, None, True)], None),
+    "the greater order wins over the later offset": (
+        [(0, 0, 0, 2, False), (0, 0, 1, 1, False)],
+        (0, 0),
+    ),
+    "null is lowest": ([(0, 0, 0, -9, False), (0, 0, 1, None, False)], (0, 0)),
+    "of equals, the later offset": ([(0, 0, 0, 1, False), (0, 0, 1, 1, False)], (0, 1)),
+    "of equals, the greater partition": ([(0, 0, 9, 1, False), (0, 1, 0, 1, False)], (1, 0)),
+    "a lower rank in a later entry does not win": (
+        [(0, 0, 0, 2, False), (1, 0, 1, 1, False)],
+        (0, 0),
+    ),
+    "after a tombstone a lower rank wins": (
+        [(0, 0, 0, 2, False), (1, 0, 1, None, True), (1, 0, 2, 1, False)],
+        (0, 2),
+    ),
+    "a record before the tombstone of its own entry does not count": (
+        [(0, 0, 0, 2, False), (0, 0, 1, None, True)],
+        None,
+    ),
+    "in one entry, a tombstone does not remove records of another partition": (
+        [(0, 0, 0, None, True), (0, 1, 0, 2, False)],
+        (1, 0),
+    ),
+    "in a later entry, a tombstone deletes a row of another partition": (
+        [(0, 1, 0, 2, False), (1, 0, 0, None, True)],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_rule_leaves_the_newest_row(case: str) -> None:
+    facts, expected = CASES[case]
+    found = Latest().expected([change(each) for each in reversed(facts)], 0, certain=True)
+    row = found.row
+    assert (row and (row.partition[1], row.offset)) == expected
+    assert found.certain
+
+
+@pytest.mark.parametrize(
+    ("facts", "readable_from", "certain"),
+    [
+        ([(0, 0, 5, 1, False)], 1, False),
+        ([(0, 0, 5, 1, False), (1, 0, 6, 2, False)], 1, False),
+        ([(0, 0, 5, 1, False), (1, 0, 6, None, True)], 1, True),
+        ([(0, 0, 5, None, True)], 1, False),
+    ],
+)
+def test_only_a_tombstone_in_an_entry_that_kafka_still_holds_makes_a_key_certain(
+    facts: Sequence[Fact], readable_from: int, certain: bool
+) -> None:
+    found = Latest().expected([change(each) for each in facts], readable_from, certain=False)
+    assert found.certain is certain
+
+
+def test_nan_ranks_above_every_number_and_null_below() -> None:
+    values = [None, float("-inf"), 0.0, float("inf"), float("nan")]
+    ranks = [rank((each,), ("t", 0), 0) for each in values]
+    assert ranks == sorted(ranks)
+    assert len({*map(str, ranks)}) == len(values)
+
+
+def slow(changes: Sequence[Change]) -> Change | None:
+    """The rule again, one record after the other, without sorting or grouping."""
+    row: Change | None = None
+    for entry in sorted({each.entry for each in changes}):
+        batch = [each for each in changes if each.entry == entry]
+        tombstones = [each for each in batch if each.value is None]
+        left = [
+            each
+            for each in batch
+            if each.value is not None
+            and not any(
+                tomb.partition == each.partition and tomb.offset > each.offset
+                for tomb in tombstones
+            )
+        ]
+        if tombstones:
+            row = None
+        for each in left:
+            if row is None or each.rank > row.rank:
+                row = each
+    return row
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.integers(0, 1),
+            st.none() | st.integers(0, 2),
+            st.booleans(),
+        ),
+        max_size=12,
+    )
+)
+def test_the_rule_agrees_with_a_slow_model(
+    drawn: list[tuple[int, int, int | None, bool]],
+) -> None:
+    ordered = sorted(drawn, key=lambda each: each[0])
+    changes = [
+        change((entry, partition, offset, order, tombstone))
+        for offset, (entry, partition, order, tombstone) in enumerate(ordered)
+    ]
+    assert Latest().expected(changes, 0, certain=True).row == slow(changes)

@@ -1,0 +1,88 @@
+"""Which quarantine rows count, and what is wrong with those that do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.config import TableName
+from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.proofs.quarantine import Quarantined, read_quarantine
+from rivermouth.verify.result import Findings, Kind
+from tests.unit.verify.doubles import (
+    ZERO,
+    MemoryRows,
+    MemoryTables,
+    entry,
+    found,
+    message,
+    problems,
+    span,
+)
+
+pytestmark = pytest.mark.unit
+
+TABLE = TableName("t", "p_quarantine")
+SCHEMA = pa.schema(
+    [
+        ("commit", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+ENTRIES = (entry(1, span(0, 5)), entry(2, span(5, 9)))
+
+
+def bad(offset: int, sequence: int, value: bytes | None = b"?") -> dict[str, Any]:
+    names = ("commit", "topic", "partition", "offset", "key", "value")
+    return dict(zip(names, (f"commit-{sequence}", *ZERO, offset, b"k", value), strict=True))
+
+
+def read(
+    rows: Sequence[Mapping[str, Any]],
+) -> tuple[Mapping[Partition, Quarantined], Coverage, Findings]:
+    tables = MemoryTables({str(TABLE): MemoryRows(rows, SCHEMA)})
+    coverage, findings = Coverage(ENTRIES), Findings("p")
+    return read_quarantine(tables, TABLE, ENTRIES, coverage, findings), coverage, findings
+
+
+def test_rows_are_counted_per_range_and_left_overs_of_crashes_are_not() -> None:
+    rows, coverage, findings = read([bad(7, 2), bad(3, 1), bad(8, 2), bad(4, 99)])
+    assert rows[ZERO].offsets.tolist() == [3, 7, 8]
+    assert coverage.spans[ZERO].quarantined.tolist() == [1, 2]
+    assert (findings.quarantined, found(findings)) == (3, {})
+
+
+def test_without_the_table_nothing_is_quarantined() -> None:
+    assert read_quarantine(MemoryTables(), TABLE, ENTRIES, Coverage(ENTRIES), Findings("p")) == {}
+
+
+def test_a_row_under_an_entry_that_does_not_cover_it_is_unexpected() -> None:
+    *_, findings = read([bad(3, 2), bad(20, 1)])
+    assert found(findings) == {Kind.UNEXPECTED: 2}
+    assert problems(findings)[0] == (
+        "t-0@3: in quarantine, but the entry of its commit does not cover it"
+    )
+
+
+def test_an_offset_twice_is_duplicated() -> None:
+    *_, findings = read([bad(3, 1), bad(3, 1, b"other"), bad(4, 1), bad(3, 1)])
+    assert found(findings) == {Kind.DUPLICATED: 2}
+    assert problems(findings)[0] == "t-0@3: in quarantine more than once"
+
+
+def test_raw_bytes_are_compared_and_offsets_that_were_seen_are_noted() -> None:
+    rows, *_ = read([bad(3, 1), bad(4, 1), bad(7, 2, None)])
+    held = rows[ZERO]
+    assert held.same(message(3, b"?", b"k"))
+    assert not held.same(message(4, b"other", b"k"))
+    assert held.unseen(0, 9).tolist() == [7]
+    assert held.same(message(7, None, b"k"))
+    assert held.within(4, 8).tolist() == [4, 7]

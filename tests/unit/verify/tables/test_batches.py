@@ -1,0 +1,66 @@
+"""Batches of rows become canonical values, coordinates and tuples."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.verify.tables.batches import canonical, coordinates, field, tuples
+
+pytestmark = pytest.mark.unit
+
+STAMP = datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+STRUCT = pa.struct([("at", pa.timestamp("us", tz="UTC")), ("text", pa.string_view())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (pa.timestamp("us", tz="UTC"), STAMP, 1_000_000),
+        (pa.timestamp("us"), STAMP.replace(tzinfo=None), 1_000_000),
+        (pa.date32(), date(1970, 1, 3), 2),
+        (pa.string_view(), "x", "x"),
+        (pa.binary_view(), b"x", b"x"),
+        (pa.decimal128(5, 2), Decimal("1.50"), Decimal("1.50")),
+        (STRUCT, {"at": STAMP, "text": "x"}, {"at": 1_000_000, "text": "x"}),
+        (pa.list_(pa.date32()), [date(1970, 1, 3), None], [2, None]),
+        (pa.large_list(pa.date32()), [date(1970, 1, 3)], [2]),
+        (pa.map_(pa.string(), pa.date32()), [("a", date(1970, 1, 3))], [("a", 2)]),
+    ],
+)
+def test_python_values_are_the_canonical_ones(
+    kind: pa.DataType, value: object, expected: object
+) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([value, None], kind)], ["c"])
+    assert canonical(batch).column("c").to_pylist() == [expected, None]
+
+
+def test_rows_are_split_by_partition_and_those_without_coordinates_are_counted() -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("b", 0, 7),
+        ("a", 1, 3),
+        (None, 0, 1),
+        ("b", 0, 5),
+        ("a", None, 2),
+        ("a", 1, None),
+        ("a", 0, 9),
+    ]
+    names, numbers, offsets = (pa.array(list(each)) for each in zip(*rows, strict=True))
+    found, unknown = coordinates(names, numbers, offsets)
+    assert unknown == 3
+    by_partition = {each.partition: (each.rows.tolist(), each.offsets.tolist()) for each in found}
+    assert by_partition == {
+        ("a", 0): ([6], [9]),
+        ("a", 1): ([1], [3]),
+        ("b", 0): ([0, 3], [7, 5]),
+    }
+
+
+def test_columns_are_taken_in_the_order_asked_for() -> None:
+    batch = pa.RecordBatch.from_pylist([{"a": 1, "b": 2, "s": {"x": 3}}])
+    assert tuples(batch, ["b", "a"]) == [(2, 1)]
+    assert field(batch, "s", "x").to_pylist() == [3]

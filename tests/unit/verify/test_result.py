@@ -1,0 +1,49 @@
+"""Findings become a value: counts in full, a few lines of each kind, the keys of the JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Verification
+
+pytestmark = pytest.mark.unit
+
+
+def test_every_kind_keeps_its_count_and_shows_some_lines() -> None:
+    findings = Findings("p")
+    findings.add(Kind.MISSING, *(f"missing {each}" for each in range(100)), count=5000)
+    findings.add(Kind.GAP, "a gap")
+    proof = findings.proof()
+    assert (proof.counts[Kind.MISSING], proof.counts[Kind.GAP]) == (5000, 1)
+    assert "a gap" in proof.problems
+    assert len(proof.problems) == PROBLEM_LINES + 1
+    assert proof.problems[-1] == f"and {5001 - PROBLEM_LINES:,} more, 5,001 in all"
+    assert not proof.ok
+
+
+def test_what_is_unchecked_does_not_make_a_pipeline_fail() -> None:
+    findings = Findings("p")
+    findings.unchecked.append("the rows")
+    assert findings.proof().ok
+
+
+def test_the_json_has_the_keys_that_programs_read() -> None:
+    findings = Findings("p")
+    keys = ["name", "ok", "entries", "records", "quarantined", "lost"]
+    kinds = [
+        "missing",
+        "duplicated",
+        "different",
+        "unexpected",
+        "gaps",
+        "overlaps",
+        "faults",
+        "offsets_table_differences",
+    ]
+    assert list(findings.proof().as_dict()) == [*keys, *kinds, "unchecked", "problems"]
+    findings.superseded = 3
+    assert list(findings.proof().as_dict())[: len(keys) + 1] == [*keys, "superseded"]
+    findings.add(Kind.FAULT, "a fault")
+    whole = Verification([findings.proof(), Findings("q").proof()])
+    assert not whole.ok
+    assert [each["ok"] for each in whole.as_dict()["pipelines"]] == [False, True]

@@ -1,0 +1,175 @@
+"""The offsets table of a folder: who creates it, what damages it, and how it is rebuilt equal.
+
+What every offsets table promises is in ``tests/warehouse``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
+from rivermouth.protocol.commits import Recorded
+from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.ports import Counted
+from tests.builders import PIPELINE, entry_after, span
+from tests.threads import at_once
+
+pytestmark = pytest.mark.unit
+
+NAME = "silver.orders"
+
+
+def entries(count: int, pipeline: str = PIPELINE) -> list[Counted]:
+    """Consecutive entries of two partitions, at version 1, 2, …"""
+    newest, found = None, []
+    for n in range(count):
+        newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
+        recorded = Recorded(n + 1, 1_700_000_000_000 + n, newest)
+        found.append(Counted(recorded, newest.rows or ()))
+    return found
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted(table, key=lambda row: (row["pipeline"], row["sequence"], row["partition"]))
+
+
+def sequences(path: Path, pipeline: str = PIPELINE) -> list[int]:
+    """The sequence of every row of partition 0: each once, if all is well."""
+    return [
+        row["sequence"]
+        for row in rows(path)
+        if (row["pipeline"], row["partition"]) == (pipeline, 0)
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rivermouth" / "offsets"
+
+
+def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path: Path) -> None:
+    table = FolderOffsets(path)
+    assert table.sequence(PIPELINE) == 0
+    table.project([], NAME)
+    table.rebuild([], NAME)
+    assert not path.exists()
+
+
+def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) -> None:
+    for attempt in range(8):
+        path = tmp_path / str(attempt)
+        raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2), NAME),) * 3)
+        assert all(isinstance(each, ProjectionFailed | OffsetsUnreadable) for each in raised)
+        FolderOffsets(path).project(entries(2), NAME)
+        assert sequences(path) == [1, 2]
+
+
+def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
+    for count in (1, 2, 3):
+        FolderOffsets(path).project(entries(count), NAME)
+    before = rows(path)
+    shutil.rmtree(path)
+    FolderOffsets(path).rebuild(entries(3), NAME)
+    assert rows(path) == before
+    assert FolderOffsets(path).sequence(PIPELINE) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("rows deleted", "DELETE"),
+        ("rows changed", "UPDATE"),
+        ("nothing", ""),
+    ],
+)
+def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
+    path: Path, name: str, damage: str
+) -> None:
+    table = FolderOffsets(path)
+    table.project(entries(3), NAME)
+    table.project(entries(2, "bids"), "bronze.bids")
+    before = rows(path)
+    if damage == "DELETE":
+        DeltaTable(str(path)).delete(f"pipeline = '{PIPELINE}' AND sequence = 2")
+    elif damage == "UPDATE":
+        DeltaTable(str(path)).update({"until_offset": "99"}, predicate="sequence = 2")
+        DeltaTable(str(path)).update(
+            {"until_offset": "10"}, predicate="pipeline = 'bids' AND sequence = 2 AND partition = 0"
+        )
+        DeltaTable(str(path)).update(
+            {"until_offset": "2"}, predicate="pipeline = 'bids' AND sequence = 2 AND partition = 1"
+        )
+    table.rebuild(entries(3), NAME)
+    assert rows(path) == before, name
+    table.project(entries(4), NAME)
+    assert sequences(path) == [1, 2, 3, 4]
+
+
+def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> None:
+    table = FolderOffsets(path)
+    table.project(entries(4), NAME)
+    table.rebuild(entries(4)[2:], NAME)
+    assert sequences(path) == [1, 2, 3, 4]
+
+
+def test_a_rebuild_beside_a_running_driver_loses_none_of_its_rows(path: Path) -> None:
+    read_before = entries(3)
+    driver = FolderOffsets(path)
+    driver.project(entries(4), NAME)
+    FolderOffsets(path).rebuild(read_before, NAME)
+    driver.project(entries(5)[4:], NAME)
+    assert sequences(path) == [1, 2, 3, 4, 5]
+
+
+def test_a_rebuild_does_not_hide_that_the_table_knows_more_than_the_log(path: Path) -> None:
+    FolderOffsets(path).project(entries(4), NAME)
+    FolderOffsets(path).rebuild(entries(2), NAME)
+    assert FolderOffsets(path).sequence(PIPELINE) == 4
+
+
+def torn(path: Path) -> None:
+    (path / "_delta_log" / f"{2:020d}.json").write_text('{"add":{"pa')
+
+
+def without_beginning(path: Path) -> None:
+    (path / "_delta_log" / f"{0:020d}.json").unlink()
+
+
+def a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("x")
+
+
+@pytest.mark.parametrize("damage", [torn, without_beginning, a_file])
+def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> None:
+    for count in (1, 2):
+        FolderOffsets(path).project(entries(count), NAME)
+    damage(path)
+    for ask in (
+        lambda: FolderOffsets(path).sequence(PIPELINE),
+        lambda: FolderOffsets(path).project(entries(3), NAME),
+        lambda: FolderOffsets(path).rebuild(entries(3), NAME),
+    ):
+        with pytest.raises(OffsetsUnreadable) as caught:
+            ask()
+        assert str(path) == caught.value.where
+        assert "offsets rebuild" in caught.value.remedy
+        assert "Nothing of this batch" not in str(caught.value), "the data's commit stands"
+
+
+def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_next_start(
+    path: Path,
+) -> None:
+    driver = FolderOffsets(path)
+    driver.project(entries(2), NAME)
+    shutil.rmtree(path)
+    with pytest.raises(OffsetsUnreadable, match="the target table is as it should be"):
+        driver.project(entries(3)[2:], NAME)
+    FolderOffsets(path).project(entries(3), NAME)
+    assert sequences(path) == [1, 2, 3]

@@ -1,0 +1,109 @@
+"""Reading a ledger: whole, or from the end of its log where that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rivermouth.protocol.commits import CommitRecord
+from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import read_ledger, read_recent_ledger
+from tests.builders import TABLE, place
+from tests.doubles import Driver, World, a_pipeline, until_done
+
+pytestmark = pytest.mark.unit
+
+
+class Watched(MemoryLog):
+    """A log that notes which versions are read."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.log)
+        self.read: set[int] = set()
+
+    def commits(self) -> Iterator[CommitRecord]:
+        return self._noted(super().commits())
+
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        return self._noted(super().commits_backwards())
+
+    def _noted(self, records: Iterator[CommitRecord]) -> Iterator[CommitRecord]:
+        for each in records:
+            self.read.add(each.version)
+            yield each
+
+
+@pytest.fixture
+def world() -> World:
+    """Version 1 is entry 1, 2 to 9 are entries 2 to 9; all of them are projected."""
+    world = World(ends={place(): 8})
+    driver = Driver(world).open()
+    while driver.batch(1):
+        pass
+    return world
+
+
+def test_the_end_of_a_log_is_enough_where_the_newest_entry_says_what_it_was_planned_on(
+    world: World,
+) -> None:
+    log = Watched(world)
+    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert log.read == {8, 9}, "the entry, and the version that it was planned on"
+    whole = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert log.read == set(range(10))
+    assert recent.newest == whole.newest
+    assert recent.history.position == whole.history.position
+    assert (recent.table, recent.txn, recent.projected) == (TABLE, 9, 9)
+    assert (recent.retention_s, recent.others) == (whole.retention_s, ())
+    assert [each.entry.sequence for each in whole.entries] == [*range(1, 10)]
+
+
+def test_entries_that_the_offsets_table_lacks_are_read_too(world: World) -> None:
+    world.offsets.txns["orders"] = 6
+    log = Watched(world)
+    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert [each.entry.sequence for each in recent.entries] == [7, 8, 9]
+    assert min(log.read) == 6
+
+
+@pytest.mark.parametrize(
+    ("others", "reads_all"), [(998, False), (1000, True)], ids=["nearly 1000", "more"]
+)
+def test_behind_a_thousand_commits_of_others_the_whole_log_is_read(
+    world: World, others: int, reads_all: bool
+) -> None:
+    for _ in range(others):
+        world.did("WRITE", mode="Append")
+    log = Watched(world)
+    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert (0 in log.read) is reads_all
+    assert recent.history.sequence == 9
+    assert recent.history.faults == ()
+
+
+def test_a_rollback_is_judged_on_the_whole_log(world: World) -> None:
+    world.restore(3)
+    log = Watched(world)
+    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert 0 in log.read
+    assert recent.history.effective is not None
+    assert recent.history.effective.sequence == 3
+
+
+def test_the_ledgers_of_others_are_read_only_where_a_pipeline_has_no_entry(world: World) -> None:
+    renamed = a_pipeline().model_copy(update={"name": "renamed"})
+    store = LedgerStore(MemoryLog(world.log), world.offsets)
+    [other] = read_ledger(store, renamed).others
+    assert (other.pipeline, other.sequence) == ("orders", 9)
+    assert read_ledger(store, a_pipeline()).others == ()
+
+
+def test_a_table_that_is_not_there_has_no_facts() -> None:
+    world = World(ends={place(): 3})
+    until_done(world)
+    world.log.commits.clear()
+    found = read_ledger(LedgerStore(MemoryLog(world.log), world.offsets), a_pipeline())
+    assert (found.table, found.txn, found.retention_s) == ("", 0, 0.0)
+    assert (found.projected, found.ahead) == (2, True)
