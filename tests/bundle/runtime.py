@@ -2,7 +2,8 @@
 
 A wheel is installed in an environment of its own, which sees the packages of the tests as a
 runtime brings its packages; the workspace's files lie under a folder, to which the paths of a
-command line are turned; tables are known by name, from one run to the next.
+command line are turned; tables are known by name, from one run to the next. A run on a cluster has
+a JVM of its own; serverless runs share a server of Spark Connect, as theirs do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.session import BRIEF, DELTA, archive_file
 from tests.bundle.workspace.executor import Outcome, Task
+from tests.connect.server import ConnectServer
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 CATALOG = "spark_catalog"  # the one in which Spark itself keeps tables by name
@@ -30,15 +33,27 @@ _PLACE = re.compile(r"(^|=)(?=/(?:Workspace|Volumes)/)")
 
 
 class Runtime:
-    """An executor for ``spark_python_task``. All that it makes lies below ``folder``."""
+    """An executor for ``spark_python_task``. All that it makes lies below ``folder``.
+
+    Its metastore lets one JVM in at a time: a run on a cluster ends the server of serverless runs,
+    and the next of those starts another. No test has runs of both kinds at once.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._server: ConnectServer | None = None
+        self._starting = threading.Lock()
         self._numbers = itertools.count(1)  # run ids begin anew in another workspace
         for name in ("conf", "home", "logs", "scratch"):
             (folder / name).mkdir(parents=True)
-        (folder / "conf" / "spark-defaults.conf").write_text(_lines(_settings(folder), " "))
+        (folder / "conf" / "spark-defaults.conf").write_text(_lines(_of_a_cluster(folder), " "))
         (folder / "conf" / "log4j2.properties").write_text(_lines(_logging(folder), " = "))
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_server()
 
     @property
     def warehouse(self) -> Path:
@@ -66,6 +81,20 @@ class Runtime:
             code = _ended(process, task)
         return Outcome(log.read_text(encoding="utf-8", errors="replace"), code)
 
+    def _server_url(self) -> str:
+        """Where serverless runs find Spark; the first starts it."""
+        with self._starting:
+            if self._server is None:
+                server = ConnectServer(self._folder / "connect", _of_each(self._folder))
+                self._server = server.__enter__()
+            return self._server.url
+
+    def _stop_server(self) -> None:
+        with self._starting:
+            server, self._server = self._server, None
+            if server is not None:
+                server.__exit__(None, None, None)
+
     def _here(self, argument: str) -> str:
         """A path of the workspace or of a volume, also behind ``NAME=``, as the path here."""
         return _PLACE.sub(lambda found: f"{found[1]}{self._folder}", argument)
@@ -92,7 +121,6 @@ class Runtime:
         return python
 
     def _environ(self, task: Task, python: Path) -> dict[str, str]:
-        serverless = "environment_key" in task.settings
         return {
             "PATH": f"{python.parent}{os.pathsep}{os.defpath}",
             "HOME": str(self._folder / "home"),
@@ -106,15 +134,14 @@ class Runtime:
             "DATABRICKS_HOST": task.host,
             "DATABRICKS_TOKEN": "any",
             "DATABRICKS_RUNTIME_VERSION": _version(task),
-            **(_SERVERLESS if serverless else {}),
+            **self._way_to_spark(task),
         }
 
-
-_SERVERLESS = {
-    "IS_SERVERLESS": "TRUE",
-    "SPARK_REMOTE": "local[2]",  # a session of Spark Connect; its server is in the same process,
-    "SPARK_TESTING": "1",  # and this gives it a free port
-}
+    def _way_to_spark(self, task: Task) -> dict[str, str]:
+        if "environment_key" in task.settings:
+            return {"IS_SERVERLESS": "TRUE", "SPARK_REMOTE": self._server_url()}
+        self._stop_server()
+        return {}
 
 
 def _version(task: Task) -> str:
@@ -162,8 +189,8 @@ def _must(*command: str) -> str:
 _PLAIN = {"PATH": os.defpath}
 
 
-def _settings(folder: Path) -> dict[str, str]:
-    """A small session with Delta, whose tables by name outlive it."""
+def _of_a_cluster(folder: Path) -> dict[str, str]:
+    """The settings of a small session with a JVM of its own."""
     java, classpath = find_java(), jars("spark")
     options = (
         f"-Duser.timezone=UTC {BRIEF} "
@@ -172,12 +199,12 @@ def _settings(folder: Path) -> dict[str, str]:
     )
     return {
         **DELTA,
+        **_of_each(folder),
         "spark.master": "local[2]",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, classpath)),
         "spark.driver.extraJavaOptions": options,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": f"{folder}/scratch",
@@ -185,6 +212,12 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
+    }
+
+
+def _of_each(folder: Path) -> dict[str, str]:
+    """The settings by which tables are known by name, whichever JVM made them."""
+    return {
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (

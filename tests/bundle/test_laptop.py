@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -30,20 +32,28 @@ class Laptop:
     folder: Path
     servers: str
 
-    def start(self, script: str, *words: str) -> Started:
+    def start(self, *scripts: str) -> Started:
+        """Scripts with their words, one after another in one process and on one JVM."""
         passed = [f"--set=KAFKA_BOOTSTRAP={self.servers}", f"--local={self.folder / 'lake'}"]
-        config = f"--config={ROOT / 'config' / 'rivermouth.yml'}"
+        words = shlex.join([f"--config={ROOT / 'config' / 'rivermouth.yml'}", *passed])
         return started(
-            [sys.executable, str(ROOT / "jobs" / script), config, *passed, *words],
+            [
+                sys.executable,
+                "-m",
+                "tests.bundle.scripts",
+                *(f"{each} {words}" for each in scripts),
+            ],
             {**os.environ, "RIVERMOUTH_SCRATCH": str(self.folder / "scratch")},
         )
 
-    def must(self, script: str, *words: str, code: int = 0) -> str:
-        """What the script says; it ends with ``code``."""
-        with self.start(script, *words) as process:
+    def say(self, *scripts: str) -> list[tuple[str, int]]:
+        """What each script says, and the code it ends with."""
+        with self.start(*scripts) as process:
             said = said_by(process)
-        assert process.returncode == code, said
-        return said
+        assert process.returncode == 0, said
+        found = re.findall(r"^(.*?)^[a-z]+[.]py ended with (\d+)$", said, re.DOTALL | re.MULTILINE)
+        assert len(found) == len(scripts), said
+        return [(text, int(code)) for text, code in found]
 
     @property
     def bids(self) -> Path:
@@ -59,19 +69,24 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
 
 
 def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
-    with laptop.start("ingest.py", "--continuous", "--select=bids") as endless:
+    with laptop.start("ingest.py --continuous --select=bids") as endless:
         done = BIDS - BAD_BIDS
         wait_for(lambda: endless.poll() is not None or rows_in(laptop.bids) == done)
         assert endless.poll() is None, said_by(endless)
         endless.send_signal(signal.SIGTERM)
         said = said_by(endless)
     assert endless.returncode == 0, said
-    assert "orders: OK" in laptop.must("ingest.py")
-    assert "streams.orders" in laptop.must("maintain.py")
+    assert "ingest.py ended with 0" in said
+    ingested, maintained = laptop.say("ingest.py", "maintain.py")
+    assert "orders: OK" in ingested[0]
+    assert "streams.orders" in maintained[0]
+    assert (ingested[1], maintained[1]) == (0, 0)
 
     DeltaTable(laptop.bids).restore(1)
-    assert "RM411" in laptop.must("ingest.py", "--select=bids", code=3)
-    laptop.must("resume.py", "--select=bids", "--accept=restore")
-    laptop.must("ingest.py")
+    accept = "resume.py --select=bids --accept=restore"
+    halted, *others = laptop.say("ingest.py --select=bids", accept, "ingest.py", "verify.py")
+    assert halted[1] == 3
+    assert "RM411" in halted[0]
+    assert [code for _, code in others] == [0, 0, 0], others
     assert rows_in(laptop.bids) == BIDS - BAD_BIDS
-    assert "0 missing, 0 duplicated" in laptop.must("verify.py")
+    assert "0 missing, 0 duplicated" in others[-1][0]

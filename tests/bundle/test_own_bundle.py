@@ -47,9 +47,10 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     """One for all targets, whose schemas have names of their own."""
-    return Runtime(tmp_path_factory.mktemp("compute"))
+    with Runtime(tmp_path_factory.mktemp("compute")) as started:
+        yield started
 
 
 @pytest.fixture

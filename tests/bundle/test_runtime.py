@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,15 +78,20 @@ def task(wheel: bytes, script: str, compute: Resource, *arguments: str) -> Task:
     )
 
 
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    with Runtime(tmp_path / "compute") as started:
+        yield started
+
+
 def test_a_script_finds_its_wheel_its_files_and_the_tables_of_the_run_before(
-    wheel: bytes, tmp_path: Path
+    wheel: bytes, runtime: Runtime, tmp_path: Path
 ) -> None:
-    runtime = Runtime(tmp_path / "compute")
     arguments = ("x/Workspace/stays", "--note=/Workspace/b/files/note.txt")
     for run, (compute, session, version, serverless) in enumerate(
         (
-            (CLASSIC, "pyspark.sql.session", "18.2", None),
             (SERVERLESS, "pyspark.sql.connect.session", "client.5", "TRUE"),
+            (CLASSIC, "pyspark.sql.session", "18.2", None),
         ),
         start=1,
     ):
@@ -100,9 +106,8 @@ def test_a_script_finds_its_wheel_its_files_and_the_tables_of_the_run_before(
 
 
 def test_a_script_that_goes_on_is_ended_when_its_run_is_cancelled(
-    wheel: bytes, tmp_path: Path
+    wheel: bytes, runtime: Runtime, tmp_path: Path
 ) -> None:
-    runtime = Runtime(tmp_path / "compute")
     ready = tmp_path / "ready"
     script = f"""
 import pathlib, signal, sys, time
@@ -121,9 +126,6 @@ time.sleep(300)
     assert "asked to end" in outcome.output
 
 
-def test_what_is_no_wheel_is_refused(
-    tmp_path: Path,
-) -> None:
-    runtime = Runtime(tmp_path / "compute")
+def test_what_is_no_wheel_is_refused(runtime: Runtime) -> None:
     with pytest.raises(AssertionError, match="greeter"):
         runtime(task(b"no wheel", SEES, CLASSIC))

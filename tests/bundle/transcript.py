@@ -49,7 +49,7 @@ def told(folder: Path) -> Iterator[str]:
     yield from heading(binary, must("git", "-C", str(clone), "rev-parse", "--short", "HEAD"))
     with Broker() as broker:
         fill(broker.bootstrap_servers, bids=BIDS, changes=CHANGES, aborted=40)
-        with Workspace(Runtime(folder / "compute")) as workspace:
+        with Runtime(folder / "compute") as runtime, Workspace(runtime) as workspace:
             environ = {
                 **alone(workspace.url, folder / "home"),
                 "BUNDLE_VAR_bootstrap_servers": broker.bootstrap_servers,

@@ -16,16 +16,20 @@ from rivermouth.local import supervisor
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.loopback import HOST, free_port, is_free
-from rivermouth.local.session import BRIEF, DELTA, session_settings
+from rivermouth.local.session import BRIEF, DELTA, archive_file, session_settings
 
 _PATIENCE_S = 120.0
 
 
 class ConnectServer:
-    """Answers at ``url``; its tables lie in ``folder``. Ends when its owner ends, however."""
+    """Answers at ``url``; its tables lie in ``folder``. Ends when its owner ends, however.
 
-    def __init__(self, folder: Path) -> None:
+    ``settings`` go over its own.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._settings = dict(settings or {})
         self._port = free_port()
         self._keeper: subprocess.Popen[bytes] | None = None
 
@@ -72,14 +76,19 @@ class ConnectServer:
             self._keeper.communicate(b"stop", timeout=30)
 
     def _command(self) -> list[str]:
+        java, ours = find_java(), jars("spark")
         home = Path(pyspark.__file__).parent
-        classpath = [str(home / "jars" / "*"), *map(str, jars("spark"))]
+        # In the order of a driver's JVM, whose class archive is of use only then.
+        classpath = [*map(str, ours), str(home / "conf"), str(home / "jars" / "*")]
+        archive = archive_file(java, ours)
+        shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"] if archive.exists() else []
+        settings = {**_settings(self._folder, self._port), **self._settings}
         opened = (f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED)
         return [
-            str(find_java().command),
-            *("-Xmx2g", "-Duser.timezone=UTC", *BRIEF.split(), *opened),
+            str(java.command),
+            *("-Xmx2g", "-Duser.timezone=UTC", *BRIEF.split(), *shared, *opened),
             *("-cp", os.pathsep.join(classpath)),
-            *(f"-D{name}={value}" for name, value in _settings(self._folder, self._port).items()),
+            *(f"-D{name}={value}" for name, value in settings.items()),
             "org.apache.spark.sql.connect.service.SparkConnectServer",
         ]
 
