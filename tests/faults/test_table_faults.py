@@ -166,7 +166,7 @@ def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
 
     thread = threading.Thread(target=rival)
     attempts = Attempts(lambda: repeat(0.0, 4), pause)
-    monkeypatch.setattr(Attempts, "by", lambda _: attempts)
+    monkeypatch.setattr(Attempts, "by", lambda *_: attempts)
     thread.start()
     try:
         done(lake.run(rivermouth_spark, "p"))

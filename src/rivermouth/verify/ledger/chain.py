@@ -49,6 +49,7 @@ class Chain:
         self._trimmed = trimmed
         self._newest: _Node | None = None
         self._at_version: list[tuple[int, _Node | None]] = []
+        self._emptied = False
         self._commits: set[str] = set()
 
     def effective(self) -> tuple[LedgerEntry, ...]:
@@ -61,7 +62,12 @@ class Chain:
             self._take_entry(version, commit)
         elif str(commit.info.get("operation")) == "RESTORE":
             self._restore(version, commit.info.get("operationParameters") or {})
-        self._at_version.append((version, self._newest))
+            self._emptied = False
+        elif _empties(commit):
+            self._emptied = True
+        # A RESTORE to an emptied table leaves no entry effective. That the entries before it lack
+        # their rows, if nobody accepts it, is for the rows to show.
+        self._at_version.append((version, None if self._emptied else self._newest))
 
     def _take_entry(self, version: int, commit: Commit) -> None:
         try:
@@ -76,6 +82,7 @@ class Chain:
         self._commits.add(entry.commit)
         self.recorded.append(entry)
         self._newest = _Node(entry, None if entry.accepts == "reset" else self._newest)
+        self._emptied = False
 
     def _check(self, entry: LedgerEntry, txn: int) -> Iterator[Problem]:
         last = self.recorded[-1] if self.recorded else None
@@ -119,6 +126,21 @@ class Chain:
         # A RESTORE to before the first readable commit: no entry here is effective.
         nodes = [node for at, node in self._at_version if at <= int(str(target))]
         self._newest = nodes[-1] if nodes else None
+
+
+def _empties(commit: Commit) -> bool:
+    """Whether a commit of others removes all rows: by TRUNCATE, REPLACE, DELETE or an overwrite."""
+    operation = str(commit.info.get("operation")).upper()
+    parameters: Mapping[str, Any] = commit.info.get("operationParameters") or {}
+    all_rows = str(parameters.get("predicate") or "[]").lower() in ("[]", "true", '["true"]')
+    if operation == "WRITE":
+        by_key = any(name.startswith("replace") for name in parameters)
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        overwrites = parameters.get("mode") == "Overwrite"
+        return overwrites and all_rows and not by_key and not dynamic
+    if operation == "DELETE":
+        return all_rows
+    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
 
 
 def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:

@@ -190,3 +190,35 @@ def test_missing_commits_are_faults() -> None:
 
 def at(*offsets: int) -> dict[str, dict[str, int]]:
     return {"t": {str(number): offset for number, offset in enumerate(offsets)}}
+
+
+@pytest.mark.parametrize(
+    "emptying",
+    [
+        {"operation": "DELETE", "operationParameters": {}},
+        {"operation": "DELETE", "operationParameters": {"predicate": '["true"]'}},
+        {"operation": "TRUNCATE"},
+        {"operation": "CREATE OR REPLACE TABLE AS SELECT"},
+        {"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}},
+    ],
+    ids=lambda each: each["operation"],
+)
+def test_a_restore_to_a_table_that_others_emptied_goes_on_from_nothing(
+    emptying: Mapping[str, Any],
+) -> None:
+    """Found by the torture: verify expected the position of the entry before the DELETE."""
+    optimized = Commit({"operation": "OPTIMIZE"}, {})
+    commits = [CREATE, wrote(1, (0, 0, 0)), wrote(2, (0, 0, 5)), Commit(emptying, {}), optimized]
+    commits += [accepted("reset", 3, (0, 0, 0), p0=0), restored(4)]
+    commits += [accepted("restore", 4, (0, 0, 0), p0=0), wrote(5, (0, 0, 7))]
+    ledger, findings = ledger_of(commits)
+    assert problems(findings) == ()
+    assert [each.sequence for each in ledger.effective] == [4, 5]
+
+
+def test_a_delete_of_some_rows_leaves_the_entries_effective() -> None:
+    some = {"operation": "DELETE", "operationParameters": {"predicate": '["(n = 1)"]'}}
+    commits = [CREATE, wrote(1, (0, 0, 5)), Commit(some, {}), wrote(2, (0, 5, 9)), restored(2)]
+    ledger, findings = ledger_of([*commits, accepted("restore", 3, (0, 5, 5), p0=5)])
+    assert problems(findings) == ()
+    assert [each.sequence for each in ledger.effective] == [1, 3]
