@@ -131,7 +131,7 @@ class CommitFailed(CommitError):
 
 class BatchFailed(CommitError):
     code = "RM503"
-    default_remedy = "Nothing of this batch is visible; mend the cause and run again"
+    default_remedy = "Nothing of this batch is visible; fix the cause and run again"
 
 
 class CommitConflict(CommitError):

@@ -361,6 +361,16 @@ def test_a_missing_topic_hides_only_its_own_pipeline(tmp_path: Path) -> None:
     assert [each.state for each in found] == [State.OK, State.UNKNOWN]
 
 
+def test_an_unreadable_table_hides_only_its_own_pipeline(tmp_path: Path) -> None:
+    config = configured(tmp_path, p="t", q="t", r="t")
+    commit(config, ENTRY)
+    path = commit(config, replace(ENTRY, pipeline="q"))
+    (path / "_delta_log" / f"{2:020d}.json").mkdir()
+    found = status(config, Answering(facts()), STAMP.timestamp).pipelines
+    assert [each.state for each in found] == [State.OK, State.UNKNOWN, State.NEW]
+    assert (found[1].reason or "").startswith("RM801")
+
+
 def test_kafka_is_asked_once_for_all_pipelines(tmp_path: Path) -> None:
     topics = [f"t{n}" for n in range(10)]
     marks = {TopicPartition(each, 0): Watermarks(0, 1) for each in topics}

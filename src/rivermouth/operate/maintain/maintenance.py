@@ -235,5 +235,5 @@ def _failed(where: str, fault: Exception) -> RivermouthError:
         "it could not be maintained",
         where=where,
         found=told.found,
-        remedy="No row that counts was touched; mend the cause and maintain again",
+        remedy="No row that counts was touched; fix the cause and run maintain again",
     )
