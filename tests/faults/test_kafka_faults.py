@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
@@ -182,6 +182,29 @@ def test_a_loss_is_recorded_where_that_is_asked_for_and_the_pipeline_goes_on_beh
     [proof] = verify(load(lake.file)).pipelines
     assert (proof.ok, proof.lost, len(lake.rows("bronze.loses"))) == (True, 3, 7)
     assert went_well(lake.run(rivermouth_spark, "p")).ends[0].commits == 0, "recorded once"
+
+
+def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("late")
+    lake.configure(p=append_pipeline("late"))
+    five(lake, "late")
+    went_well(lake.run(rivermouth_spark, "p"))
+    admin = AdminClient({"bootstrap.servers": lake.servers})
+    admin.create_partitions([NewPartitions("late", 2)])["late"].result(30)
+    lake.produce("late", [(None, bid(n), 1) for n in range(7)])
+    [deleted] = admin.delete_records([NativeTopicPartition("late", 1, 5)]).values()
+    deleted.result(30)
+
+    refused = refusal(lake.run(rivermouth_spark, "p"))
+    assert (refused.code, "[0,5)" in refused.what) == ("RM406", True)
+
+    lake.configure(p=append_pipeline("late", on_data_loss="record"))
+    heard = went_well(lake.run(rivermouth_spark, "p"))
+    assert [str(each) for each in heard.opens[0].lost] == ["late-1[0,5)"]
+    [proof] = verify(load(lake.file)).pipelines
+    assert (proof.ok, proof.lost, len(lake.rows("bronze.late"))) == (True, 5, 7)
 
 
 def test_a_wrong_password_is_never_an_empty_success(

@@ -83,7 +83,7 @@ def assess(
             check_not_truncated(pipeline.name, ledger.newest, kafka.truncated)
     except Halt as halt:
         return Assessment(State.HALTS, ledger, halt=halt)
-    found = discovered(starts.position, ledger.newest)
+    found = discovered(starts, ledger.newest)
     return Assessment(
         state=State.NEW if ledger.newest is None else State.RESUMES,
         ledger=ledger,

@@ -7,7 +7,7 @@ from typing import Any
 
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.history import History
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.offsets import OffsetRange, Position
 
 
@@ -64,8 +64,7 @@ def _draft(
         sequence=sequence,
         cluster=kafka.cluster,
         table=table,
-        # A topic that was taken out of the configuration keeps its id: it may come back.
-        topics={**(newest.topics if newest else {}), **kafka.topics},
+        topics=_topics(newest.topics if newest else {}, kafka.topics),
         ranges=ranges,
         position=position,
         config=identity,
@@ -74,3 +73,13 @@ def _draft(
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=Position({each: end.offset for each, end in kafka.ends.items()}),
     )
+
+
+def _topics(recorded: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+    """The topic ids to record.
+
+    A topic that was taken out of the configuration keeps its id: it may come back. An id that was
+    told once stays where a broker tells none, and one that is told later is taken.
+    """
+    new = {topic: each for topic, each in told.items() if topic not in recorded or is_told(each)}
+    return {**recorded, **new}

@@ -22,6 +22,7 @@ from rivermouth.errors import (
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
+from rivermouth.protocol.kafka_facts import is_told
 from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.rollback import accepting
@@ -72,7 +73,8 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
             found=f"cluster {cluster}",
         )
     for topic, recorded in newest.topics.items():
-        if topic in topics and topics[topic] != recorded:
+        now = topics.get(topic, "")
+        if is_told(recorded) and is_told(now) and now != recorded:
             raise TopicRecreated(
                 f"topic {topic} was deleted and created again",
                 where=f"{pipeline} {topic}",
@@ -153,14 +155,23 @@ def check_alone(
         nothing = each.effective is not None and not each.effective.sequence
         if each.newest is None or nothing or each.newest.cluster != cluster:
             continue
-        for topic in sorted({*each.newest.topics.items()} & {*topics.items()}):
+        for topic in sorted(each.newest.topics):
+            if not _may_be_same(each.newest.topics[topic], topics.get(topic)):
+                continue
             raise IdentityChanged(
-                f"the pipeline {each.pipeline} has written topic {topic[0]} into this table",
+                f"the pipeline {each.pipeline} has written topic {topic} into this table",
                 where=where,
                 expected="one pipeline for a topic and a table, under one name for ever",
                 found=f"its entry {each.sequence}, and none of this pipeline",
                 remedy=f"Name the pipeline {each.pipeline} again, or give it another table",
             )
+
+
+def _may_be_same(recorded: str, now: str | None) -> bool:
+    """Whether two topics of one name may be one; where an id is not told, they may."""
+    if now is None:
+        return False
+    return recorded == now or not (is_told(recorded) and is_told(now))
 
 
 def check_partition(

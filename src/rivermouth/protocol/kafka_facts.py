@@ -7,11 +7,21 @@ from dataclasses import dataclass, field
 
 from rivermouth.protocol.offsets import LogEnd, Position, TopicPartition, Watermarks
 
+_NO_ID = {"", "AAAAAAAAAAAAAAAAAAAAAA"}
+"""What stands for "no topic id": the zero UUID of brokers that do not tell ids (before 2.8)."""
+
+
+def is_told(topic_id: str) -> bool:
+    """Whether this is the id of a topic, and not the zero id that brokers give without one."""
+    return topic_id not in _NO_ID
+
 
 @dataclass(frozen=True)
 class KafkaFacts:
     """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
 
+    A topic id may be the zero id, see ``is_told``: then nobody can tell whether the topic was
+    deleted and created again.
     ``held_back`` are offsets behind the last stable one: records of open transactions, and
     all that came after them, which nobody may read before these end. ``ends`` are the end
     offsets, with the leader epochs in which they were told. ``truncated`` are the ends of logs

@@ -34,20 +34,18 @@ def start_positions(
     """Where to start reading, as explicit numbers.
 
     From the ledger where it knows the partition. A topic new to the pipeline starts where
-    the configuration says; a partition added to a known topic starts at its earliest
-    offset, since what came in before we noticed it must not be skipped. Where retention
-    has passed the ledger's offset and ``record_loss`` is set, the start is the earliest
-    one, and the range between is lost. Raises the Halt that applies.
+    the configuration says; a partition added to a known topic starts at offset 0, since
+    nothing that came in before we noticed it may be skipped. Where Kafka has deleted records
+    after that offset and ``record_loss`` is set, the start is the earliest offset, and the
+    range between is lost. Raises the Halt that applies.
     """
     recorded = newest.position if newest is not None else Position()
-    known_topics = {each.topic for each in recorded}
     if newest is not None:
         check_source(pipeline, newest, kafka.cluster, kafka.topics)
+    due = next_offsets(recorded, kafka)
     starts: dict[TopicPartition, int] = {}
     lost: list[OffsetRange] = []
-    for each, offset in recorded.offsets.items():
-        if each.topic not in kafka.topics:
-            continue
+    for each, offset in due.items():
         try:
             check_partition(pipeline, each, offset, kafka.watermarks.get(each))
         except RetentionLost:
@@ -56,23 +54,37 @@ def start_positions(
             lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
     passed = {each.topic_partition: each.until_offset for each in lost}
     for each, marks in kafka.watermarks.items():
-        wanted = "earliest" if each.topic in known_topics else start_of(each)
-        known = passed.get(each, recorded.get(each))
-        starts[each] = known if known is not None else _resolve(pipeline, each, wanted, marks)
+        known = passed.get(each, due.get(each))
+        starts[each] = (
+            known if known is not None else _resolve(pipeline, each, start_of(each), marks)
+        )
     return Starts(Position(starts), tuple(lost))
 
 
-def discovered(starts: Position, newest: Entry | None) -> tuple[OffsetRange, ...]:
+def next_offsets(recorded: Position, kafka: KafkaFacts) -> dict[TopicPartition, int]:
+    """The next offset to read of each partition of a known topic that Kafka was asked for.
+
+    A partition that the ledger does not know was added since: it was empty then, so it is due
+    from offset 0.
+    """
+    known_topics = {each.topic for each in recorded}
+    added = {each: 0 for each in kafka.watermarks if each.topic in known_topics}
+    asked = {each: at for each, at in recorded.offsets.items() if each.topic in kafka.topics}
+    return {**added, **asked}
+
+
+def discovered(starts: Starts, newest: Entry | None) -> tuple[OffsetRange, ...]:
     """Empty ranges for newly discovered partitions: those that the ledger has never seen.
 
     They are recorded before anything is read, so that "latest" is decided once and a
-    later start cannot skip what came in between.
+    later start cannot skip what came in between. What is lost is recorded by its own range.
     """
     recorded = newest.position if newest is not None else Position()
+    lost = {each.topic_partition for each in starts.lost}
     return tuple(
         OffsetRange(each, offset, offset)
-        for each, offset in starts.offsets.items()
-        if recorded.get(each) is None
+        for each, offset in starts.position.offsets.items()
+        if recorded.get(each) is None and each not in lost
     )
 
 

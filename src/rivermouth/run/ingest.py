@@ -30,12 +30,13 @@ from rivermouth.protocol.guards import (
     check_source,
     to_ask_about,
 )
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates, new_commit
 from rivermouth.run.report import Listener, OpenReport
 from rivermouth.warehouse.attempts import Attempts
@@ -96,7 +97,7 @@ class Ingest:
             draft = found.opening.draft
             check = partial(self._check_kafka, draft.ranges)
             self._record(session, found.opening.purpose, draft, check)
-        self._edges.listener.opened(_opened(found))
+        self._edges.listener.opened(_opened(found, self._facts))
         return found.starts
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
@@ -136,7 +137,7 @@ class Ingest:
         """
         facts = self._edges.kafka.facts(self.pipeline.source.topics)
         self._check_source(facts.cluster, facts.topics)
-        for each, offset in position.offsets.items():
+        for each, offset in next_offsets(position, facts).items():
             check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
         return facts.watermarks
 
@@ -225,8 +226,10 @@ class Ingest:
         )
 
 
-def _opened(found: Assessment) -> OpenReport:
+def _opened(found: Assessment, kafka: KafkaFacts) -> OpenReport:
     ledger = found.ledger
+    known = ledger.newest.topics if ledger.newest is not None else {}
+    new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
     return OpenReport(
         pipeline=ledger.history.pipeline,
         sequence=ledger.history.sequence,
@@ -236,4 +239,5 @@ def _opened(found: Assessment) -> OpenReport:
         lost=found.lost,
         held_back=found.held_back,
         recovered=ledger.history.recovered is not None,
+        without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
     )

@@ -58,6 +58,8 @@ class OpenReport:
     """Offsets behind open transactions, which cannot be read before these end."""
     recovered: bool = False
     """Whether log clean-up had taken all entries, and the offsets table told the newest."""
+    without_id: tuple[str, ...] = ()
+    """New topics of which the broker tells no id."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""
@@ -72,6 +74,9 @@ class OpenReport:
             text += f"; open transactions hold back {self.held_back:,} offsets"
         if self.recovered:
             text += "; log clean-up had taken the ledger, the offsets table gave it back"
+        if self.without_id:
+            text += f"; the broker tells no id of {', '.join(self.without_id)}: a topic that is"
+            text += " deleted and created again is noticed only while it is shorter than before"
         return text
 
 

@@ -48,9 +48,8 @@ class DriverPlanned:
         """Read up to where the topics end now. Raises the Halt that applies to the position."""
         marks = self._batches.watermarks(self._position)
         limit = self._batches.pipeline.source.max_offsets_per_trigger
-        # A partition that appeared since starts where its log does, as Spark has it.
-        born = {each: mark.low for each, mark in marks.items() if each not in self._position}
-        self._position = Position({**self._position.offsets, **born})
+        # A partition that was added since was empty then.
+        self._position = Position({**dict.fromkeys(marks, 0), **self._position.offsets})
         ends = {each: mark.high for each, mark in marks.items()}
         while not stop.is_set():
             ranges = next_ranges(self._position, ends, limit)

@@ -166,6 +166,10 @@ def heartbeat_of_an_older_version(world: World) -> None:
     world.commit(old, [])
 
 
+def add_a_partition_that_is_cut(world: World) -> None:
+    world.ends[place(2)], world.low[place(2)] = 5, 4
+
+
 def lose(world: World) -> None:
     world.ends[P0], world.low[P0] = 20, 9
 
@@ -202,6 +206,19 @@ CASES = {
         starts=position(6, 4, 0),
         discovered=(span(0, 0, 2),),
         behind=5,
+    ),
+    "a partition was added and cut, and the loss is to be recorded": Case(
+        changed(add_a_partition_that_is_cut),
+        shown=Shown.BEHIND,
+        opening=(Purpose.LOSS, (span(0, 4, 2),)),
+        starts=position(6, 4, 4),
+        lost=(span(0, 4, 2),),
+        behind=1,
+        pipeline=RECORDING,
+    ),
+    "a partition was added and cut": halts(changed(add_a_partition_that_is_cut), "RM406"),
+    "a broker that tells topic ids no longer": Case(
+        changed(lambda world: vars(world).update(topics={"t": "AAAAAAAAAAAAAAAAAAAAAA"}))
     ),
     "quiet for a third of the retention": Case(
         changed(lambda world: vars(world).update(now=10.1 * DAY)),

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.unit
 
 NEWEST = entry_after(None, span(0, 5))
 CONFIG = NEWEST.config
+ZERO = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,14 @@ def test_another_cluster_or_topic_halts_with_both_ids(
         check_source(PIPELINE, NEWEST, cluster, topics)
     assert (caught.value.expected, caught.value.found) == (expected, found)
     assert caught.value.where.startswith(PIPELINE)
+
+
+@pytest.mark.parametrize("recorded", ["", ZERO])
+@pytest.mark.parametrize("now", ["", ZERO, "topic-1"])
+def test_a_topic_id_that_is_not_told_is_compared_with_nothing(recorded: str, now: str) -> None:
+    newest = replace(NEWEST, topics={"t": recorded})
+    check_source(PIPELINE, newest, CLUSTER, {"t": now})
+    check_source(PIPELINE, replace(NEWEST, topics={"t": now}), CLUSTER, {"t": recorded})
 
 
 @pytest.mark.parametrize(

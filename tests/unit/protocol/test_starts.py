@@ -48,9 +48,9 @@ HERE = facts({place(0): (0, 50), place(1): (3, 40)})
         (
             "a partition added to a known topic starts at its beginning, whatever the setting",
             NEWEST,
-            facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)}),
+            facts({place(0): (0, 50), place(1): (0, 9), place(2): (0, 60)}),
             "latest",
-            position(5, 8, 4),
+            position(5, 8, 0),
         ),
         (
             "a topic added to the pipeline starts where the setting says",
@@ -104,6 +104,13 @@ def test_a_run_starts_at_explicit_offsets(
             "earliest",
             LogTruncated,
         ),
+        (
+            "a partition was added, and its first records are deleted already",
+            NEWEST,
+            facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)}),
+            "latest",
+            RetentionLost,
+        ),
         ("a start that Kafka no longer has", None, HERE, 2, RetentionLost),
         ("a start that Kafka does not have yet", None, HERE, 45, LogTruncated),
     ],
@@ -116,9 +123,16 @@ def test_a_start_that_cannot_be_right_halts(
 
 
 def test_newly_discovered_partitions_are_empty_ranges_where_they_start() -> None:
-    assert discovered(position(5, 8, 4), NEWEST) == (span(4, 4, 2),)
-    assert discovered(position(5, 8), NEWEST) == ()
-    assert discovered(position(50, 3), None) == (span(50, 50), span(3, 3, 1))
+    assert discovered(Starts(position(5, 8, 0)), NEWEST) == (span(0, 0, 2),)
+    assert discovered(Starts(position(5, 8)), NEWEST) == ()
+    assert discovered(Starts(position(50, 3)), None) == (span(50, 50), span(3, 3, 1))
+
+
+def test_what_a_partition_added_late_has_lost_is_recorded_as_lost() -> None:
+    kafka = facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)})
+    found = start_positions(PIPELINE, NEWEST, kafka, lambda _: "latest", record_loss=True)
+    assert found == Starts(position(5, 8, 4), (span(0, 4, 2),))
+    assert discovered(found, NEWEST) == (), "its range records it"
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,22 @@ def test_a_renamed_pipeline_halts_before_it_ingests_its_topic_again() -> None:
     assert Driver(world, other).open().stands == position(0)
 
 
+def test_a_topic_id_that_is_told_later_is_taken_and_compared_from_then_on() -> None:
+    world = a_world(5, 5)
+    world.topics = {"t": "AAAAAAAAAAAAAAAAAAAAAA"}
+    first = until_done(world).heard.opening
+    world.ends[place()], world.topics = 8, {"t": "topic-1"}
+    second = until_done(world).heard.opening
+    assert first is not None
+    assert second is not None
+    assert (first.without_id, second.without_id) == (("t",), ()), "it is said once"
+    world.ends[place()], world.topics = 9, {"t": "AAAAAAAAAAAAAAAAAAAAAA"}
+    until_done(world)
+    world.topics = {"t": "topic-2"}
+    with pytest.raises(TopicRecreated):
+        Driver(world).open()
+
+
 def test_a_log_cut_behind_the_position_or_another_leader_change_nothing() -> None:
     world = a_world(5, 5)
     until_done(world)

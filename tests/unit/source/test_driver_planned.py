@@ -47,6 +47,11 @@ MOVED: dict[str, tuple[Change, type[Halt], str]] = {
         RetentionLost,
         "RM406",
     ),
+    "a partition was added, and its first records are deleted already": (
+        lambda world: vars(world).update(ends={**world.ends, place(2): 9}, low={place(2): 5}),
+        RetentionLost,
+        "RM406",
+    ),
     "another cluster": (lambda world: vars(world).update(cluster="other"), OtherCluster, "RM405"),
 }
 

@@ -63,10 +63,21 @@ def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
             found.update(dict.fromkeys(entry.topics, why))
         for topic, topic_id in entry.topics.items():
             now = identity.topics.get(topic)
-            if recorded.setdefault(topic, topic_id) != topic_id:
+            if _differ(recorded.get(topic, ""), topic_id):
                 found[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
             elif now is None:
                 found.setdefault(topic, "no longer in Kafka")
-            elif now != topic_id:
+            elif _differ(now, topic_id):
                 found.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
+            if topic_id not in _NOT_TOLD:
+                recorded.setdefault(topic, topic_id)
     return found
+
+
+_NOT_TOLD = {"", "AAAAAAAAAAAAAAAAAAAAAA"}
+"""What a broker without topic ids tells: none, or the UUID that is zero."""
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether two ids that were told are those of two topics."""
+    return one != other and not _NOT_TOLD & {one, other}
