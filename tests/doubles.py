@@ -334,9 +334,9 @@ class Driver:
         self.stands = Position()
         self.ingest = Ingest(pipeline or a_pipeline(), edges(world, self.crash, self.heard))
 
-    def open(self, crash: str = "") -> Driver:
+    def open(self, crash: str = "", *, audit: bool = False) -> Driver:
         self.crash.step = crash
-        self.stands = self.ingest.open(NO_SESSION)
+        self.stands = self.ingest.open(NO_SESSION, audit=audit)
         self.crash.step = ""
         return self
 

@@ -34,6 +34,9 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.replay import replay
+from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from tests.builders import PIPELINE, place
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
 
@@ -289,6 +292,14 @@ class AnyOrder(RuleBasedStateMachine):
     def nothing_breaks_the_ledger_but_what_others_undo(self) -> None:
         history = self._history()
         assert len(history.faults) == (1 if history.rolled_back_by else 0), history.faults
+
+    @invariant()
+    def the_end_of_the_log_tells_what_the_whole_log_tells(self) -> None:
+        store = LedgerStore(MemoryLog(self.world.log), self.world.offsets)
+        recent, whole = (read(store, SETTINGS) for read in (read_ledger, audit_ledger))
+        assert [*map(str, recent.history.faults)] == [*map(str, whole.history.faults)]
+        assert recent.history.effective == whole.history.effective
+        assert (recent.newest, recent.forgotten) == (whole.newest, whole.forgotten)
 
     @invariant()
     def the_offsets_table_follows_the_ledger(self) -> None:

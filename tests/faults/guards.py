@@ -18,7 +18,8 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.relation import Action, Decision
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse import end_of_log
+from rivermouth.warehouse.ports import Counted, LedgerStore
 from tests import doubles
 from tests.doubles import CrashingOffsets, MemoryLanding, World
 
@@ -82,6 +83,18 @@ def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("rivermouth.run.committer.classify", classify)
 
 
+def _only_the_newest_entry(patch: pytest.MonkeyPatch) -> None:
+    """A start takes the newest entry at its word, whatever came between its base and itself."""
+
+    def recent(store: LedgerStore, pipeline: str) -> list[CommitRecord]:
+        found = real(store, pipeline)
+        entries = (n for n, each in enumerate(found) if protocol.app_id(pipeline) in each.txns)
+        return found[max(entries, default=0) :]
+
+    real = end_of_log.recent_commits
+    patch.setattr("rivermouth.warehouse.reading.recent_commits", recent)
+
+
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is believed once log clean-up has taken the entries."""
 
@@ -142,6 +155,11 @@ GUARDS = (
         "chain audited at every start",
         lambda patch: patch.setattr("rivermouth.protocol.assess.check_ledger", _nothing),
         "goes on over undone commits",
+    ),
+    Guard(
+        "log read from the newest entry's base on",
+        _only_the_newest_entry,
+        "goes on over a commit that came over undone ones",
     ),
     Guard(
         "RESTORE, TRUNCATE and REPLACE followed",

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load

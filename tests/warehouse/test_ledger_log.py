@@ -77,9 +77,8 @@ def entries(table: SomeTable) -> dict[int, Entry]:
 def test_where_there_is_no_table_there_are_no_commits(table: SomeTable) -> None:
     assert [*table.log().commits()] == []
     assert [*table.log().commits_backwards()] == []
-    for question in (table.log().table_id, table.log().retention_s):
-        with pytest.raises((LogUnreadable, LedgerBroken)):
-            question()
+    with pytest.raises((LogUnreadable, LedgerBroken)):
+        table.log().table(app_id(PIPELINE))
 
 
 def test_commits_come_in_order_and_entries_as_they_were_written(standing: SomeTable) -> None:
@@ -136,7 +135,7 @@ def test_the_txn_is_told_whatever_clean_up_took_or_never(written: SomeTable) -> 
     written.others()
 
     def told(pipeline: str) -> int | None:
-        return written.log().txn_version(app_id(pipeline))
+        return written.log().table(app_id(pipeline)).txn
 
     assert told(PIPELINE) == (2 if written.tells_txn else None)
     assert told("nobody") == (0 if written.tells_txn else None)
@@ -153,18 +152,18 @@ def test_a_restore_is_one_more_commit_and_leaves_the_txn(written: SomeTable) -> 
     assert history.effective is not None
     assert history.effective.sequence == 1
     if written.tells_txn:
-        assert written.log().txn_version(app_id(PIPELINE)) == 2
+        assert written.log().table(app_id(PIPELINE)).txn == 2
 
 
 def test_a_table_keeps_its_id_until_another_one_takes_its_place(written: SomeTable) -> None:
-    first = written.log().table_id()
+    first = written.log().table(app_id(PIPELINE)).table_id
     written.others()
     written.restore(1)
-    assert written.log().table_id() == first
+    assert written.log().table(app_id(PIPELINE)).table_id == first
     written.drop()
     assert [*written.log().commits()] == []
     written.create()
-    assert written.log().table_id() != first
+    assert written.log().table(app_id(PIPELINE)).table_id != first
     assert versions(written) == [0]
 
 
@@ -175,4 +174,4 @@ def test_a_commit_without_records_tells_no_time_of_one(standing: SomeTable) -> N
 def test_the_log_is_kept_for_thirty_days_where_no_property_says_otherwise(
     standing: SomeTable,
 ) -> None:
-    assert standing.log().retention_s() == 30 * 86400
+    assert standing.log().table(app_id(PIPELINE)).retention_s == 30 * 86400

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import Catalog, Column, Pipeline, Source, TableName, Target
 from rivermouth.errors import RivermouthError
-from rivermouth.protocol.commits import CommitPlan, Recorded, entry_of
+from rivermouth.protocol.commits import CommitPlan, Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.warehouse.catalog.warehouse import CatalogWarehouse
 from rivermouth.warehouse.folder.warehouse import FolderWarehouse
@@ -107,7 +107,7 @@ def test_a_commit_without_rows_is_made_once(site: Site) -> None:
     found = read_ledger(ledger, pipeline)
     assert (found.newest, found.txn) == (second.empty_entry(), 2)
     assert found.history.position == position(5, 0)
-    assert found.table == ledger.log.table_id()
+    assert found.table == ledger.log.table(app_id(pipeline.name)).table_id
 
 
 def test_all_pipelines_share_the_offsets_table_and_not_a_log(site: Site) -> None:

@@ -37,12 +37,24 @@ Continuous = Annotated[
     ),
 ]
 
+Audit = Annotated[
+    bool,
+    typer.Option(
+        "--audit",
+        help="Check all entries in the logs of the tables at the start, not only the newest.",
+    ),
+]
+
 _STOPPING = "stopping after the current batch (Ctrl-C again aborts)"
 _ABORTED = "aborted; the next run reads from the log what was committed"
 
 
 def run(
-    file: ConfigFile, select: Select = "", continuous: Continuous = False, json: AsJson = False
+    file: ConfigFile,
+    select: Select = "",
+    continuous: Continuous = False,
+    audit: Audit = False,
+    json: AsJson = False,
 ) -> None:
     """Bring the tables up to date.
 
@@ -58,7 +70,7 @@ def run(
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
     stop.listen()
-    reports = _run(config, names, shown, stop, continuous=continuous)
+    reports = _run(config, names, shown, stop, continuous=continuous, audit=audit)
     _summarize(shown, reports, file, stopped=stop.event.is_set())
     if json:
         as_json({"pipelines": [each.as_dict() for each in reports]})
@@ -86,7 +98,13 @@ def start_spark(shown: Console) -> SparkSession:
 
 
 def _run(
-    config: Config, names: Sequence[str], shown: Console, stop: Stop, *, continuous: bool
+    config: Config,
+    names: Sequence[str],
+    shown: Console,
+    stop: Stop,
+    *,
+    continuous: bool,
+    audit: bool,
 ) -> list[PipelineReport]:
     from rivermouth.cli.progress import listener
     from rivermouth.local.scratch import scratch_root
@@ -99,7 +117,12 @@ def _run(
         if stop.event.is_set():
             return []
         pipelines = Run(
-            config, session, scratch_root(), continuous=continuous, secrets=known_secrets()
+            config,
+            session,
+            scratch_root(),
+            continuous=continuous,
+            audit=audit,
+            secrets=known_secrets(),
         )
         with listener(shown, _behind(config) if continuous else None) as events:
             return pipelines.pipelines(names, events, stop.event)

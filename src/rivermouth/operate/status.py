@@ -26,7 +26,7 @@ from rivermouth.protocol.offsets import Anchor, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_recent_ledger
+from rivermouth.warehouse.reading import read_ledger
 
 _TIMEOUT_S = 5.0
 Stores = Callable[[Pipeline], LedgerStore]
@@ -145,7 +145,7 @@ class _Configured:
 
 def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
     try:
-        return read_recent_ledger(store, pipeline)
+        return read_ledger(store, pipeline)
     except RivermouthError as fault:
         return fault
 

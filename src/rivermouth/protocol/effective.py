@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 
@@ -49,6 +50,19 @@ class Marks:
         while each is not None:
             yield each
             each = each.before
+
+
+MARKS_KEPT = 100
+"""How many marks a run keeps: a RESTORE to what is older halts it anyway."""
+
+
+def newest_marks(marks: Marks) -> Marks:
+    """The newest marks, each with its entry alone: a run must not grow with what it commits."""
+    kept: Marks | None = None
+    for each in [*islice(marks.backwards(), MARKS_KEPT)][::-1]:
+        alone = Effective(each.effective.sequence) if each.effective is not None else None
+        kept = Marks(each.version, alone, kept)
+    return kept or marks
 
 
 def effective_at(marks: Marks | None, version: Any) -> Effective | None:

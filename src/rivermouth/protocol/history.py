@@ -6,11 +6,11 @@ at a start that is the audit of invariants 1, 2 and 5, and again after each comm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, Recorded
-from rivermouth.protocol.effective import NOTHING, Effective, Marks, known_before
+from rivermouth.protocol.effective import NOTHING, Effective, Marks, known_before, newest_marks
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.rollback import accepting, way_on
@@ -50,6 +50,13 @@ class History:
         """A history that begins with an entry that only the offsets table knows."""
         known = Effective(entry.sequence)
         return History(pipeline, where, recovered=entry, sequence=entry.sequence, effective=known)
+
+    def shortened(self) -> History:
+        """The same history for a run to go on with: of what was in effect, the newest part."""
+        if self.marks is None:
+            return self
+        effective = Effective(self.effective.sequence) if self.effective is not None else None
+        return replace(self, effective=effective, marks=newest_marks(self.marks))
 
     @property
     def newest(self) -> Entry | None:

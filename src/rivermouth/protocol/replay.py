@@ -76,6 +76,7 @@ def _append(history: History, record: CommitRecord, recorded: Recorded) -> Histo
         history = _fault(history, f"{where}: txn and sequence differ", entry.sequence, record.txns)
     if history.newest is None:
         history = _begun(history, entry)
+    history = _judged_before(history, entry)
     if entry.accepts is not None:
         history = _accepted(history, where, entry, entry.accepts)
     elif history.newest is not None or history.whole:
@@ -97,6 +98,24 @@ def _append(history: History, record: CommitRecord, recorded: Recorded) -> Histo
         ),
         version,
     )
+
+
+def _judged_before(history: History, entry: Entry) -> History:
+    """The history without a RESTORE that left all in effect, as far as the entry tells.
+
+    Log clean-up has taken the version that the RESTORE went back to, so nobody can tell any more
+    what it left. But the driver of the entry had read it and went on: it had left everything.
+    """
+    if not history.rolled_back_by or history.effective is not None or entry.accepts is not None:
+        return history
+    newest = history.rolled_back_by[-1]
+    to = str(newest.parameters.get("version"))
+    is_gone = newest.operation == "RESTORE" and to.isdigit() and int(to) < (history.first or 0)
+    base = -1 if entry.base is None else entry.base
+    if not is_gone or base < max(newest.version, history.torn_at or 0):
+        return history
+    in_effect = Effective(history.sequence)
+    return replace(history, effective=in_effect, rolled_back_by=(), torn_at=None)
 
 
 def _begun(history: History, first: Entry) -> History:
@@ -125,6 +144,7 @@ def _accepted(history: History, where: str, entry: Entry, accepted: Accepted) ->
     sequence goes on from where the offsets table stands.
     """
     if history.newest is None:
+        history = _settled_by(history, where, entry, accepted)
         return replace(history, effective=Effective(accepted.standing))
     if entry.sequence <= history.sequence:
         what = f"{where}: sequence broken"
@@ -137,6 +157,20 @@ def _accepted(history: History, where: str, entry: Entry, accepted: Accepted) ->
         what = f"{where}: accepts what did not happen"
         history = _fault(history, what, f"version {found[0]}, entry {found[1]}", accepted)
     return history
+
+
+def _settled_by(history: History, where: str, entry: Entry, accepted: Accepted) -> History:
+    """The history that begins with an accepting entry, which settles what its driver knew of.
+
+    A rollback between its base and itself is none of that. Where it accepts a table that was
+    created again (version 0), there was no entry to roll back.
+    """
+    versions = [each.version for each in history.unexplained]
+    late = [each for each in versions if entry.base is not None and each > entry.base]
+    if late and accepted.version:
+        what = f"{where}: accepts what did not happen"
+        history = _fault(history, what, f"version {late[-1]}", accepted)
+    return replace(history, unexplained=())
 
 
 def _known(marks: Marks | None, sequence: int) -> Effective:

@@ -138,6 +138,7 @@ class Committer:
             raise self.history.faults[0]
         if absent:
             self._absent(plan, fault)
+        self.history = self.history.shortened()
         return recorded
 
     def _since(self, plan: CommitPlan, fault: Exception | None) -> list[CommitRecord]:

@@ -41,7 +41,7 @@ from rivermouth.run.committer import Committer, Coordinates, new_commit
 from rivermouth.run.report import Listener, OpenReport
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
-from rivermouth.warehouse.reading import read_ledger
+from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from rivermouth.write.landing import Landing
 
 
@@ -74,15 +74,17 @@ class Ingest:
         """The sequence of the newest entry; 0 before the pipeline is opened."""
         return self._committer.history.sequence if self._committer is not None else 0
 
-    def open(self, session: SparkSession) -> Position:
+    def open(self, session: SparkSession, *, audit: bool = False) -> Position:
         """Act on what ``assess`` says, and return the next offset to read of each partition.
 
         The table exists and is ours to write. Brings the offsets table up to date, and writes the
         entry that is due: newly discovered partitions, a loss to record, or a heartbeat.
+        ``audit``: all entries in the log are checked, not only those at its end.
         Raises a Halt before any write.
         """
         reach("P0")
-        ledger = read_ledger(self._edges.store, self.pipeline)
+        read = audit_ledger if audit else read_ledger
+        ledger = read(self._edges.store, self.pipeline)
         self._note_rollback(ledger)
         self._facts = self._edges.kafka.facts(self.pipeline.source.topics)
         now_s = self._edges.now()

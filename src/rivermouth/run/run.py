@@ -37,10 +37,10 @@ from rivermouth.warehouse.warehouse import warehouse_of
 class Run:
     """Runs pipelines of one configuration in one Spark session.
 
-    ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set;
-    otherwise a pipeline ends where its topics ended when it started. ``scratch`` is a folder
-    on the driver's own disk; ``platform`` says what this session allows; ``secrets`` is asked
-    for those that the configuration only names.
+    ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set; otherwise a
+    pipeline ends where its topics ended when it started. ``audit`` checks the whole log of each
+    table at the start. ``scratch`` is a folder on the driver's own disk; ``platform`` says what
+    this session allows; ``secrets`` is asked for those that the configuration only names.
     """
 
     def __init__(
@@ -50,12 +50,14 @@ class Run:
         scratch: Path,
         *,
         continuous: bool,
+        audit: bool = False,
         platform: Platform = LOCAL,
         secrets: Secrets = unresolved,
     ) -> None:
         self._config = config
         self._session = session
         self._continuous = continuous
+        self._audit = audit
         tables = {each.target.table for each in config.pipelines.values()}
         self._shared = Assembly(
             config=config,
@@ -114,7 +116,7 @@ class Run:
     def _ingest(self, pipeline: Pipeline, tally: Tally, stop: threading.Event) -> int:
         with ExitStack() as held:
             ingest = self._shared.ingest(pipeline, tally, held, stop)
-            starts = ingest.open(self._session)
+            starts = ingest.open(self._session, audit=self._audit)
             if not stop.is_set():
                 self._read(ingest, starts, stop, held)
             return ingest.sequence

@@ -24,6 +24,20 @@ if TYPE_CHECKING:  # ``status`` reads ledgers where Spark is not installed
     from rivermouth.spark.address import Address
 
 
+@dataclass(frozen=True)
+class TableFacts:
+    """What the snapshot of a table says besides its rows.
+
+    ``table_id`` is the id that a table has as long as it is not replaced. ``txn`` is the version of
+    the newest ``txn`` of an app; 0: there is none, None: nobody can tell. Log clean-up leaves
+    commits readable for ``retention_s`` seconds.
+    """
+
+    table_id: str
+    txn: int | None
+    retention_s: float
+
+
 class LedgerLog(Protocol):
     """The log of one table. Every method raises LogUnreadable, or LedgerBroken for what it read."""
 
@@ -45,14 +59,8 @@ class LedgerLog(Protocol):
         None where the log does not tell.
         """
 
-    def table_id(self) -> str:
-        """The id that a table has as long as it is not replaced."""
-
-    def txn_version(self, app: str) -> int | None:
-        """The version of the newest ``txn`` of ``app``; 0: there is none, None: nobody can tell."""
-
-    def retention_s(self) -> float:
-        """How long log clean-up leaves commits readable, in seconds."""
+    def table(self, app: str) -> TableFacts:
+        """What the newest snapshot of the table says, of ``app`` in particular."""
 
 
 @dataclass(frozen=True)

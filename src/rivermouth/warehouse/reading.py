@@ -6,30 +6,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, entry_of
+from rivermouth.protocol.commits import CommitRecord, Recorded, app_id
 from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
-from rivermouth.protocol.rollback import rolls_back
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
-from rivermouth.warehouse.ports import LedgerLog, LedgerStore
+from rivermouth.warehouse.end_of_log import recent_commits
+from rivermouth.warehouse.ports import LedgerLog, LedgerStore, TableFacts
 
 
 def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
-    """The ledger as it is now, its whole readable log replayed. What is broken is in the value.
+    """The ledger as it is now, from the end of the log: enough to say what a run would do.
 
-    Raises LogUnreadable and OffsetsUnreadable.
+    Of the log is read what the newest entry's driver did not know, see ``recent_commits``: that
+    does not grow with the log. What is broken there is in the value. Raises LogUnreadable and
+    OffsetsUnreadable.
     """
+    return _replayed(store, pipeline, recent_commits(store, pipeline.name))
+
+
+def audit_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
+    """The same with the whole readable log replayed: all entries, and what is broken anywhere."""
     return _replayed(store, pipeline, store.log.commits())
-
-
-def read_recent_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
-    """The same from the end of the log, where that is enough to say what a run would do.
-
-    What the whole log is replayed for besides, an audit of all old entries, is left out.
-    """
-    recent = _recent(store, pipeline)
-    return read_ledger(store, pipeline) if recent is None else _replayed(store, pipeline, recent)
 
 
 def read_on(
@@ -46,25 +44,6 @@ def read_on(
     return _snapshot(store, pipeline, history, (*ledger.entries, *entries))
 
 
-def _recent(store: LedgerStore, pipeline: Pipeline) -> list[CommitRecord] | None:
-    """The commits from the version on that the newest entry was planned on, and from the first
-    entry on that the offsets table lacks; None where these do not tell everything.
-    """
-    projected = store.offsets.sequence(pipeline.name)
-    found: list[CommitRecord] = []
-    base: int | None = None
-    for record in store.log.commits_backwards():
-        if base is not None and record.version <= base:
-            return found[::-1]
-        found.append(record)
-        entry = entry_of(record, pipeline.name)
-        if rolls_back(record) or (entry is not None and entry.base is None):
-            return None
-        if entry is not None and entry.sequence <= projected + 1:
-            base = entry.base if base is None else base
-    return found[::-1]  # that is the whole log
-
-
 def _replayed(
     store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord]
 ) -> LedgerSnapshot:
@@ -77,25 +56,25 @@ def _snapshot(
 ) -> LedgerSnapshot:
     name, log, offsets = pipeline.name, store.log, store.offsets
     there = history.version is not None
-    told = log.txn_version(app_id(name)) if there else 0
+    facts = log.table(app_id(name)) if there else TableFacts("", 0, 0.0)
+    told = facts.txn
     kept = offsets.newest(name) if history.newest is None and told != 0 else None
     txn = snapshot_txn(told, history, kept)
-    table = log.table_id() if there else ""
     others: tuple[History, ...] = ()
     if history.newest is None and not history.faults and txn:
         if kept is not None and kept.sequence == txn:
-            history, entries = _recovered(log, history, kept, table, pipeline.identity)
+            history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
     elif history.newest is None:
         others = neighbours(log.commits(), name)
     return LedgerSnapshot(
         history=history,
         entries=entries,
-        table=table,
+        table=facts.table_id,
         txn=txn,
         projected=offsets.sequence(name),
         last_projected=kept,
         rollback_noted=offsets.rollback_noted(name),
-        retention_s=log.retention_s() if there else 0.0,
+        retention_s=facts.retention_s,
         others=others,
     )
 

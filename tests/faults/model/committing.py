@@ -114,7 +114,7 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
-        again = planned._replace(commit=None, read=0)
+        again = planned._replace(commit=None, read=0, base=version)
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
     read = driver._replace(version=version, newest=ledger.newest, pending=tuple(since))
     return put(state, d, _verified(read, planned))

@@ -60,7 +60,7 @@ class Configuration:
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
         topic = Topic(high=self.records, end=self.records + self.undecided, bad=self.bad)
-        discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0)
+        discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0, base=0)
         table = Table(log=(*Table().log, discovery), offsets=(discovery,)) if self.born else Table()
         kept = (None,) * self.drivers if self._resumes() else ()
         return State(table, topic, (Driver(),) * self.drivers, kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tests.faults.model.reading import Ledger, position_after, projected, txn, walk
+from tests.faults.model.reading import Ledger, position_after, projected, recent, txn, walk
 from tests.faults.model.state import (
     DISCOVERY,
     HEARTBEAT,
@@ -50,7 +50,8 @@ def look(
     ``at`` is where the configuration lets a partition start that was never seen. None where
     an operator accepts what did not happen.
     """
-    ledger = walk(table.log, table.first, guards.audit, guards.undo_aware)
+    first = recent(table.log, table.first, projected(table.offsets), guards)
+    ledger = walk(table.log, first, guards.audit, guards.undo_aware)
     if ledger.broken or ledger.torn_at:
         return LEDGER_BROKEN
     if ACCEPT in options:

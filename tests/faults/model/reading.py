@@ -7,16 +7,22 @@ from typing import NamedTuple
 
 from tests.faults.model.state import (
     EMPTY,
+    NOT_TOLD,
     RESET,
     RESTORE,
     RESUME,
     Commit,
     Entry,
+    Guards,
     Log,
     Other,
 )
 
 REMEMBERED = 1 << 18
+
+
+MADE_ANEW = 0
+"""What an entry accepts that starts over in a table that was made anew: no undoing."""
 
 
 class Ledger(NamedTuple):
@@ -48,13 +54,42 @@ def walk(log: Log, first: int, audit: bool, undo_aware: bool) -> Ledger:
     marks: list[Ledger] = []
     for version, commit in enumerate(log[first:], first):
         if isinstance(commit, Entry):
-            now = _append(now, commit, version, first) if audit else Ledger(commit, commit)
+            judged = _judged_before(now, commit, log, first)
+            now = _append(judged, commit, version, first) if audit else Ledger(commit, commit)
         elif undo_aware and undoes(commit):
             now = _follow(now, commit, version, first, marks)
         if now.known:
             now = now._replace(sound=version)
         marks.append(now)
     return now
+
+
+@lru_cache(REMEMBERED)
+def recent(log: Log, first: int, projected: int, guards: Guards) -> int:
+    """The version from which on a start reads the log, see ``warehouse.end_of_log``."""
+    back_to, ends_at = len(log), NOT_TOLD
+    for version in range(len(log) - 1, first - 1, -1):
+        if version <= ends_at:
+            return version + 1
+        commit = log[version]
+        if guards.read_to_restored and isinstance(commit, Other) and commit.operation == RESTORE:
+            back_to, ends_at = min(back_to, commit.version), NOT_TOLD
+        if not isinstance(commit, Entry) or ends_at != NOT_TOLD:
+            continue
+        if version <= back_to and commit.sequence <= projected + 1:
+            ends_at = commit.base if guards.read_to_base else version - 1
+    return first
+
+
+def _judged_before(now: Ledger, entry: Entry, log: Log, first: int) -> Ledger:
+    """Without a RESTORE whose target was cleaned up since, over which a later driver went on."""
+    undoing = log[now.undone_at]
+    if now.known or not isinstance(undoing, Other) or entry.kind in (RESUME, RESET):
+        return now
+    is_gone = undoing.operation == RESTORE and undoing.version < first
+    if not is_gone or entry.base < max(now.undone_at, now.torn_at):
+        return now
+    return now._replace(stands=now.newest, known=True, undone_at=0, torn_at=0)
 
 
 def _append(now: Ledger, entry: Entry, version: int, first: int) -> Ledger:
@@ -82,7 +117,7 @@ def _accepts(entry: Entry, now: Ledger) -> bool:
     A table made anew knows of none, nor may a log that was cleaned up.
     """
     if now.newest is None:
-        return entry.accepts == now.undone_at or not now.undone_at
+        return entry.accepts in (now.undone_at, MADE_ANEW) or not now.undone_at
     if not now.known or entry.accepts != now.undone_at or entry.sequence <= now.newest.sequence:
         return False
     left = now.stands.until if now.stands else None

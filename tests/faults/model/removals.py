@@ -72,6 +72,8 @@ REMOVALS: Sequence[Removal] = (
     Removal(("fresh_checkpoint",), FALSE_ALARM, _files()),
     Removal(("read_back",), UNWRITTEN, _objects()),
     Removal(("audit",), LOST, _undone(restore=1)),
+    Removal(("read_to_base",), LOST, _undone(restore=1)),
+    Removal(("read_to_restored",), DEAD_END, _undone(restore=1)),
     Removal(("undo_aware",), LOST, _undone(restore=1)),
     Removal(("resume_above_txn",), DEAD_END, _undone(restore=1)),
     Removal(

@@ -31,13 +31,17 @@ HALTED = "halted"  # dead, and loudly
 AT_REST = (DEAD, HALTED)
 
 
+NOT_TOLD = -1
+
+
 class Entry(NamedTuple):
     """A commit of ours as the log holds it: the range ``[start, until)`` and the new position.
 
     Both are None while the pipeline has never seen the partition. ``read`` is the incarnation
     of the topic that the rows really came from, which no reader of the log can see; ``topic``
     the one that the entry names. ``accepts`` is the version of the undoing that an operator
-    accepted with a RESUME or RESET.
+    accepted with a RESUME or RESET. ``base`` is the version that its driver had read; a trace
+    does not tell it.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Entry(NamedTuple):
     read: int = 0
     accepts: int = 0
     commit: object = None
+    base: int = NOT_TOLD
 
 
 class Other(NamedTuple):
@@ -163,7 +168,11 @@ class Guards:
     read_back: bool = True
     """Only the log, read back, says what became of a write."""
     audit: bool = True
-    """A start walks the whole readable log; without, it takes the newest entry's word."""
+    """A start checks the entries that it reads; without, it takes the newest entry's word."""
+    read_to_base: bool = True
+    """It reads from the version on that the newest entry was planned on, not from the entry on."""
+    read_to_restored: bool = True
+    """A RESTORE there leads it back to the entry that was in effect at the restored version."""
     undo_aware: bool = True
     """RESTORE, TRUNCATE and REPLACE are followed through the log."""
     resume_above_txn: bool = True

@@ -126,7 +126,8 @@ def plan(
         checkpoint = scratch.planned(state.scratch[d], start or 0, until or 0)
         state = scratch.noted(state, d, checkpoint)
         sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the discovery
-    entry = Entry(kind, sequence, start, until, driver.topic, accepts=driver.accepts)
+    accepts, base = driver.accepts, driver.version
+    entry = Entry(kind, sequence, start, until, driver.topic, accepts=accepts, base=base)
     return put(state, d, driver._replace(phase=PLANNED, planned=entry))
 
 

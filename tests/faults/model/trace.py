@@ -7,7 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.model.state import BATCH, EMPTY, OPTIMIZE, RESET, RESTORE, RESUME, Entry, Other
+from tests.faults.model.state import (
+    BATCH,
+    EMPTY,
+    NOT_TOLD,
+    OPTIMIZE,
+    RESET,
+    RESTORE,
+    RESUME,
+    Entry,
+    Other,
+)
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -58,7 +68,8 @@ class LogCommit:
         if accepts:
             kind, at = RESUME if accepts["kind"] == "restore" else RESET, int(accepts["version"])
         sequence = int(entry["sequence"])
-        return Entry(kind, sequence, start, until, accepts=at, commit=entry["commit"])
+        base = int(entry.get("base", NOT_TOLD))
+        return Entry(kind, sequence, start, until, accepts=at, commit=entry["commit"], base=base)
 
     def as_other(self) -> Other:
         """A commit of somebody else in the model's terms. A RESTORE to a time goes nowhere."""

@@ -27,7 +27,7 @@ from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.memory.log import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger, read_recent_ledger
+from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from tests.builders import place, position, replayed, span
 from tests.doubles import (
     NO_SESSION,
@@ -68,8 +68,8 @@ class Case:
     """Whether maintenance leaves the table alone, for the next run to write first."""
     only_folder: bool = False
     """Whether it needs a log that tells the ``txn``."""
-    only_whole: bool = False
-    """Whether only the whole log tells, of which the status reads the end."""
+    only_audited: bool = False
+    """Whether only an audit of the whole log tells; a run and the status read its end."""
 
 
 def halts(world: Callable[[], World], code: str, **more: Any) -> Case:
@@ -270,7 +270,7 @@ CASES = {
         changed(lambda world: vars(world.log).update(table_id="table-2")), "RM409"
     ),
     "a commit is missing": halts(
-        changed(lambda world: world.commits.pop(1)), "RM410", only_whole=True
+        changed(lambda world: world.commits.pop(1)), "RM410", only_audited=True
     ),
     "written over a rollback": halts(changed(tear), "RM410"),
     "a RESTORE that nobody has answered": halts(changed(lambda world: world.restore(1)), "RM411"),
@@ -321,7 +321,7 @@ def facts(case: Case, world: World, newest: Entry | None) -> KafkaFacts:
 
 
 def assessed(case: Case, world: World) -> Assessment:
-    ledger = read_ledger(store_of(world), case.pipeline)
+    ledger = audit_ledger(store_of(world), case.pipeline)
     return assess(ledger, facts(case, world, ledger.newest), case.pipeline, world.now)
 
 
@@ -362,10 +362,10 @@ def test_the_assessment_is(case: Case, world: World) -> None:
     assert written(world) == before, "nothing was written"
 
 
-@cases(lambda case: not case.only_whole)
+@cases(lambda case: not case.only_audited)
 def test_the_end_of_the_log_tells_the_same(case: Case, world: World) -> None:
     whole = assessed(case, world)
-    ledger = read_recent_ledger(store_of(world), case.pipeline)
+    ledger = read_ledger(store_of(world), case.pipeline)
     recent = assess(ledger, facts(case, world, ledger.newest), case.pipeline, world.now)
     assert without_ledger(recent) == without_ledger(whole)
     assert said(recent.halt) == said(whole.halt)
@@ -378,7 +378,7 @@ def test_a_run_does_just_that(case: Case, world: World) -> None:
     driver, before = Driver(world, case.pipeline), written(world)
     if found.halt is not None:
         with pytest.raises(type(found.halt)) as caught:
-            driver.open()
+            driver.open(audit=case.only_audited)
         assert (str(caught.value), caught.value.code) == (str(found.halt), case.code)
         assert written(world) == before, "it halts before it writes"
         return
@@ -415,7 +415,7 @@ def test_what_a_run_owed_it_owes_no_more_once_it_has_begun(case: Case, world: Wo
     assert (again.discovered, again.to_project) == ((), ())
 
 
-@cases(lambda case: not case.only_whole)
+@cases(lambda case: not case.only_audited)
 def test_status_says_just_that(case: Case, world: World, tmp_path: Path) -> None:
     found, before = assessed(case, world), written(world)
     shown = shown_of(case, world, tmp_path)
@@ -448,7 +448,7 @@ def shown_of(case: Case, world: World, folder: Path) -> PipelineStatus:
 
 @cases()
 def test_maintenance_halts_where_a_run_would_halt_without_kafka(case: Case, world: World) -> None:
-    ledger = read_ledger(store_of(world), case.pipeline)
+    ledger = audit_ledger(store_of(world), case.pipeline)
     halt = assess(ledger, None, case.pipeline, world.now).halt
     ledgers = [(case.pipeline, store_of(world))]
     if halt is None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, app_id
+from rivermouth.protocol.effective import Effective
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
@@ -314,6 +315,27 @@ def test_an_accepted_restore_goes_on_from_what_is_in_effect() -> None:
     assert replayed(log.wrote(span(3, 9)).records).faults == ()
 
 
+@pytest.mark.parametrize(("operation", "parameters"), [*ROLLING_BACK, ("RESTORE", {"version": 1})])
+def test_a_rollback_that_the_accepting_driver_had_not_seen_is_a_fault_wherever_reading_begins(
+    operation: str, parameters: dict[str, object]
+) -> None:
+    log = three_entries().restored(1).did(operation, **parameters)
+    accepting(log, position(3), Accepted("restore", 4, 1))
+    assert log.newest is not None
+    entry = replace(log.newest, base=4)
+    records = [*log.records[:-1], record_of_entry(6, entry)]
+    for first in (0, 5):
+        [fault] = replayed(records[first:]).faults
+        assert "accepts what did not happen" in fault.what
+    assert replayed(records[6:]).faults == ()
+
+
+def test_a_table_that_is_emptied_before_its_new_beginning_is_accepted_has_lost_nothing() -> None:
+    log = TableLog().did("TRUNCATE")
+    entry = replace(entry_after(None, span(3, 3)), accepts=Accepted("reset", 0, 0), base=0)
+    assert replayed([log.records[1], record_of_entry(2, entry)]).faults == ()
+
+
 def test_what_was_rolled_back_is_not_in_effect_even_after_it_was_accepted() -> None:
     log = three_entries()
     assert replayed(log.records).effective_sequences() == {1, 2, 3}
@@ -518,3 +540,17 @@ def test_an_accepted_restore_stays_accepted_when_its_target_is_cleaned_up() -> N
     for first in range(6):
         history = replayed(cut(log, first))
         assert (history.faults, history.position) == ((), position(9)), first
+
+
+def test_a_restore_to_what_clean_up_took_was_harmless_where_a_later_driver_went_on() -> None:
+    log = TableLog().wrote(span(0, 3)).wrote(span(3, 5)).did("OPTIMIZE").restored(2)
+    assert log.newest is not None
+    third = replace(entry_after(log.newest, span(5, 6)), base=3)
+    fourth = replace(entry_after(third, span(6, 7)), base=5)
+    records = [*log.records, record_of_entry(5, third), record_of_entry(6, fourth)]
+    assert replayed(records).faults == ()
+    [fault] = replayed(records[3:6]).faults
+    assert "version 5 was written over commits" in fault.what, "nobody can tell yet"
+    history = replayed(records[3:])
+    assert history.faults == ()
+    assert history.effective == Effective(4)

@@ -28,6 +28,7 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.effective import MARKS_KEPT
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position
@@ -299,7 +300,6 @@ def _set(world: World, name: str, value: object) -> None:
         ("everything deleted", lambda w: w.did("DELETE", predicate='["true"]'), TableUndone),
         ("restored to before", lambda w: w.did("RESTORE", version=1), TableUndone),
         ("the end of the log is lost", lambda w: w.commits.pop(), OffsetsTableAhead),
-        ("a commit is lost", lambda w: w.commits.pop(1), LedgerBroken),
         (
             "dropped and made anew",
             lambda w: w.commits.__delitem__(slice(1, None)),
@@ -318,6 +318,33 @@ def test_what_moved_while_nobody_looked_halts_the_start_before_a_write(
     with pytest.raises(halt):
         Driver(world).open()
     assert (len(world.commits), len(world.projected)) == before, name
+
+
+def test_an_audit_finds_what_an_earlier_driver_had_read_already() -> None:
+    world = a_world(5, 5)
+    until_done(world)
+    world.commits.pop(1)
+    before = len(world.commits)
+    with pytest.raises(LedgerBroken, match="a commit is missing in the log"):
+        Driver(world).open(audit=True)
+    assert len(world.commits) == before
+    Driver(world).open()
+
+
+def test_a_long_run_does_not_grow_with_what_it_has_committed() -> None:
+    world = a_world(250)
+    driver = Driver(world).open()
+    while driver.batch(1):
+        pass
+    committer = driver.ingest._committer
+    assert committer is not None
+    marks = committer.history.marks
+    assert marks is not None
+    assert sum(1 for _ in marks.backwards()) <= 2 * MARKS_KEPT
+    world.restore(240)
+    world.ends[place()] += 1
+    with pytest.raises(LedgerBroken, match="TO VERSION AS OF 25"):
+        driver.batch()
 
 
 def test_a_renamed_pipeline_halts_before_it_ingests_its_topic_again() -> None:

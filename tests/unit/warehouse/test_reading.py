@@ -1,4 +1,4 @@
-"""Reading a ledger: whole, or from the end of its log where that is enough."""
+"""Reading a ledger: from the end of its log, or the whole log for an audit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.warehouse.memory.log import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger, read_on, read_recent_ledger
-from tests.builders import TABLE, place
-from tests.doubles import Driver, World, a_pipeline, until_done
+from rivermouth.warehouse.reading import audit_ledger, read_ledger, read_on
+from tests.builders import TABLE, place, position
+from tests.doubles import NO_SESSION, Driver, World, a_pipeline, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -49,9 +49,9 @@ def test_the_end_of_a_log_is_enough_where_the_newest_entry_says_what_it_was_plan
     world: World,
 ) -> None:
     log = Watched(world)
-    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert log.read == {8, 9}, "the entry, and the version that it was planned on"
-    whole = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    whole = audit_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert log.read == set(range(10))
     assert recent.newest == whole.newest
     assert recent.history.position == whole.history.position
@@ -63,7 +63,7 @@ def test_the_end_of_a_log_is_enough_where_the_newest_entry_says_what_it_was_plan
 def test_entries_that_the_offsets_table_lacks_are_read_too(world: World) -> None:
     world.offsets.txns["orders"] = 6
     log = Watched(world)
-    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert [each.entry.sequence for each in recent.entries] == [7, 8, 9]
     assert min(log.read) == 6
 
@@ -72,7 +72,7 @@ def test_behind_many_commits_of_others_these_are_read_and_no_more(world: World) 
     for _ in range(2000):
         world.did("WRITE", mode="Append")
     log = Watched(world)
-    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert min(log.read) == 8
     assert recent.history.sequence == 9
     assert recent.history.faults == ()
@@ -80,7 +80,7 @@ def test_behind_many_commits_of_others_these_are_read_and_no_more(world: World) 
 
 def test_what_was_committed_since_is_read_on(world: World) -> None:
     store = LedgerStore(MemoryLog(world.log), world.offsets)
-    ledger = read_recent_ledger(store, a_pipeline())
+    ledger = read_ledger(store, a_pipeline())
     assert read_on(store, a_pipeline(), ledger) is None
     world.ends[place()] += 3
     until_done(world)
@@ -90,13 +90,33 @@ def test_what_was_committed_since_is_read_on(world: World) -> None:
     assert [each.entry.sequence for each in newer.entries][-1] == 10
 
 
-def test_a_rollback_is_judged_on_the_whole_log(world: World) -> None:
-    world.restore(3)
+def test_a_restore_leads_back_to_the_entry_that_it_left_in_effect(world: World) -> None:
+    world.restore(5)
     log = Watched(world)
-    recent = read_recent_ledger(LedgerStore(log, world.offsets), a_pipeline())
-    assert 0 in log.read
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert min(log.read) == 4, "what entry 5 was planned on"
     assert recent.history.effective is not None
-    assert recent.history.effective.sequence == 3
+    assert recent.history.effective.sequence == 5
+
+
+def test_a_restore_that_was_accepted_leads_back_no_further(world: World) -> None:
+    world.restore(3)
+    Driver(world).ingest.resume(NO_SESSION, "restore")
+    log = Watched(world)
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    assert min(log.read) == 10, "the RESTORE, on which the accepting entry was planned"
+    assert (recent.history.faults, recent.history.position) == ((), position(2))
+
+
+def test_of_two_restores_the_earlier_target_counts(world: World) -> None:
+    world.restore(5)
+    world.restore(10)
+    world.restore(7)
+    log = Watched(world)
+    recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
+    whole = audit_ledger(LedgerStore(MemoryLog(world.log), world.offsets), a_pipeline())
+    assert recent.history.effective == whole.history.effective
+    assert min(log.read) == 4
 
 
 def test_the_ledgers_of_others_are_read_only_where_a_pipeline_has_no_entry(world: World) -> None:

@@ -15,7 +15,7 @@ from rivermouth.operate.looking import look
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger
+from rivermouth.warehouse.reading import audit_ledger
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
 
 
 def _looked(pipeline: Pipeline, store: LedgerStore, now_s: float) -> Assessment:
-    ledger = read_ledger(store, pipeline)
+    ledger = audit_ledger(store, pipeline)
     return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
 

@@ -21,6 +21,7 @@ from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import FAULTS, said, translate
 from rivermouth.warehouse.folder.log import duration_s
+from rivermouth.warehouse.ports import TableFacts
 
 _COLUMNS = (
     "version",
@@ -83,17 +84,11 @@ class CatalogLog:
     def newest_record_ms(self, version: int) -> None:
         """See ``ports.LedgerLog``: a history does not tell."""
 
-    def table_id(self) -> str:
-        """The id that a table has as long as it is not replaced."""
-        return str(self._detail()["id"])
-
-    def txn_version(self, app: str) -> None:
-        """Unknown: a catalog does not tell."""
-
-    def retention_s(self) -> float:
-        """How long log clean-up leaves commits readable, in seconds (Delta: 30 days)."""
-        properties: Mapping[str, str] = self._detail()["properties"]
-        return duration_s(properties.get("delta.logRetentionDuration"))
+    def table(self, app: str) -> TableFacts:
+        """See ``ports.LedgerLog``: a catalog does not tell the ``txn``."""
+        detail = self._detail()
+        retention = detail["properties"].get("delta.logRetentionDuration")
+        return TableFacts(str(detail["id"]), None, duration_s(retention))
 
     def _history(self, limit: str, *, missing_ok: bool = False) -> list[CommitRecord]:
         statement = f"DESCRIBE HISTORY {self._address.sql} {limit}"

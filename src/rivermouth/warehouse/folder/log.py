@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError
 from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.warehouse.folder.newest_record import newest_record_ms
+from rivermouth.warehouse.ports import TableFacts
 
 _SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
@@ -59,17 +60,22 @@ class FolderLog:
 
     def exists(self) -> bool:
         """Whether there is a table: at least one commit."""
-        return bool(self._versions())
+        return bool(_versions(self._names(), _COMMIT_FILE))
 
     def check_without_hole(self) -> None:
         """Raise LedgerBroken where a commit is missing; Spark would just fail.
 
         The first ones may be, once a checkpoint stands for them.
         """
-        versions = self._versions()
-        if versions and versions[0] > self._checkpointed() + 1:
-            versions.insert(0, self._checkpointed())
-        for before, version in pairwise(versions):
+        self._without_hole()
+
+    def _without_hole(self) -> list[int]:
+        """The versions whose commits are there, see ``check_without_hole``."""
+        names = self._names()
+        versions = _versions(names, _COMMIT_FILE)
+        checkpointed = max(_versions(names, _CHECKPOINT_FILE), default=-1)
+        stands = [checkpointed] if versions and versions[0] > checkpointed + 1 else []
+        for before, version in pairwise((*stands, *versions)):
             if version != before + 1:
                 raise LedgerBroken(
                     "a commit is missing in the log",
@@ -78,10 +84,11 @@ class FolderLog:
                     found=f"version {version}",
                     remedy="Bring the file back from a backup of _delta_log",
                 )
+        return versions
 
     def commits(self) -> Iterator[CommitRecord]:
         """Every readable commit, in order. Versions may start above 0 after clean-up."""
-        for version in self._versions():
+        for version in _versions(self._names(), _COMMIT_FILE):
             yield record_of(version, self._actions(version))
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
@@ -96,8 +103,7 @@ class FolderLog:
 
         Of what is not read, at least no file may be missing: raises LedgerBroken.
         """
-        self.check_without_hole()
-        for version in reversed(self._versions()):
+        for version in reversed(self._without_hole()):
             yield record_of(version, self._actions(version))
 
     def newest_record_ms(self, version: int) -> int | None:
@@ -115,17 +121,13 @@ class FolderLog:
         """The data files of the newest snapshot."""
         return [Path(unquote(each)) for each in DeltaTable(str(self.path)).file_uris()]
 
-    def table_id(self) -> str:
-        """The id that a table has as long as it is not replaced. Raises LedgerBroken."""
-        return str(self._table().metadata().id)
-
-    def txn_version(self, app: str) -> int:
-        """The version of the newest ``txn`` of ``app``, which outlives clean-up; 0: none."""
-        return self._table().transaction_version(app) or 0
-
-    def retention_s(self) -> float:
-        """How long log clean-up leaves commits readable, in seconds (Delta: 30 days)."""
-        return duration_s(self._table().metadata().configuration.get("delta.logRetentionDuration"))
+    def table(self, app: str) -> TableFacts:
+        """See ``ports.LedgerLog``. The ``txn`` outlives clean-up."""
+        table = self._table()
+        metadata = table.metadata()
+        retention = metadata.configuration.get("delta.logRetentionDuration")
+        txn = table.transaction_version(app) or 0
+        return TableFacts(str(metadata.id), txn, duration_s(retention))
 
     def _table(self) -> DeltaTable:
         try:
@@ -137,19 +139,14 @@ class FolderLog:
                 "the log cannot be read", where=str(self.path), found=str(fault)
             ) from fault
 
-    def _checkpointed(self) -> int:
-        """The newest version that a checkpoint stands for; -1: there is none."""
-        found = (_CHECKPOINT_FILE.match(each.name) for each in self._log.glob("*.checkpoint*"))
-        return max((int(match[1]) for match in found if match), default=-1)
-
-    def _versions(self) -> list[int]:
+    def _names(self) -> list[str]:
+        """The names of the files in the log; none where there is no table."""
         try:
-            names = [each.name for each in self._log.iterdir()]
+            return [each.name for each in self._log.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as fault:
             raise _unreadable(self._log, fault) from fault
-        return sorted(int(match[1]) for name in names if (match := _COMMIT_FILE.match(name)))
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
         actions = self._read(version)
@@ -177,6 +174,11 @@ class FolderLog:
         if not actions or not all(isinstance(each, dict) for each in actions):
             raise LedgerBroken("a commit is empty or torn", where=str(file))
         return actions
+
+
+def _versions(names: Iterable[str], pattern: re.Pattern[str]) -> list[int]:
+    """The versions in the names of files of one kind, in order."""
+    return sorted(int(match[1]) for name in names if (match := pattern.match(name)))
 
 
 def _unreadable(file: Path, fault: Exception) -> LogUnreadable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rivermouth.errors import LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.warehouse.ports import TableFacts
 
 _MONTH_S = 30 * 86400.0
 
@@ -78,20 +79,9 @@ class MemoryLog:
     def newest_record_ms(self, version: int) -> None:
         """See ``LedgerLog``: there are no records."""
 
-    def table_id(self) -> str:
+    def table(self, app: str) -> TableFacts:
         """See ``LedgerLog``."""
-        self._check_there()
-        return self._table.table_id
-
-    def txn_version(self, app: str) -> int | None:
-        """See ``LedgerLog``."""
-        return self._table.txn(app) if self._table.tells_txn else None
-
-    def retention_s(self) -> float:
-        """See ``LedgerLog``."""
-        self._check_there()
-        return _MONTH_S
-
-    def _check_there(self) -> None:
-        if not self._table.commits:
-            raise LogUnreadable("there is no table", where=self._table.table_id)
+        table = self._table
+        if not table.commits:
+            raise LogUnreadable("there is no table", where=table.table_id)
+        return TableFacts(table.table_id, table.txn(app) if table.tells_txn else None, _MONTH_S)

@@ -80,12 +80,12 @@ def test_entries_and_txn_are_read_from_the_files(table: Table) -> None:
     assert (history.sequence, history.position, history.version) == (3, position(9), 3)
     assert history.faults == ()
     assert history.newest == table.newest
-    assert table.log.txn_version(app_id(PIPELINE)) == 3
-    assert table.log.txn_version("nobody") == 0
+    assert table.log.table(app_id(PIPELINE)).txn == 3
+    assert table.log.table("nobody").txn == 0
 
 
 def test_the_log_tells_the_id_of_the_table(table: Table) -> None:
-    assert table.log.table_id() == str(table.delta.metadata().id)
+    assert table.log.table(app_id(PIPELINE)).table_id == str(table.delta.metadata().id)
 
 
 def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
@@ -101,7 +101,7 @@ def test_a_folder_without_a_log_is_not_a_table(tmp_path: Path) -> None:
     assert not FolderLog(tmp_path).exists()
     assert list(FolderLog(tmp_path).commits()) == []
     with pytest.raises(LedgerBroken):
-        FolderLog(tmp_path).table_id()
+        FolderLog(tmp_path).table(app_id(PIPELINE))
 
 
 def test_added_files_and_all_files_exist_whatever_the_name_of_the_folder(table: Table) -> None:
@@ -193,7 +193,7 @@ def test_a_log_that_clean_up_has_shortened_is_read_from_where_it_begins(table: T
     assert table.log.exists()
     history = table.history()
     assert (history.sequence, history.position, history.faults) == (3, position(9), ())
-    assert table.log.txn_version(app_id(PIPELINE)) == 3
+    assert table.log.table(app_id(PIPELINE)).txn == 3
     assert table.wrote(9, 12).faults() == []
 
 
@@ -203,7 +203,7 @@ def test_a_log_whose_entries_are_all_gone_still_knows_the_txn(table: Table) -> N
     for version in range(4):
         table.commit_file(version).unlink()
     assert table.history().newest is None
-    assert table.log.txn_version(app_id(PIPELINE)) == 3
+    assert table.log.table(app_id(PIPELINE)).txn == 3
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,11 @@ def test_a_log_that_the_store_refuses_to_list_is_unreadable_and_no_empty_one(tab
 
 def test_a_table_that_cannot_be_opened_breaks_the_ledger(table: Table) -> None:
     table.commit_file(0).unlink()
-    for question in (table.log.table_id, table.log.retention_s, lambda: table.log.txn_version("x")):
-        with pytest.raises(LedgerBroken, match="the log cannot be read"):
-            question()
+    with pytest.raises(LedgerBroken, match="the log cannot be read"):
+        table.log.table("x")
     shutil.rmtree(table.path)
     with pytest.raises(LedgerBroken):
-        table.log.table_id()
+        table.log.table("x")
 
 
 def test_other_files_in_the_log_are_passed_over(table: Table) -> None:
