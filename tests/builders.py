@@ -8,6 +8,7 @@ from typing import Any
 
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, app_id
 from rivermouth.protocol.entry import Draft, Entry, RowCounts
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.protocol.replay import replay
@@ -59,7 +60,7 @@ def plan_of(entry: Entry, base: int | None = None) -> CommitPlan:
 def record_of_entry(version: int, entry: Entry, operation: str = "WRITE") -> CommitRecord:
     """The commit at ``version`` that carries ``entry``."""
     txns = {app_id(entry.pipeline): entry.sequence}
-    return CommitRecord(version, version * 1000, operation, {}, txns, entry.to_json())
+    return CommitRecord(version, version * 1000, operation, {}, txns, to_json(entry))
 
 
 def foreign(

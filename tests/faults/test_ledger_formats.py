@@ -12,7 +12,7 @@ import pytest
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import from_json
 from rivermouth.verify.ledger.log import read_ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.folder import FolderCommits
@@ -62,7 +62,7 @@ def test_the_written_logs_hold_every_kind_of_entry() -> None:
     "written", ENTRIES, ids=lambda each: f"{each['pipeline']}-{each['commit']}"
 )
 def test_an_entry_of_the_first_format_is_read_whole(written: Mapping[str, Any]) -> None:
-    entry = Entry.from_json(json.dumps(written))
+    entry = from_json(json.dumps(written))
     assert entry is not None
     for name in ("pipeline", "sequence", "commit", "cluster", "table", "topics", "config"):
         assert getattr(entry, name) == written[name], name
@@ -114,11 +114,11 @@ def test_an_entry_of_a_later_format_halts_the_start_before_a_write() -> None:
     Driver(world).open().batch()
     last = world.commits[-1]
     assert last.user_metadata is not None
-    later = {**json.loads(last.user_metadata), "rivermouth": 2, "more": "than we know"}
+    later = {**json.loads(last.user_metadata), "rivermouth": 3, "more": "than we know"}
     world.commits[-1] = replace(last, user_metadata=json.dumps(later))
     before = len(world.commits)
 
-    with pytest.raises(LedgerBroken, match=r"format 2.*Upgrade rivermouth") as halted:
+    with pytest.raises(LedgerBroken, match=r"format 3.*Upgrade rivermouth") as halted:
         Driver(world).open()
 
     assert (halted.value.code, halted.value.exit_code) == ("RM410", 3)

@@ -16,6 +16,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.testing import create_topic, produce
 
@@ -67,7 +68,7 @@ def test_ten_pipelines_are_looked_at_in_under_a_second(
         )
         properties = CommitProperties(
             app_transactions=[Transaction(app_id(name), 1)],
-            custom_metadata={"userMetadata": entry.to_json()},
+            custom_metadata={"userMetadata": to_json(entry)},
         )
         write_deltalake(str(path), rows, mode="append", commit_properties=properties)
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog.log import CatalogLog
 from rivermouth.warehouse.folder.log import FolderLog
@@ -98,7 +99,7 @@ class InFolder:
 
     def wrote(self, entry: Entry) -> None:
         properties = CommitProperties(
-            custom_metadata={"userMetadata": entry.to_json()},
+            custom_metadata={"userMetadata": to_json(entry)},
             app_transactions=[Transaction(app_id(entry.pipeline), entry.sequence)],
         )
         stands = DeltaTable(str(self._path)).transaction_version(app_id(entry.pipeline)) or 0

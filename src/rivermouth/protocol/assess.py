@@ -132,7 +132,7 @@ def _opening(
         return None
     purpose = Purpose.LOSS if lost else Purpose.DISCOVERY if ranges else Purpose.HEARTBEAT
     covered = ranges or here(ledger.history.position)
-    draft = next_draft(ledger.history, ledger.table, pipeline.identity, kafka, covered, lost)
+    draft = next_draft(ledger.history, ledger.table, pipeline, kafka, covered, lost)
     return Opening(purpose, draft)
 
 

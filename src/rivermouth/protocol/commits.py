@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from rivermouth.protocol.entry import Counts, Draft, Entry, RowCounts
+from rivermouth.protocol.entry_json import from_json
 
 APP_PREFIX = "rivermouth/"
 
@@ -139,5 +140,5 @@ def entry_of(record: CommitRecord, pipeline: str) -> Entry | None:
     """
     if record.user_metadata is None or app_id(pipeline) not in record.txns:
         return None
-    entry = Entry.from_json(record.user_metadata)
+    entry = from_json(record.user_metadata)
     return entry if entry is not None and entry.pipeline == pipeline else None

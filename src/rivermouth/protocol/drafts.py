@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from rivermouth.config import Pipeline
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
@@ -14,7 +14,7 @@ from rivermouth.protocol.offsets import OffsetRange, Position
 def next_draft(
     history: History,
     table: str,
-    identity: Mapping[str, Any],
+    pipeline: Pipeline,
     kafka: KafkaFacts,
     ranges: tuple[OffsetRange, ...],
     lost: tuple[OffsetRange, ...] = (),
@@ -24,13 +24,13 @@ def next_draft(
     Raises ValueError where a range does not start at the position.
     """
     position = history.position.advance(ranges)
-    return _draft(history, table, identity, kafka, history.sequence + 1, ranges, position, lost)
+    return _draft(history, table, pipeline, kafka, history.sequence + 1, ranges, position, lost)
 
 
 def accepting_draft(
     history: History,
     table: str,
-    identity: Mapping[str, Any],
+    pipeline: Pipeline,
     kafka: KafkaFacts,
     sequence: int,
     position: Position,
@@ -38,7 +38,7 @@ def accepting_draft(
 ) -> Draft:
     """The entry that records what an operator accepted, and goes on at ``position``."""
     ranges = here(position)
-    return _draft(history, table, identity, kafka, sequence, ranges, position, (), accepted)
+    return _draft(history, table, pipeline, kafka, sequence, ranges, position, (), accepted)
 
 
 def here(position: Position) -> tuple[OffsetRange, ...]:
@@ -49,7 +49,7 @@ def here(position: Position) -> tuple[OffsetRange, ...]:
 def _draft(
     history: History,
     table: str,
-    identity: Mapping[str, Any],
+    pipeline: Pipeline,
     kafka: KafkaFacts,
     sequence: int,
     ranges: tuple[OffsetRange, ...],
@@ -65,9 +65,10 @@ def _draft(
         cluster=kafka.cluster,
         table=table,
         topics=_topics(newest.topics if newest else {}, kafka.topics),
-        ranges=ranges,
+        ranges=tuple(sorted(ranges)),
         position=position,
-        config=identity,
+        config=pipeline.identity,
+        columns=tuple((each.name, each.type) for each in pipeline.columns),
         lost=lost,
         accepts=accepts,
         epochs={each: epochs[each] for each in position if each in epochs},

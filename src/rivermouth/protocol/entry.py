@@ -1,21 +1,18 @@
 """The ledger entry: what one commit of ours says about itself. Pure.
 
 A commit of a pipeline carries a ``txn`` action (see ``commits.app_id``) and, as ``userMetadata``,
-one line of JSON: an ``Entry``. Before the commit exists there is its ``Draft``; the commit adds
-its id, the version it was planned on and, where they are known, the counts of its rows.
+one line of JSON (``entry_json``): an ``Entry``. Before the commit exists there is its ``Draft``;
+the commit adds its id, the version it was planned on and, where they are known, the counts of its
+rows.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, nested, unnested
-
-ENTRY_FORMAT = 1
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,8 @@ class Draft:
     change can be named. ``lost`` are those of the ``ranges`` that Kafka had deleted before they
     were read. ``accepts`` marks the one kind of entry whose position may go back. ``epochs`` are
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
-    of the partitions' logs when the entry was planned. The first sequence is 1.
+    of the partitions' logs when the entry was planned. ``columns`` are names and types by which
+    the records were decoded; empty: not told. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -71,6 +69,7 @@ class Draft:
     accepts: Accepted | None = None
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     ends: Position = field(default_factory=Position)
+    columns: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -105,93 +104,3 @@ class Entry(Draft):
         super().__post_init__()
         if self.rows is not None and len(self.rows) != len(self.ranges):
             raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
-
-    def to_json(self) -> str:
-        """One line of JSON, the ``userMetadata`` of the commit."""
-        facts: dict[str, Any] = {
-            "rivermouth": ENTRY_FORMAT,
-            "pipeline": self.pipeline,
-            "sequence": self.sequence,
-            "commit": self.commit,
-            "cluster": self.cluster,
-            "table": self.table,
-            "topics": dict(self.topics),
-            "ranges": _listed(self.ranges),
-            "position": self.position.as_nested(),
-            "config": dict(self.config),
-        }
-        if self.rows is not None:
-            facts["rows"] = [[each.applied, each.quarantined] for each in self.rows]
-        if self.lost:
-            facts["lost"] = _listed(self.lost)
-        if self.accepts is not None:
-            facts["accepts"] = vars(self.accepts)
-        if self.base is not None:
-            facts["base"] = self.base
-        if self.epochs:
-            facts["epochs"] = nested(self.epochs)
-        if self.ends.offsets:
-            facts["ends"] = self.ends.as_nested()
-        return json.dumps(facts, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> Entry | None:
-        """The entry in a ``userMetadata``, or None where it is somebody else's text.
-
-        Raises LedgerBroken for a text that claims to be an entry and cannot be read.
-        """
-        try:
-            facts = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(facts, dict) or "rivermouth" not in facts:
-            return None
-        if facts["rivermouth"] != ENTRY_FORMAT:
-            raise LedgerBroken(
-                "an entry of a format this version does not know",
-                expected=f"format {ENTRY_FORMAT}",
-                found=f"format {facts['rivermouth']}",
-                remedy="Upgrade rivermouth",
-            )
-        try:
-            return _entry(facts)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
-            raise LedgerBroken("an entry that cannot be read", found=repr(fault)) from fault
-
-
-def _entry(facts: Mapping[str, Any]) -> Entry:
-    rows, accepts = facts.get("rows"), facts.get("accepts")
-    return Entry(
-        pipeline=_text(facts["pipeline"]),
-        sequence=int(facts["sequence"]),
-        commit=_text(facts["commit"]),
-        cluster=_text(facts["cluster"]),
-        table=_text(facts["table"]),
-        topics=dict(facts["topics"]),
-        ranges=_ranges(facts["ranges"]),
-        position=Position.from_nested(facts["position"]),
-        config=dict(facts["config"]),
-        rows=None if rows is None else tuple(RowCounts(*each) for each in rows),
-        lost=_ranges(facts.get("lost", ())),
-        accepts=None if accepts is None else Accepted(**accepts),
-        epochs=unnested(facts.get("epochs", {})),
-        base=int(facts["base"]) if "base" in facts else None,
-        ends=Position.from_nested(facts.get("ends", {})),
-    )
-
-
-def _listed(ranges: Iterable[OffsetRange]) -> list[list[Any]]:
-    return [[each.topic, each.partition, each.from_offset, each.until_offset] for each in ranges]
-
-
-def _ranges(listed: Iterable[Any]) -> tuple[OffsetRange, ...]:
-    return tuple(
-        OffsetRange(TopicPartition(topic, partition), start, until)
-        for topic, partition, start, until in listed
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"not a text: {value!r}")
-    return value

@@ -30,8 +30,7 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
         check_not_truncated(pipeline.name, newest, kafka.truncated)
     position = _position(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
-    identity = pipeline.identity
-    return accepting_draft(history, ledger.table, identity, kafka, sequence, position, accepted)
+    return accepting_draft(history, ledger.table, pipeline, kafka, sequence, position, accepted)
 
 
 def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:

@@ -198,7 +198,7 @@ class Ingest:
 
     def _next(self, ranges: tuple[OffsetRange, ...]) -> Draft:
         history = self._opened().history
-        return next_draft(history, self._table, self.pipeline.identity, self._facts, ranges)
+        return next_draft(history, self._table, self.pipeline, self._facts, ranges)
 
     def _plan(self, purpose: Purpose, draft: Draft) -> CommitPlan:
         ranges = trace.listed(draft.ranges)

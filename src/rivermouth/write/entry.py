@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.protocol.commits import CommitPlan, app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.spark.address import Address
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -21,7 +22,7 @@ def writer_options(entry: Entry) -> dict[str, str]:
     return {
         "txnAppId": app_id(entry.pipeline),
         "txnVersion": str(entry.sequence),
-        "userMetadata": entry.to_json(),
+        "userMetadata": to_json(entry),
     }
 
 
@@ -30,7 +31,7 @@ def statement_confs(entry: Entry) -> dict[str, str]:
     return {
         TXN_APP_ID: app_id(entry.pipeline),
         TXN_VERSION: str(entry.sequence),
-        USER_METADATA: entry.to_json(),
+        USER_METADATA: to_json(entry),
     }
 
 

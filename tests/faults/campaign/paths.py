@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.faults.checker.first_format import first_format
 from tests.faults.checker.log import Commit, Log
 from tests.faults.model.conformance import check_trace
 
@@ -45,6 +46,7 @@ def _commits(table: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def _as_dict(commit: Commit) -> Mapping[str, Any]:
-    entry = json.loads(commit.metadata) if commit.metadata and commit.txns else None
+    text = commit.metadata if commit.txns else None
+    entry = first_format(json.loads(text)) if text else None
     names = ("version", "operation", "parameters", "txns")
     return {**{name: getattr(commit, name) for name in names}, "entry": entry}

@@ -1,7 +1,7 @@
 """A ledger entry, read from its description and not with the product's code.
 
-``userMetadata`` is one JSON object with ``"rivermouth": 1``, in a commit whose ``txn`` has
-the appId ``rivermouth/<pipeline>`` and the entry's sequence as version.
+``userMetadata`` is one JSON object with ``"rivermouth": 2`` (or 1, see ``first_format``), in a
+commit whose ``txn`` has the appId ``rivermouth/<pipeline>`` and the entry's sequence as version.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.faults.checker.evidence import Place, shown
+from tests.faults.checker.first_format import first_format
 
 
 class Span(NamedTuple):
@@ -55,9 +56,9 @@ class Entry:
 def read_entry(text: str | None, pipeline: str, version: int) -> Entry:
     """The pipeline's entry in a ``userMetadata``. Raises ValueError where it is none."""
     try:
-        facts = json.loads(text or "")
-        if facts["rivermouth"] != 1 or facts["pipeline"] != pipeline:
-            raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
+        facts = first_format(json.loads(text or ""))
+        if facts["pipeline"] != pipeline:
+            raise ValueError(f"pipeline {facts['pipeline']}")
         return _entry(version, facts)
     except (LookupError, TypeError, AttributeError) as fault:
         raise ValueError(f"not an entry: {fault!r}") from fault

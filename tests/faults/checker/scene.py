@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.faults.checker.evidence import Evidence, Watched
+from tests.faults.checker.first_format import first_format
 from tests.faults.checker.log import Log
 
 Row = dict[str, Any]
@@ -136,7 +137,7 @@ class Scene:
         log = Log(watched.table)
         for commit in log.update():
             if f"rivermouth/{watched.name}" in commit.txns and commit.metadata:
-                yield commit.version, json.loads(commit.metadata)
+                yield commit.version, first_format(json.loads(commit.metadata))
 
     def clean_entries(self, watched: Watched) -> list[tuple[int, Facts]]:
         """Those entries that cover some offsets and left nothing in quarantine."""
@@ -159,7 +160,7 @@ class Scene:
         actions = self.actions(watched.table, version)
         for each in actions:
             if "commitInfo" in each:
-                entry = json.loads(each["commitInfo"]["userMetadata"])
+                entry = first_format(json.loads(each["commitInfo"]["userMetadata"]))
                 change(entry)
                 each["commitInfo"]["userMetadata"] = json.dumps(entry)
             if "txn" in each and txn is not None:

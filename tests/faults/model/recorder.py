@@ -10,6 +10,7 @@ from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitRecord
 from tests.builders import PIPELINE
 from tests.doubles import Driver, Killed, World, a_pipeline
+from tests.faults.checker.first_format import first_format
 from tests.faults.model.conformance import check_trace
 
 
@@ -51,6 +52,7 @@ class Recorder:
 
 
 def as_dict(record: CommitRecord) -> dict[str, Any]:
-    entry = json.loads(record.user_metadata) if record.user_metadata else None
+    text = record.user_metadata
+    entry = first_format(json.loads(text)) if text else None
     names = ("version", "operation", "parameters", "txns")
     return {**{name: getattr(record, name) for name in names}, "entry": entry}

@@ -17,6 +17,7 @@ from rivermouth.errors import QueryRefused
 from rivermouth.operate.sql import query
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import Position
 
 pytestmark = pytest.mark.unit
@@ -69,7 +70,7 @@ def commit(config: Config, sequence: int, commit_id: str) -> Path:
     path = config.folder / "silver" / "Orders"
     properties = CommitProperties(
         app_transactions=[Transaction(app_id("orders"), sequence)],
-        custom_metadata={"userMetadata": entry.to_json()},
+        custom_metadata={"userMetadata": to_json(entry)},
     )
     write_deltalake(str(path), pa.table(rows), mode="append", commit_properties=properties)
     return path

@@ -22,6 +22,7 @@ from rivermouth.kafka.facts import AskKafka
 from rivermouth.operate.status import PipelineStatus, State, status
 from rivermouth.protocol.commits import Recorded, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import (
     Anchor,
@@ -121,7 +122,7 @@ def commit(config: Config, entry: Entry | None, *, rows: int = 1, mode: Any = "a
         whole = replace(entry, table=table_id, config=pipeline.identity)
         properties = CommitProperties(
             app_transactions=[Transaction(app_id(entry.pipeline), entry.sequence)],
-            custom_metadata={"userMetadata": whole.to_json()},
+            custom_metadata={"userMetadata": to_json(whole)},
         )
     write_deltalake(str(path), table, mode=mode, commit_properties=properties)
     return path

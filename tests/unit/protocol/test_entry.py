@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from tests.builders import PIPELINE, entry_after, replayed, span
+from tests.faults.checker.first_format import first_format
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +29,7 @@ PLACES = st.builds(TopicPartition, TEXTS, st.integers(0, 2**31 - 1))
 def entries(draw: st.DrawFn) -> Entry:
     """Any entry at all, with ranges that end at its position."""
     stands = draw(st.dictionaries(PLACES, OFFSETS, max_size=6))
-    moved = draw(st.lists(st.sampled_from(sorted(stands)), unique=True)) if stands else []
+    moved = sorted(draw(st.sets(st.sampled_from(sorted(stands))))) if stands else []
     ranges = tuple(OffsetRange(p, draw(st.integers(0, stands[p])), stands[p]) for p in moved)
     counts = st.builds(RowCounts, OFFSETS, OFFSETS)
     rows = draw(st.none() | st.tuples(*(counts for _ in ranges)))
@@ -44,15 +46,18 @@ def entries(draw: st.DrawFn) -> Entry:
         config=draw(settings_),
         rows=rows,
         ends=Position(draw(st.dictionaries(PLACES, OFFSETS, max_size=3))),
+        epochs=draw(st.dictionaries(PLACES, st.integers(0, 9), max_size=3)),
+        columns=tuple(draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))),
+        base=draw(st.none() | OFFSETS),
     )
 
 
 @given(entries())
 def test_an_entry_comes_back_from_its_text_as_it_was(entry: Entry) -> None:
-    text = entry.to_json()
+    text = to_json(entry)
     assert "\n" not in text
     assert text.isascii()
-    assert Entry.from_json(text) == entry
+    assert from_json(text) == entry
 
 
 JSON = st.recursive(
@@ -73,19 +78,21 @@ JSON = st.recursive(
 @example("9" * 5000)
 def test_a_text_of_others_is_never_an_entry_and_never_raises(text: str) -> None:
     assume('"rivermouth":' not in text.replace(" ", ""))
-    assert Entry.from_json(text) is None
+    assert from_json(text) is None
 
 
-GOOD: Mapping[str, Any] = json.loads(entry_after(None, span(0, 5)).to_json())
+GOOD: Mapping[str, Any] = json.loads(to_json(entry_after(None, span(0, 5))))
+TOLD: Mapping[str, Any] = GOOD["topics"]["t"]
+FIRST = first_format(GOOD)
 
 
-@given(st.sampled_from(sorted(GOOD)), JSON)
+@given(st.sampled_from([GOOD, FIRST]), st.sampled_from(sorted({*GOOD, *FIRST})), JSON)
 def test_a_text_that_claims_to_be_an_entry_is_one_or_is_broken_and_nothing_else(
-    name: str, value: object
+    good: Mapping[str, Any], name: str, value: object
 ) -> None:
-    text = json.dumps({**GOOD, name: value})
+    text = json.dumps({**good, name: value})
     try:
-        entry = Entry.from_json(text)
+        entry = from_json(text)
     except LedgerBroken:
         return
     assert isinstance(entry, Entry)
@@ -93,10 +100,68 @@ def test_a_text_that_claims_to_be_an_entry_is_one_or_is_broken_and_nothing_else(
     replayed([record])
 
 
+@given(st.sampled_from([*TOLD, "ends", "epochs"]), JSON)
+def test_whatever_an_entry_says_of_a_topic_it_is_read_or_broken(name: str, value: object) -> None:
+    text = json.dumps({**GOOD, "topics": {"t": {**TOLD, name: value}}})
+    try:
+        assert isinstance(from_json(text), Entry)
+    except LedgerBroken:
+        return
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "said"),
+    [
+        ("a partition too many", {"partitions": [0, 1]}, "do not fit"),
+        ("more partitions than fit into memory", {"partitions": [0, 10**12]}, "do not fit"),
+        ("a partition twice", {"partitions": [0, 0, 0, 0], "position": [5, 5]}, "do not fit"),
+        ("half a run", {"partitions": [0]}, "cannot be read"),
+        ("a run that runs backwards", {"partitions": [1, 0]}, "not a run"),
+        ("a negative partition", {"partitions": [-1, -1]}, "not a run"),
+        ("a position in words", {"position": ["5"]}, "not a whole number"),
+        ("a negative position", {"position": [-5], "ranges": None}, "cannot be read"),
+        ("a negative span", {"ranges": {**TOLD["ranges"], "spans": -1}}, "half-open"),
+        ("a span beyond the start", {"ranges": {**TOLD["ranges"], "spans": 6}}, "half-open"),
+        ("a range of no partition", {"ranges": {**TOLD["ranges"], "partitions": [1, 1]}}, "read"),
+        ("no counts", {"ranges": {"partitions": [0, 0], "spans": 5}}, "cannot be read"),
+        ("counts for more", {"ranges": {**TOLD["ranges"], "applied": [5, 5]}}, "2 numbers"),
+        ("ends for more", {"ends": [0, 0]}, "2 numbers"),
+        ("true for 1", {"position": [True], "ranges": None}, "not a whole number"),
+    ],
+)
+def test_what_an_entry_says_of_a_topic_must_fit_together(
+    name: str, told: dict[str, object], said: str
+) -> None:
+    with pytest.raises(LedgerBroken, match=said):
+        from_json(json.dumps({**GOOD, "topics": {"t": {**TOLD, **told}}}))
+
+
+def test_an_entry_of_thousands_of_partitions_is_small() -> None:
+    places = [TopicPartition("orders_of_a_long_name", n) for n in range(2000)]
+    stands = {each: 4_000_000_000 + 7919 * each.partition for each in places}
+    entry = Entry(
+        pipeline="orders",
+        sequence=1_000_000,
+        commit="fd956021-cb8b-4ad5-934f-b83feb9c8f0f",
+        cluster="mX086GabTd-uj9H8maeh0Q",
+        table="45891440-2fb6-41ed-9166-9cf658a13e17",
+        topics={"orders_of_a_long_name": "n91wQjUUSUaFP4umS0Kszg"},
+        ranges=tuple(OffsetRange(p, at - 250 - p.partition % 99, at) for p, at in stands.items()),
+        position=Position(stands),
+        rows=tuple(RowCounts(240 + each.partition % 99, each.partition % 2) for each in places),
+        epochs={each: each.partition % 40 for each in places},
+        ends=Position({each: at + 1000 + each.partition for each, at in stands.items()}),
+        columns=tuple((f"column_{n}", "DECIMAL(12,2)") for n in range(30)),
+    )
+    text = to_json(entry)
+    assert from_json(text) == entry
+    assert len(text) < 60_000, len(text)
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("a format of the future", {"rivermouth": 2}, "format"),
+        ("a format of the future", {"rivermouth": 3}, "format"),
         ("no position", {"position": None}, "cannot be read"),
         ("a range of three", {"ranges": [["t", 0, 1]]}, "cannot be read"),
         ("a range that runs backwards", {"ranges": [["t", 0, 9, 5]]}, "half-open"),
@@ -121,7 +186,7 @@ def test_an_entry_that_cannot_be_read_is_a_broken_ledger(
     name: str, changes: dict[str, object], said: str
 ) -> None:
     with pytest.raises(LedgerBroken, match=said):
-        Entry.from_json(json.dumps({**GOOD, **changes}))
+        from_json(json.dumps({**FIRST, **changes}))
 
 
 def test_the_first_format_stays_readable_for_ever() -> None:
@@ -130,7 +195,7 @@ def test_the_first_format_stays_readable_for_ever() -> None:
         '"table":"id","topics":{"t":"tid"},"ranges":[["t",0,3,9],["t",1,4,4]],'
         '"position":{"t":{"0":9,"1":4}},"config":{"keys":["id"]},"rows":[[5,1],[0,0]]}'
     )
-    assert Entry.from_json(written_once) == Entry(
+    assert from_json(written_once) == Entry(
         pipeline="orders",
         sequence=7,
         commit="c7",

@@ -13,6 +13,7 @@ from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.effective import Effective
 from rivermouth.protocol.entry import Accepted, Entry
+from rivermouth.protocol.entry_json import from_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.replay import replay
@@ -170,7 +171,7 @@ def test_an_entry_that_does_not_follow_on_is_a_fault(
     name: str, said: str, change: Mutation
 ) -> None:
     *records, last = three_entries().wrote(span(4, 6, 1)).records
-    entry = Entry.from_json(last.user_metadata or "")
+    entry = from_json(last.user_metadata or "")
     assert entry is not None
     history = replayed([*records, record_of_entry(4, change(entry))])
     assert any(said in str(each) for each in history.faults), name
@@ -430,7 +431,7 @@ def test_any_single_change_to_an_entry_of_a_whole_log_is_a_fault(
     records = log.records
     where = [n for n, each in enumerate(records) if each.txns]
     index = data.draw(st.sampled_from(where))
-    entry = Entry.from_json(records[index].user_metadata or "")
+    entry = from_json(records[index].user_metadata or "")
     assert entry is not None
     others = [each for n, each in enumerate(records) if n in where and n != index]
     changes: list[Callable[[], CommitRecord]] = [
@@ -446,7 +447,7 @@ def test_any_single_change_to_an_entry_of_a_whole_log_is_a_fault(
         if before.get(entry.ranges[-1].topic_partition) is not None:
             changes.append(lambda: record_of_entry(index, _moved(entry, 1)))
         ours = data.draw(st.sampled_from([each.user_metadata for each in others]))
-        known = Entry.from_json(ours or "")
+        known = from_json(ours or "")
         assert known is not None
         changes.append(lambda: record_of_entry(index, replace(entry, commit=known.commit)))
     change = data.draw(st.sampled_from(changes))

@@ -1,7 +1,7 @@
 """The chain of one pipeline's entries: which are effective, and whether each follows the last.
 
 It knows the entry format from its description, not from the writer's code: ``userMetadata``
-is one JSON object with ``"rivermouth": 1``, in a commit whose ``txn`` has the appId
+is one JSON object with ``"rivermouth": 2`` (earlier: 1), in a commit whose ``txn`` has the appId
 ``rivermouth/<pipeline>`` and the entry's sequence as version.
 """
 
@@ -145,7 +145,7 @@ def _empties(commit: Commit) -> bool:
 
 def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
     facts = json.loads(commit.info["userMetadata"])
-    if facts["rivermouth"] != 1 or facts["pipeline"] != pipeline:
+    if facts["rivermouth"] not in (1, 2) or facts["pipeline"] != pipeline:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
     return parse_entry(version, facts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,22 +46,67 @@ class LedgerEntry:
     """``restore`` or ``reset``: an operator accepted the operation that rolled entries back."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
     """The end offset of each partition when the batch was planned."""
+    columns: tuple[str, ...] | None = None
+    """The names of the columns that the records were decoded with; None: not told."""
+    format: int = 1
+    """The format of the entry: it tells which rules its writer followed."""
 
 
 def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
     """An entry from its JSON; raises KeyError, TypeError, ValueError or AttributeError."""
+    columns = facts.get("columns")
+    offsets = _by_place(facts) if facts["rivermouth"] == 1 else _by_topic(facts["topics"])
     return LedgerEntry(
         version=version,
         sequence=int(facts["sequence"]),
         commit=str(facts["commit"]),
         cluster=str(facts["cluster"]),
-        topics=dict(facts["topics"]),
-        ranges=_ranges(facts["ranges"]),
-        position=_offsets(facts["position"]),
         lost=_ranges(facts.get("lost", ())),
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
-        ends=_offsets(facts.get("ends", {})),
+        columns=None if columns is None else tuple(str(name) for name, _ in columns),
+        format=int(facts["rivermouth"]),
+        **offsets,
     )
+
+
+def _by_place(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry of format 1 says of its topics."""
+    return {
+        "topics": dict(facts["topics"]),
+        "ranges": _ranges(facts["ranges"]),
+        "position": _offsets(facts["position"]),
+        "ends": _offsets(facts.get("ends", {})),
+    }
+
+
+def _by_topic(topics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What an entry of format 2 says of its topics: numbers in the order of the partitions."""
+    position, ends = dict[Partition, int](), dict[Partition, int]()
+    ranges: list[LedgerRange] = []
+    for topic, told in topics.items():
+        listed = told.get("position", [])
+        places = _numbered(topic, told.get("partitions", []))
+        stands = {each: at for each, at in zip(places, listed, strict=True) if at is not None}
+        position |= stands
+        beyond = zip(places, _spread(told.get("ends"), len(places)), strict=True)
+        ends |= {each: stands.get(each, 0) + by for each, by in beyond if by is not None}
+        moved = told.get("ranges", {"partitions": [], "spans": []})
+        parts = _numbered(topic, moved["partitions"])
+        for each, span in zip(parts, _spread(moved["spans"], len(parts)), strict=True):
+            ranges.append(LedgerRange(each, stands[each] - span, stands[each]))
+    ids = {topic: str(told["id"]) for topic, told in topics.items() if "id" in told}
+    return {"topics": ids, "ranges": tuple(ranges), "position": position, "ends": ends}
+
+
+def _numbered(topic: str, runs: Sequence[int]) -> list[Partition]:
+    """Partitions from the first and the last of each run."""
+    pairs = zip(runs[::2], runs[1::2], strict=True)
+    return [(topic, number) for first, last in pairs for number in range(first, last + 1)]
+
+
+def _spread(numbers: Any, count: int) -> list[Any]:
+    """A list of numbers; one number alone stands for ``count`` equal ones."""
+    return numbers if isinstance(numbers, list) else [numbers] * count
 
 
 def _offsets(nested: Mapping[str, Mapping[str, Any]]) -> dict[Partition, int]:

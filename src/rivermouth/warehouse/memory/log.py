@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rivermouth.errors import LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.warehouse.ports import TableFacts
 
 _MONTH_S = 30 * 86400.0
@@ -40,7 +41,7 @@ class MemoryTable:
         app = app_id(entry.pipeline)
         if self.txn(app) >= entry.sequence:
             return None
-        return self._add("WRITE", {}, {app: entry.sequence}, entry.to_json())
+        return self._add("WRITE", {}, {app: entry.sequence}, to_json(entry))
 
     def did(self, operation: str, **parameters: object) -> int:
         """A commit of somebody else; returns its version."""

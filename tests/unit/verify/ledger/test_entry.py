@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.verify.ledger.entry import LedgerRange, parse_entry, shown
 from tests.builders import entry_after, span
+from tests.faults.checker.first_format import first_format
 
 pytestmark = pytest.mark.unit
 
 
-def facts(**changes: Any) -> dict[str, Any]:
+def second(**changes: Any) -> dict[str, Any]:
     """An entry as the writer writes it."""
-    written = json.loads(entry_after(None, span(3, 5), span(0, 2, partition=1)).to_json())
+    written = json.loads(to_json(entry_after(None, span(3, 5), span(0, 2, partition=1))))
     return {**written, **changes}
 
 
-def test_an_entry_of_the_writer_is_read() -> None:
-    entry = parse_entry(7, facts(lost=[["t", 0, 1, 3]], accepts={"kind": "reset"}))
+def facts(**changes: Any) -> dict[str, Any]:
+    """The same as earlier versions wrote it."""
+    return {**first_format(second()), **changes}
+
+
+@pytest.mark.parametrize("written", [facts, second])
+def test_an_entry_of_the_writer_is_read(written: Callable[..., dict[str, Any]]) -> None:
+    entry = parse_entry(7, written(lost=[["t", 0, 1, 3]], accepts={"kind": "reset"}))
     assert (entry.version, entry.sequence) == (7, 1)
     assert entry.ranges == (LedgerRange(("t", 0), 3, 5), LedgerRange(("t", 1), 0, 2))
     assert entry.position == {("t", 0): 5, ("t", 1): 2}

@@ -105,9 +105,9 @@ BROKEN: Mapping[str, tuple[Commit, Mapping[Kind, int], str]] = {
         "format 1, pipeline q",
     ),
     "an entry of a later format": (
-        wrote(2, (0, 5, 9), rivermouth=2),
+        wrote(2, (0, 5, 9), rivermouth=3),
         {Kind.FAULT: 1},
-        "format 2, pipeline p",
+        "format 3, pipeline p",
     ),
     "a RESTORE that nobody accepted": (
         restored(0),

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
@@ -54,7 +55,7 @@ def history(*commits: tuple[str, str | None]) -> pa.Table:
 # What is a commit
 
 
-ENTRY = entry_after(None, span(0, 5)).to_json()
+ENTRY = to_json(entry_after(None, span(0, 5)))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from rivermouth.errors import BatchFailed, LedgerBroken, LogUnreadable, RivermouthError
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.catalog.log import CatalogLog
 from tests.builders import entry_after, span
@@ -59,7 +60,7 @@ def commit(version: int, operation: str = "WRITE", text: str | None = None) -> d
 
 
 def test_only_operations_by_which_entries_are_written_carry_one() -> None:
-    text = entry_after(None, span(0, 5)).to_json()
+    text = to_json(entry_after(None, span(0, 5)))
     log = a_log(commit(0), commit(1, "MERGE", text), commit(2, "OPTIMIZE", text))
     assert [dict(each.txns) for each in log.commits()] == [{}, {"rivermouth/orders": 1}, {}]
 

@@ -16,6 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rivermouth.errors import Halt, LedgerBroken, LogUnreadable, TableUndone
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.warehouse.folder.log import FolderLog, duration_s, record_of
 from tests.builders import PIPELINE, entry_after, position, replayed, span
@@ -39,7 +40,7 @@ class Table:
             rows(until - start),
             mode="append",
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": self.newest.to_json()}, app_transactions=[txn]
+                custom_metadata={"userMetadata": to_json(self.newest)}, app_transactions=[txn]
             ),
         )
         return self

@@ -1,0 +1,217 @@
+"""The text of a ledger entry: one line of JSON, the ``userMetadata`` of its commit. Pure.
+
+Format 2 is written. It holds numbers by topic, in the order of the partitions, so that an entry
+stays small with thousands of them::
+
+    "topics": {"orders": {
+        "id": "…",                    the topic id
+        "partitions": [0, 9, 12, 12], first and last of each run
+        "position": [120, 80, …],     the next offset to read; null where there is none
+        "epochs": 3,                  leader epochs, see Draft
+        "ends": [0, 5, …],            offsets between the position and the end of the log
+        "ranges": {"partitions": […], "spans": […], "applied": […], "quarantined": […]}}}
+
+A range covers ``span`` offsets and ends at the position. A list of equal numbers may be that number
+alone. Format 1, which earlier versions wrote, stays readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.compact import from_runs, packed, runs, unpacked
+from rivermouth.protocol.entry import Accepted, Entry, RowCounts
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, unnested
+
+ENTRY_FORMAT = 2
+
+
+def to_json(entry: Entry) -> str:
+    """One line of JSON in ASCII."""
+    facts: dict[str, Any] = {
+        "rivermouth": ENTRY_FORMAT,
+        "pipeline": entry.pipeline,
+        "sequence": entry.sequence,
+        "commit": entry.commit,
+        "cluster": entry.cluster,
+        "table": entry.table,
+        "topics": _topics(entry),
+        "config": dict(entry.config),
+    }
+    if entry.rows is None:
+        facts["counted"] = False
+    if entry.columns:
+        facts["columns"] = [[*each] for each in entry.columns]
+    if entry.lost:
+        facts["lost"] = [
+            [each.topic, each.partition, each.from_offset, each.until_offset] for each in entry.lost
+        ]
+    if entry.accepts is not None:
+        facts["accepts"] = vars(entry.accepts)
+    if entry.base is not None:
+        facts["base"] = entry.base
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def from_json(text: str) -> Entry | None:
+    """The entry in a ``userMetadata``, or None where it is somebody else's text.
+
+    Raises LedgerBroken for a text that claims to be an entry and cannot be read.
+    """
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(facts, dict) or "rivermouth" not in facts:
+        return None
+    if facts["rivermouth"] not in (1, ENTRY_FORMAT):
+        raise LedgerBroken(
+            "an entry of a format this version does not know",
+            expected=f"format {ENTRY_FORMAT} or older",
+            found=f"format {facts['rivermouth']}",
+            remedy="Upgrade rivermouth",
+        )
+    try:
+        offsets = _first_format(facts) if facts["rivermouth"] == 1 else _second_format(facts)
+        return Entry(**offsets, **_common(facts))
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise LedgerBroken("an entry that cannot be read", found=repr(fault)) from fault
+
+
+def _topics(entry: Entry) -> dict[str, dict[str, Any]]:
+    """What the entry says of each topic, see the module."""
+    places: dict[str, list[TopicPartition]] = {topic: [] for topic in entry.topics}
+    for each in sorted({*entry.position, *entry.epochs, *entry.ends}):
+        places.setdefault(each.topic, []).append(each)
+    moved: dict[str, list[int]] = {}
+    for number, offset_range in enumerate(entry.ranges):
+        moved.setdefault(offset_range.topic, []).append(number)
+    told = {topic: _topic(entry, topic, found) for topic, found in places.items()}
+    for topic, numbers in moved.items():
+        told[topic]["ranges"] = _moved(entry, numbers)
+    return told
+
+
+def _topic(entry: Entry, topic: str, places: list[TopicPartition]) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": entry.topics[topic]} if topic in entry.topics else {}
+    if not places:
+        return told
+    position, ends = entry.position, entry.ends
+    told["partitions"] = runs([each.partition for each in places])
+    told["position"] = [position.get(each) for each in places]
+    if any(each in entry.epochs for each in places):
+        told["epochs"] = packed([entry.epochs.get(each) for each in places])
+    if any(ends.get(each) is not None for each in places):
+        ended = [(ends.get(each), position.get(each) or 0) for each in places]
+        told["ends"] = packed([None if end is None else end - at for end, at in ended])
+    return told
+
+
+def _moved(entry: Entry, numbers: list[int]) -> dict[str, Any]:
+    """What the entry says of its ranges with these numbers, which are of one topic."""
+    ranges = [entry.ranges[number] for number in numbers]
+    told: dict[str, Any] = {
+        "partitions": runs([each.partition for each in ranges]),
+        "spans": packed([each.span for each in ranges]),
+    }
+    if entry.rows is not None:
+        rows = [entry.rows[number] for number in numbers]
+        told["applied"] = packed([each.applied for each in rows])
+        if any(each.quarantined for each in rows):
+            told["quarantined"] = packed([each.quarantined for each in rows])
+    return told
+
+
+def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What both formats tell in the same way."""
+    accepts = facts.get("accepts")
+    return {
+        "pipeline": _text(facts["pipeline"]),
+        "sequence": int(facts["sequence"]),
+        "commit": _text(facts["commit"]),
+        "cluster": _text(facts["cluster"]),
+        "table": _text(facts["table"]),
+        "config": dict(facts["config"]),
+        "columns": tuple((_text(name), _text(kind)) for name, kind in facts.get("columns", ())),
+        "lost": _ranges(facts.get("lost", ())),
+        "accepts": None if accepts is None else Accepted(**accepts),
+        "base": int(facts["base"]) if "base" in facts else None,
+    }
+
+
+def _first_format(facts: Mapping[str, Any]) -> dict[str, Any]:
+    rows = facts.get("rows")
+    return {
+        "topics": dict(facts["topics"]),
+        "ranges": _ranges(facts["ranges"]),
+        "position": Position.from_nested(facts["position"]),
+        "epochs": unnested(facts.get("epochs", {})),
+        "ends": Position.from_nested(facts.get("ends", {})),
+        "rows": None if rows is None else tuple(RowCounts(*each) for each in rows),
+    }
+
+
+def _second_format(facts: Mapping[str, Any]) -> dict[str, Any]:
+    position, epochs, ends = (dict[TopicPartition, int]() for _ in range(3))
+    ranges: list[OffsetRange] = []
+    rows: list[RowCounts] = []
+    counted = bool(facts.get("counted", True))
+    for topic, told in facts["topics"].items():
+        positions = told.get("position", [])
+        places = _places(topic, told.get("partitions", []), len(positions))
+        position |= _told(places, positions)
+        epochs |= _told(places, told.get("epochs"))
+        beyond = _told(places, told.get("ends"))
+        ends |= {each: position.get(each, 0) + number for each, number in beyond.items()}
+        if "ranges" in told:
+            moved = told["ranges"]
+            parts = _places(topic, moved["partitions"], len(places))
+            spans = _each(parts, moved["spans"])
+            ranges += [OffsetRange(p, position[p] - n, position[p]) for p, n in spans.items()]
+            applied = _each(parts, moved["applied"]) if counted else {}
+            bad = _each(parts, moved.get("quarantined", 0)) if counted else {}
+            rows += [RowCounts(number, bad[each]) for each, number in applied.items()]
+    return {
+        "topics": {
+            name: _text(told["id"]) for name, told in facts["topics"].items() if "id" in told
+        },
+        "ranges": tuple(ranges),
+        "position": Position(position),
+        "epochs": epochs,
+        "ends": Position(ends),
+        "rows": tuple(rows) if counted else None,
+    }
+
+
+def _places(topic: str, told: Any, most: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, each) for each in from_runs(told, most)]
+
+
+def _told(places: list[TopicPartition], told: Any) -> dict[TopicPartition, int]:
+    """The numbers of these partitions, without those of which none is told."""
+    numbers = zip(places, unpacked(told, len(places)), strict=True)
+    return {each: number for each, number in numbers if number is not None}
+
+
+def _each(places: list[TopicPartition], told: Any) -> dict[TopicPartition, int]:
+    """A number for each of these partitions. Raises ValueError."""
+    found = _told(places, told)
+    if len(found) != len(places):
+        raise ValueError(f"{len(found)} numbers for {len(places)} partitions")
+    return found
+
+
+def _ranges(listed: Iterable[Any]) -> tuple[OffsetRange, ...]:
+    return tuple(
+        OffsetRange(TopicPartition(topic, partition), start, until)
+        for topic, partition, start, until in listed
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {value!r}")
+    return value
