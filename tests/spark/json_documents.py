@@ -152,3 +152,43 @@ UNTOLD: Mapping[str, Sequence[str]] = {
     "DATE": ('"-1234567890"',),
 }
 """What only Spark can tell: the checker says so, and says it of nothing else."""
+
+KEYS: Sequence[str] = (
+    *(
+        "",
+        " ",
+        "a",
+        " a ",
+        "é",
+        "7",
+        " 7 ",
+        "\t7\n",
+        "+7",
+        "-7",
+        "007",
+        "7.0",
+        "7.",
+        ".5",
+        "1e2",
+        "1_0",
+    ),
+    *("127", "128", "32768", "2147483648", "9223372036854775807", "9223372036854775808", "٣", "x7"),
+    *(
+        "true",
+        " YES ",
+        "t",
+        "F",
+        "no",
+        "0",
+        "1",
+        "2",
+        "yess",
+        "1,5",
+        "1.005",
+        "99999999999.99",
+        "NaN",
+    ),
+    *(text.strip('"') for text in TIMES),
+    *("0" * 999 + "7", "7\x7f", "\x007", "--7", "1d", "1L", "0x1", "Infinity"),
+)
+"""Message keys that are text."""

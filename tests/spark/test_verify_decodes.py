@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +12,11 @@ import pytest
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.keys import string as as_text
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.tables.batches import canonical
-from tests.spark.conftest import Bench
-from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, TYPES, UNTOLD, VALUES
+from tests.spark.conftest import Bench, a_pipeline
+from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, UNTOLD, VALUES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -86,6 +88,32 @@ def test_each_value_becomes_what_the_writer_made_of_it(bench: Bench, kind: str) 
         assert set(unsure) <= {'"a\tb"', '"a\nb"'}
     else:
         assert unsure == [*UNTOLD.get(kind, ())]
+
+
+KEY_TYPES = [each for each in TYPES if "<" not in each and each not in ("FLOAT", "DOUBLE")]
+
+
+@pytest.mark.parametrize("kind", KEY_TYPES)
+def test_each_message_key_names_the_row_that_the_writer_took(bench: Bench, kind: str) -> None:
+    keys = [text.encode("utf-8", "surrogatepass") for text in KEYS]
+    config = a_pipeline(schema=f"v {kind}", keys=("v",), order_by=(), key="string")
+    raw = bench.raw((key, None, 0, at) for at, key in enumerate(keys))
+    decoded = decoder(config)(raw).select("_kafka.offset", "code", "key_columns.v").toArrow()
+    rows = [row for batch in decoded.to_batches() for row in canonical(batch).to_pylist()]
+    wrote = [
+        (row["v"],) if row["code"] is None else BAD
+        for row in sorted(rows, key=itemgetter("offset"))
+    ]
+    schema = pa.schema([decoded.schema.field("v")])
+    found: list[Any] = []
+    for key in keys:
+        try:
+            found.append(as_text(schema, ["v"])(key))
+        except Undecodable:
+            found.append(BAD)
+        except CannotTell:
+            found.append(UNSURE)
+    assert differing(keys, wrote, found) == []
 
 
 def test_each_document_becomes_what_the_writer_made_of_it(bench: Bench) -> None:

@@ -30,7 +30,8 @@ _DATE_TEXT = re.compile(_DATE, re.DOTALL)
 _TIME_TEXT = re.compile(_TIME, re.DOTALL)
 _NO_DATE = re.compile(rf"T{_D}(?::.*)?|{_D}:.*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
-_TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
+TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
+"""What Spark removes at both ends of a text before it casts it."""
 _MICROS = 1_000_000
 _WIDE = Context(prec=80)
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -39,7 +40,7 @@ _BEYOND_SINGLE = 2.0**128
 
 def days(text: str) -> int:
     """A DATE from text such as ``2026-01-31``; a time after it is ignored."""
-    match = _DATE_TEXT.fullmatch(text.strip(_TRIMMED))
+    match = _DATE_TEXT.fullmatch(text.strip(TRIMMED))
     if match is None:
         raise Undecodable(f"not a date: {text!r}")
     return _days(match)
@@ -50,7 +51,7 @@ def micros(text: str, *, zone: bool = True) -> int:
 
     Raises CannotTell for a time without a date: Spark takes the date of the day on which it reads.
     """
-    trimmed = text.strip(_TRIMMED)
+    trimmed = text.strip(TRIMMED)
     if zone and _NO_DATE.fullmatch(trimmed):
         raise CannotTell("a time without a date")
     match = _DATE_TEXT.fullmatch(trimmed)
