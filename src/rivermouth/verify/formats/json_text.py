@@ -104,10 +104,10 @@ def parse_text(text: str) -> Any:
 
 def _is_plain(value: bytes) -> bool:
     """Whether no limit of Spark's parser can be reached."""
+    if len(value) <= min(_DEPTH, _DIGITS):
+        return True
     if value.count(b"{") + value.count(b"[") > _DEPTH:
         return False
-    if len(value) <= _DIGITS:
-        return True
     return not _LONG_NUMBER.search(value) and (len(value) <= _NAME or not _LONG_NAME.search(value))
 
 

@@ -18,16 +18,13 @@ from rivermouth.verify.formats.reader import CannotTell, Undecodable
 from rivermouth.verify.formats.zones import ahead_of_utc
 
 _D = "[0-9]{1,2}"
-_DATE = (
-    rf"(?P<sign>[+-])?(?P<year>[0-9]{{4,7}})"
-    rf"(?:-(?P<month>{_D})(?:-(?P<day>{_D})(?P<rest>[ T].*)?)?)?"
-)
+_DATE = rf"(?P<sign>[+-])?(?P<year>[0-9]{{4,7}})(?:-(?P<month>{_D})(?:-(?P<day>{_D})"
 _TIME = (
     rf"(?P<hour>{_D})(?::(?P<minute>{_D})"
     rf"(?::(?P<second>{_D})(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?"
 )
-_DATE_TEXT = re.compile(_DATE, re.DOTALL)
-_TIME_TEXT = re.compile(_TIME, re.DOTALL)
+_DATE_TEXT = re.compile(rf"{_DATE}(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME})?)?)?", re.DOTALL)
 _NO_DATE = re.compile(rf"T{_D}(?::.*)?|{_D}:.*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
@@ -52,20 +49,17 @@ def micros(text: str, *, zone: bool = True) -> int:
     Raises CannotTell for a time without a date: Spark takes the date of the day on which it reads.
     """
     trimmed = text.strip(TRIMMED)
-    if zone and _NO_DATE.fullmatch(trimmed):
+    match = _TIMESTAMP.fullmatch(trimmed)
+    if match is None and zone and _NO_DATE.fullmatch(trimmed):
         raise CannotTell("a time without a date")
-    match = _DATE_TEXT.fullmatch(trimmed)
-    if match is None or len(match["year"]) > 6:
+    if match is None or len(match["year"]) > 6 or (match["zone"] and not zone):
         raise Undecodable(f"not a timestamp: {text!r}")
-    time = _TIME_TEXT.fullmatch(match["rest"][1:] if match["rest"] else "0")
-    if time is None or (time["zone"] and not zone):
-        raise Undecodable(f"not a timestamp: {text!r}")
-    hour, minute, second = (int(time[name] or 0) for name in ("hour", "minute", "second"))
+    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise Undecodable(f"not a time of day: {text!r}")
-    fraction = int((time["fraction"] or "")[:6].ljust(6, "0"))
+    fraction = int((match["fraction"] or "")[:6].ljust(6, "0"))
     local = ((_days(match) * 24 + hour) * 60 + minute) * 60 + second
-    ahead = ahead_of_utc(time["zone"], local) if time["zone"] else 0
+    ahead = ahead_of_utc(match["zone"], local) if match["zone"] else 0
     found = (local - ahead) * _MICROS + fraction
     if not -(1 << 63) <= found < 1 << 63:
         raise Undecodable(f"beyond the range of timestamps: {text!r}")

@@ -22,6 +22,8 @@ def ahead_of_utc(zone: str, local: int) -> int:
 
     Raises Undecodable where Java has no such zone, CannotTell where Python does not know it.
     """
+    if zone == "Z":
+        return 0
     name = zone.strip("".join(map(chr, range(0x21))))
     if name in _UTC:
         return 0
