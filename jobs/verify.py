@@ -6,7 +6,10 @@ from rivermouth.job import Job, finish, parameters
 
 
 def main() -> int:
-    return Job.of(parameters(__doc__).parse_args()).verify()
+    parser = parameters(__doc__)
+    parser.add_argument("--strict", action="store_true", help="what cannot be checked is a fault")
+    asked = parser.parse_args()
+    return Job.of(asked).verify(strict=asked.strict)
 
 
 if __name__ == "__main__":

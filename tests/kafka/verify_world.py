@@ -106,9 +106,9 @@ class World:
         file.write_text(json.dumps(text), encoding="utf-8")
         return load(file)
 
-    def verify(self, bounds: Bounds | None = None) -> PipelineProof:
+    def verify(self, bounds: Bounds | None = None, *, strict: bool = False) -> PipelineProof:
         """Verify the pipeline."""
-        return verify(self.config, bounds=bounds).pipelines[0]
+        return verify(self.config, bounds=bounds, strict=strict).pipelines[0]
 
     def produce(
         self,

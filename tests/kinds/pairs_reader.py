@@ -20,6 +20,8 @@ def reader(schema: pa.Schema, columns: Sequence[str]) -> Reader:
             pairs = [each.partition("=") for each in value.decode().split(";")]
         except UnicodeDecodeError as fault:
             raise Undecodable(str(fault)) from fault
+        if not all(sign for _, sign, _ in pairs):
+            raise Undecodable("text without =")
         texts = {name: text for name, _, text in reversed(pairs)}
         return tuple(cast(texts[name]) if name in texts else None for name, cast in casts)
 

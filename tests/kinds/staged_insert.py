@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.spark.address import quoted
-from rivermouth.write.counts import counted, counters, quarantined
+from rivermouth.write.bad_records import grouped_counts
+from rivermouth.write.counts import quarantined
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Plain
@@ -23,10 +24,8 @@ class StagedInsert:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the copy comes first."""
-        ranges, observation = plan.draft.ranges, Observation()
-        observed = decoded.observe(observation, *counters(ranges))
-        with staged(observed, self._stage / plan.commit) as copy:
-            counts = counted(ranges, observation.get)
+        with staged(decoded, self._stage / plan.commit) as copy:
+            counts = grouped_counts(copy, plan.draft.ranges)
             if quarantined(counts):
                 self._site.quarantine.write(copy.where("code IS NOT NULL"), plan, counts)
             good = copy.where("code IS NULL").select(*self._columns, "_kafka")

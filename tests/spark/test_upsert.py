@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import Observation
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import Outcome, classify
+from rivermouth.protocol.commits import Outcome, classify, entry_of
+from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
@@ -208,3 +210,34 @@ def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: 
 
     (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     assert (row["rank"], row["note"]) == (6, "kept")
+
+
+def test_bad_records_go_to_quarantine_whatever_a_metric_says(
+    bench: Bench, upsert: Landing, log: FolderLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may count a metric twice, or lose it: here it has lost all that it counted."""
+    nothing = {f"{kind}{at}": 0 for kind in "aq" for at in range(2)} | {"deleting": 0}
+    monkeypatch.setattr(Observation, "get", property(lambda _: Lost(nothing)))
+    rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", b"bad", 0, 1), (None, None, 1, 0)]
+    plan = bench.plan(1, rows, Position())
+
+    upsert.land(decoder(a_pipeline())(bench.raw(rows)), plan)
+
+    assert classify(plan, log.commits()) is Outcome.COMMITTED
+    assert table_of(bench) == {1: (5, 0, 0)}
+    held = DeltaTable(str(bench.folder / "orders_quarantine")).to_pyarrow_table().to_pylist()
+    assert sorted((row["commit"], row["code"]) for row in held) == [
+        (plan.commit, "RM603"),
+        (plan.commit, "RM604"),
+    ]
+    entry = entry_of([*log.commits()][-1], "p")
+    assert entry is not None
+    assert entry.rows == (RowCounts(1, 1), RowCounts(0, 1))
+
+
+class Lost(dict[str, int]):
+    """The metrics of a job; the number of written bad records is as it should be."""
+
+    def __missing__(self, name: str) -> int:
+        assert name == "written"
+        return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,12 +43,16 @@ def maintained(reports: Sequence[MaintenanceReport], *, dry_run: bool = False) -
 
 
 def verified(found: Verification) -> str:
-    """A line for each pipeline, then the faults, what was not checked, and the verdict."""
+    """A line for each pipeline, then the faults, what was not checked, its sum, and the verdict."""
     headers = ("pipeline", "", "entries", "records", "bad", "missing", "twice", "gaps", "overlaps")
     lines = [text_table(headers, [_row(each) for each in found.pipelines], numbers=range(2, 9))]
     for each in found.pipelines:
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
+    left = sum((Counter(each.left) for each in found.pipelines), Counter())
+    if left:
+        named = (f"{number:,} {what.value.replace('_', ' ')}" for what, number in left.items())
+        lines.append(wrapped(f"not checked: {', '.join(named)}", "", "  "))
     failed = [each.name for each in found.pipelines if not each.ok]
     records = sum(each.records for each in found.pipelines)
     verdict = f"OK: {records:,} records read again, 0 missing, 0 duplicated"

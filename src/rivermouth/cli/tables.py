@@ -17,6 +17,12 @@ from rivermouth.cli.settings import (
 )
 
 Statement = Annotated[str, typer.Argument(metavar="STATEMENT", help='For example "SELECT …".')]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="What cannot be checked is a fault too; compares every value of every row."
+    ),
+]
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -33,10 +39,13 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
         typer.echo(render(found))
 
 
-def verify(file: ConfigFile, select: Select = "", json: AsJson = False) -> None:
+def verify(
+    file: ConfigFile, select: Select = "", strict: Strict = False, json: AsJson = False
+) -> None:
     """Prove against Kafka that no record is missing or duplicated.
 
-    Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault.
+    Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault. What
+    cannot be checked is counted and named.
     """
     config = load_config(file)
     names = selected(config, select)
@@ -45,7 +54,7 @@ def verify(file: ConfigFile, select: Select = "", json: AsJson = False) -> None:
     from rivermouth.verify import verify as prove
 
     progress = _progress if sys.stderr.isatty() else None
-    found = prove(config, names, progress, secrets=known_secrets())
+    found = prove(config, names, progress, secrets=known_secrets(), strict=strict)
     if json:
         as_json(found.as_dict())
     else:

@@ -148,13 +148,18 @@ class Job:
             secrets=secrets_here(),
         )
 
-    def verify(self) -> int:
-        """Prove against Kafka that no record is missing or duplicated; the exit code."""
+    def verify(self, *, strict: bool = False) -> int:
+        """Prove against Kafka that no record is missing or duplicated; the exit code.
+
+        ``strict``: what cannot be checked is a fault too.
+        """
         names = self.config.warehouse
         tables = None
         if isinstance(names, Catalog):
             tables = CatalogTables(names, lambda statement: self.session.sql(statement).toArrow())
-        found = verify(self.config, self.names, secrets=secrets_here(), tables=tables)
+        found = verify(
+            self.config, self.names, secrets=secrets_here(), tables=tables, strict=strict
+        )
         typer.echo(verified(found))
         return 0 if found.ok else NOT_OK
 

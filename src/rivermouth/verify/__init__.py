@@ -17,11 +17,11 @@ from rivermouth.errors import ConfigError
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds
-from rivermouth.verify.result import Kind, PipelineProof, Verification
+from rivermouth.verify.result import Kind, PipelineProof, Unchecked, Verification
 from rivermouth.verify.tables.folder import FolderTables
 from rivermouth.verify.tables.ports import Tables
 
-__all__ = ["Bounds", "Kind", "PipelineProof", "Verification", "verify"]
+__all__ = ["Bounds", "Kind", "PipelineProof", "Unchecked", "Verification", "verify"]
 
 
 def verify(
@@ -31,13 +31,16 @@ def verify(
     bounds: Bounds | None = None,
     secrets: Secrets = unresolved,
     tables: Tables | None = None,
+    *,
+    strict: bool = False,
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
     ``progress`` is called with a pipeline, offsets done, and offsets in all; ``secrets`` gives the
     secrets that the configuration only names; ``tables`` says where to read tables (None: in the
-    folder of the configuration). What is wrong with the data is in the result; raises ConfigError
-    for a pipeline that is not configured, and SourceError where Kafka cannot be read.
+    folder of the configuration). ``strict``: the values of all rows are compared, and what could
+    not be checked counts as a failure. What is wrong with the data is in the result; raises
+    ConfigError for a pipeline that is not configured, and SourceError where Kafka cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
     if unknown:
@@ -53,7 +56,8 @@ def verify(
                 config.pipelines[name],
                 source,
                 progress or _quiet,
-                bounds or Bounds(),
+                bounds or (Bounds.of_every_value() if strict else Bounds()),
+                strict=strict,
             )
             for name in chosen
         ]

@@ -10,11 +10,12 @@ from rivermouth.registry.references import resolve
 from rivermouth.verify.kafka.readable import readable
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage
+from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
-from rivermouth.verify.result import Findings, Kind, PipelineProof
+from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, Tables, Unreadable
 
@@ -26,9 +27,11 @@ def verify_pipeline(
     source: Source,
     progress: Progress,
     bounds: Bounds,
+    *,
+    strict: bool = False,
 ) -> PipelineProof:
     """Verify one pipeline. Raises SourceError where Kafka cannot be read."""
-    findings = Findings(pipeline.name)
+    findings = Findings(pipeline.name, strict=strict)
     try:
         log = tables.commits(pipeline.target.table)
     except Unreadable as fault:
@@ -37,7 +40,7 @@ def verify_pipeline(
     ledger = read_ledger(log, pipeline.name, findings)
     counted = None
     if ledger is None:
-        findings.unchecked.append("there is no table yet")
+        findings.leave(Unchecked.TABLE, "there is no table yet")
     else:
         _note_ledger(ledger, findings)
         subject = _subject(config, pipeline, ledger, source, findings)
@@ -46,7 +49,7 @@ def verify_pipeline(
             counted = subject
         except Unreadable as fault:
             findings.add(Kind.FAULT, f"the table cannot be read: {fault}")
-            findings.unchecked.append("the rows")
+            findings.leave(Unchecked.TABLE, "the rows")
     try:
         known = ledger or Ledger(version=-1)
         verify_offsets_table(tables, known, log, pipeline, findings, counted)
@@ -60,26 +63,51 @@ def _note_ledger(ledger: Ledger, findings: Findings) -> None:
     findings.entries = len(ledger.effective)
     lost = [each for entry in ledger.effective for each in entry.lost]
     findings.lost = sum(each.until - each.start for each in lost)
-    findings.unchecked += [f"{each}: recorded as lost, Kafka deleted it" for each in lost]
+    for each in lost:
+        line = f"{each}: recorded as lost, Kafka deleted it"
+        findings.leave(Unchecked.LOST, line, each.until - each.start)
 
 
 def _subject(
     config: Config, pipeline: Pipeline, ledger: Ledger, source: Source, findings: Findings
 ) -> Subject:
     coverage = Coverage(ledger.effective)
-    shown = readable(ledger, coverage, source, findings)
+    shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
     if ledger.effective and ledger.trimmed:
         first = ledger.effective[0].sequence
-        findings.unchecked.append(f"entries before {first}: log clean-up removed them")
-    shared = frozenset(
-        topic
-        for each in config.writers(pipeline.target.table)
-        if each.name != pipeline.name
-        for topic in each.source.topics
-    )
+        line = f"entries before {first}: log clean-up removed them"
+        findings.leave(Unchecked.ENTRIES, line, first - 1)
+    shared, retired = _neighbours(config, pipeline, ledger)
     return Subject(
-        pipeline, ledger, coverage, source, findings, shown.ranges, shown.compacted, shared
+        pipeline,
+        ledger,
+        coverage,
+        source,
+        findings,
+        shown.ranges,
+        shown.compacted,
+        shared,
+        retired,
     )
+
+
+def _neighbours(
+    config: Config, pipeline: Pipeline, ledger: Ledger
+) -> tuple[frozenset[str], Coverage]:
+    """The topics of other configured pipelines of the table, also those that they read once, and
+    the ranges of pipelines that are no longer configured.
+    """
+    writers = {each.name: each for each in config.writers(pipeline.target.table)}
+    shared = {topic for each in writers.values() for topic in each.source.topics}
+    gone: list[LedgerEntry] = []
+    for name, entries in ledger.neighbours.items():
+        if name in writers:
+            shared |= {topic for each in entries for topic in each.topics}
+        else:
+            gone += entries
+    # What this pipeline has read itself is its own, whoever else reads it.
+    own = {topic for each in ledger.effective for topic in each.topics}
+    return frozenset(shared - own - {*pipeline.source.topics}), Coverage(gone)
 
 
 def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: Bounds) -> None:
@@ -106,4 +134,5 @@ def _check_txn(subject: Subject, table: Rows) -> None:
         line = f"the snapshot's txn is {txn}, the newest readable entry is {newest}"
         subject.findings.add(Kind.FAULT, line)
         if not recorded:
-            subject.findings.unchecked.append("all rows: log clean-up removed every entry")
+            left = "all rows: log clean-up removed every entry"
+            subject.findings.leave(Unchecked.ENTRIES, left, txn)

@@ -28,13 +28,50 @@ class Kind(Enum):
     FAULT = "faults"
     """Something else is wrong with the ledger, the source or the table."""
     OFFSETS_TABLE = "offsets_table_differences"
+    QUARANTINE = "wrongly_quarantined"
+    """In quarantine, although the record gives all columns."""
+
+
+class Unchecked(Enum):
+    """What could not be checked; the value is the name in JSON. Only with ``strict`` not ok."""
+
+    TABLE = "tables"
+    """There is no table, or its rows cannot be read."""
+    ENTRIES = "removed_entries"
+    """Log clean-up removed entries of the ledger, and with them what they covered."""
+    LOST = "lost_offsets"
+    """The ledger records them as lost."""
+    EXPIRED = "expired_offsets"
+    """Kafka no longer holds them."""
+    DELETED = "offsets_of_deleted_topics"
+    OTHER_TOPIC = "topics_of_other_identity"
+    """Another cluster, or another topic of the same name."""
+    ENDED = "offsets_after_the_end"
+    """Kafka's log ends before them."""
+    COMPACTED = "compacted_rows"
+    """Compaction may have removed their records."""
+    TRIMMED = "rows_of_removed_entries"
+    RETIRED = "rows_of_retired_pipelines"
+    """Their pipelines are no longer configured, so nobody verifies them."""
+    KEYS = "keys"
+    """Records that decide about them cannot be read any more."""
+    VALUES = "values"
+    """``verify`` cannot tell what Spark makes of them."""
+    SAMPLED = "values_not_compared"
+    """Of so many offsets only some have their values compared."""
+    VERDICTS = "quarantined_records"
+    """``verify`` cannot tell whether they belong in quarantine."""
 
 
 class Findings:
-    """Collects what is found while one pipeline is verified."""
+    """Collects what is found while one pipeline is verified.
 
-    def __init__(self, name: str) -> None:
+    ``strict``: what could not be checked makes the pipeline fail too.
+    """
+
+    def __init__(self, name: str, *, strict: bool = False) -> None:
         self.name = name
+        self.strict = strict
         self.entries = 0
         self.records = 0
         self.quarantined = 0
@@ -42,6 +79,7 @@ class Findings:
         self.superseded: int | None = None
         self.unchecked: list[str] = []
         self._counts: Counter[Kind] = Counter()
+        self._left: Counter[Unchecked] = Counter()
         self._lines: dict[Kind, list[str]] = {kind: [] for kind in Kind}
 
     def add(self, kind: Kind, *lines: str, count: int | None = None) -> None:
@@ -49,6 +87,11 @@ class Findings:
         self._counts[kind] += len(lines) if count is None else count
         room = PROBLEM_LINES - len(self._lines[kind])
         self._lines[kind] += lines[: max(0, room)]
+
+    def leave(self, what: Unchecked, line: str, count: int = 1) -> None:
+        """Say that ``count`` of something could not be checked."""
+        self._left[what] += count
+        self.unchecked.append(line)
 
     def proof(self) -> PipelineProof:
         """Everything found so far, as a value."""
@@ -61,7 +104,9 @@ class Findings:
             superseded=self.superseded,
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
+            left={what: self._left[what] for what in Unchecked if what in self._left},
             problems=self._problems(),
+            strict=self.strict,
         )
 
     def _problems(self) -> tuple[str, ...]:
@@ -79,7 +124,8 @@ class PipelineProof:
 
     ``records`` are those that a read_committed consumer sees in the ledger's ranges;
     ``superseded`` (one row per key only) had their effect and were replaced or deleted later.
-    ``unchecked`` says what could not be checked; it does not make a pipeline fail.
+    ``unchecked`` says what could not be checked, and ``left`` how much of it; it makes a pipeline
+    fail only where the verification is ``strict``.
     """
 
     name: str
@@ -91,18 +137,26 @@ class PipelineProof:
     """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
     counts: dict[Kind, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
+    left: dict[Unchecked, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    strict: bool = False
 
     @property
     def ok(self) -> bool:
-        """Nothing was found."""
-        return not any(self.counts.values())
+        """Nothing was found, and everything was checked where that is asked for."""
+        return not any(self.counts.values()) and (self.complete or not self.strict)
+
+    @property
+    def complete(self) -> bool:
+        """Everything could be checked."""
+        return not self.left
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
         facts: dict[str, Any] = {
             "name": self.name,
             "ok": self.ok,
+            "complete": self.complete,
             "entries": self.entries,
             "records": self.records,
             "quarantined": self.quarantined,
@@ -111,6 +165,7 @@ class PipelineProof:
         if self.superseded is not None:
             facts["superseded"] = self.superseded
         facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
+        facts["not_checked"] = {what.value: number for what, number in self.left.items()}
         return {**facts, "unchecked": list(self.unchecked), "problems": list(self.problems)}
 
 

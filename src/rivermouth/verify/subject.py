@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -25,7 +25,8 @@ class Subject:
 
     ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
     under the recorded topic id. ``compacted`` are the topics that Kafka compacts. ``shared`` are
-    the topics that other pipelines write to the same table.
+    the topics that other pipelines write, or wrote, to the same table. ``retired`` are the ranges
+    of pipelines that wrote it and are no longer configured.
     """
 
     pipeline: Pipeline
@@ -36,6 +37,7 @@ class Subject:
     readable: Mapping[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    retired: Coverage = field(default_factory=lambda: Coverage(()))
 
     @property
     def shape(self) -> Shape:
@@ -58,6 +60,8 @@ class Subject:
         """Whether log clean-up removed the entry that this offset belongs to."""
         if not self.ledger.trimmed or not self.ledger.effective:
             return False
+        if not any(partition[0] in entry.topics for entry in self.ledger.effective):
+            return True  # a pipeline of which no entry is left may have written it
         span = self.coverage.spans.get(partition)
         start = span.start if span else self.ledger.effective[0].position.get(partition, 0)
         return offset < start

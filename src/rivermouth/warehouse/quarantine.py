@@ -61,8 +61,9 @@ class QuarantineTable:
             F.current_timestamp().alias("quarantined_at"),
         )
         observation = Observation()
-        counted = rows.observe(observation, F.count(F.lit(1)).alias("written"))
-        writer = counted.coalesce(1).write.mode("append")
+        # One file, but not one task that reads and decodes the whole batch: only bad rows move.
+        one = rows.repartition(1).observe(observation, F.count(F.lit(1)).alias("written"))
+        writer = one.write.mode("append")
         said = f"rivermouth quarantine of commit {plan.commit}"
         self.address.write(writer.option("userMetadata", said))
         reach("P12")

@@ -139,6 +139,26 @@ def test_a_pipeline_that_is_not_configured_is_exit_code_2_with_a_suggestion(
     assert 'there is no pipeline "x" Configured' in lines[1]
 
 
+def test_what_cannot_be_checked_is_named_and_only_with_strict_a_failure(
+    rivermouth: Rivermouth, lake_yml: Path
+) -> None:
+    """No table is there yet: nothing is wrong, and nothing is proved."""
+    ended = rivermouth("verify", lake_yml)
+    assert ended.code == 0
+    assert "bids: not checked: there is no table yet" in ended.out
+    assert ended.out.splitlines()[-2:] == [
+        "  not checked: 2 tables",
+        "OK: 0 records read again, 0 missing, 0 duplicated",
+    ]
+    strict = rivermouth("verify", lake_yml, "--strict")
+    assert strict.code == 3
+    assert strict.out.splitlines()[-1] == "FAILED: bids, orders"
+    told = json.loads(rivermouth("verify", lake_yml, "--strict", "--json").out)
+    assert told["ok"] is False
+    assert told["pipelines"][0]["not_checked"] == {"tables": 1}
+    assert told["pipelines"][0]["unchecked"] == ["there is no table yet"]
+
+
 def test_config_schema_is_the_json_schema(rivermouth: Rivermouth) -> None:
     assert json.loads(rivermouth("config", "schema").out) == json_schema()
 

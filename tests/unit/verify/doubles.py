@@ -77,7 +77,7 @@ class MemorySource:
     topics: Mapping[str, str] = field(default_factory=lambda: {TOPIC: "id"})
     compacted: frozenset[str] = frozenset()
     asked: list[tuple[Partition, int]] = field(default_factory=list)
-    """The offsets that ``holds`` was asked for."""
+    """The offsets that ``held`` was asked for."""
 
     def identity(self, topics: Iterable[str]) -> Identity:
         known = {name: self.topics[name] for name in topics if name in self.topics}
@@ -98,10 +98,11 @@ class MemorySource:
                     yield partition, [each]  # one by one: every border between batches
             yield partition, []
 
-    def holds(self, partition: Partition, offset: int) -> bool:
-        self.asked.append((partition, offset))
+    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+        wanted = [*offsets]
+        self.asked += [(partition, each) for each in wanted]
         visible = {each.offset() for each in self.records.get(partition, ())}
-        return offset in visible or (partition, offset) in self.aborted
+        return {each for each in wanted if each in visible or (partition, each) in self.aborted}
 
 
 class MemoryRows:

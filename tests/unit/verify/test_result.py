@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Verification
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked, Verification
 
 pytestmark = pytest.mark.unit
 
@@ -23,13 +23,28 @@ def test_every_kind_keeps_its_count_and_shows_some_lines() -> None:
 
 def test_what_is_unchecked_does_not_make_a_pipeline_fail() -> None:
     findings = Findings("p")
-    findings.unchecked.append("the rows")
+    findings.leave(Unchecked.EXPIRED, "t-0[0,5): expired in Kafka", 5)
+    findings.leave(Unchecked.EXPIRED, "t-1[0,2): expired in Kafka", 2)
+    findings.leave(Unchecked.TABLE, "the rows")
+    proof = findings.proof()
+    assert (proof.ok, proof.complete) == (True, False)
+    assert proof.as_dict()["not_checked"] == {"tables": 1, "expired_offsets": 7}
+    assert len(proof.unchecked) == 3
+
+
+def test_what_is_unchecked_makes_a_strict_verification_fail() -> None:
+    findings = Findings("p", strict=True)
     assert findings.proof().ok
+    findings.leave(Unchecked.TABLE, "the rows")
+    proof = findings.proof()
+    assert not proof.ok
+    assert proof.as_dict()["ok"] is False
+    assert not Verification([proof]).ok
 
 
 def test_the_json_has_the_keys_that_programs_read() -> None:
     findings = Findings("p")
-    keys = ["name", "ok", "entries", "records", "quarantined", "lost"]
+    keys = ["name", "ok", "complete", "entries", "records", "quarantined", "lost"]
     kinds = [
         "missing",
         "duplicated",
@@ -39,6 +54,8 @@ def test_the_json_has_the_keys_that_programs_read() -> None:
         "overlaps",
         "faults",
         "offsets_table_differences",
+        "wrongly_quarantined",
+        "not_checked",
     ]
     assert list(findings.proof().as_dict()) == [*keys, *kinds, "unchecked", "problems"]
     findings.superseded = 3

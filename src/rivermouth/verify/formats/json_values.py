@@ -1,44 +1,59 @@
 """From JSON values to the canonical values of ``Reader``, one converter for each Arrow type.
 
-A number with a point or an exponent comes in as ``Number``, which keeps its spelling.
+What each converter accepts is what Spark's ``from_json`` accepts. ``json_text`` gives the values.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
-from rivermouth.verify.formats.scalars import days, decimal, micros, single
+from rivermouth.verify.formats.json_text import Number, Pairs
+from rivermouth.verify.formats.json_written import Written
+from rivermouth.verify.formats.reader import CannotTell, Undecodable
+from rivermouth.verify.formats.scalars import days, decimal, micros, rounded
 
 Convert = Callable[[Any], Any]
 
-
-class Number(str):
-    """A JSON number with a point or an exponent, as it is spelled."""
-
-    __slots__ = ()
-
-
 _FLOATS = {
     "NaN": float("nan"),
-    **dict.fromkeys(("INF", "+INF", "Infinity", "+Infinity"), float("inf")),
+    **dict.fromkeys(("+INF", "Infinity", "+Infinity"), float("inf")),
     **dict.fromkeys(("-INF", "-Infinity"), float("-inf")),
 }
+_GREGORIAN = -141_427
+"""1582-10-15 as days: Spark counts earlier ones in another calendar."""
+_QUANTUM = re.compile(r"[\x00-\x20]*([A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]{2}|[A-Za-z0-9+/]=|==))")
+_SPACE = re.compile(r"[\x00-\x20]*")
 
 
 def converter(kind: pa.DataType) -> Convert:
     """What converts a JSON value that is not null to a value of this type.
 
-    It raises Undecodable for a value that does not fit. Raises Undecodable for an unknown type.
+    It raises Undecodable for a value that does not fit, and CannotTell. Raises Undecodable for an
+    unknown type.
     """
     for test, convert in _BY_TYPE:
         if test(kind):
             return convert(kind)
     raise Undecodable(f"a column of type {kind}")
+
+
+def longest(values: Iterable[Any]) -> int:
+    """The length of the longest text in JSON values."""
+    found, left = 0, [*values]
+    while left:
+        value = left.pop()
+        if isinstance(value, Pairs):
+            left += [held for _, held in value]
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, str):
+            found = max(found, len(value))
+    return found
 
 
 def _or_none(convert: Convert, value: Any) -> Any:
@@ -60,13 +75,13 @@ def _integer(kind: pa.DataType) -> Convert:
 
 def _floating(kind: pa.DataType) -> Convert:
     def convert(value: Any) -> float:
-        if type(value) is str:
+        if type(value) is str or (type(value) is Number and value in _FLOATS):
             if value not in _FLOATS:
                 raise Undecodable(f"not {kind}: {value!r}")
             return _FLOATS[value]
-        if isinstance(value, (bool, dict, list)):
+        if type(value) not in (int, Number):
             raise Undecodable(f"not {kind}: {value!r}")
-        return _double(value) if kind.bit_width == 64 else single(_double(value))
+        return _double(value) if kind.bit_width == 64 else rounded(value)
 
     return convert
 
@@ -79,15 +94,19 @@ def _double(value: int | str) -> float:
 
 
 def _text(_: pa.DataType) -> Convert:
-    def convert(value: Any) -> Any:
-        if isinstance(value, str):
-            return str(value) if value.isascii() else value.encode("utf-8", "replace").decode()
+    def convert(value: Any) -> str:
+        if type(value) is str:
+            return value if value.isascii() else java_text(value)
         if isinstance(value, bool):
             return "true" if value else "false"
-        # Of an object or array Spark keeps the record's own spelling, which is lost here.
-        return NOT_VERIFIABLE if isinstance(value, (dict, list)) else str(value)
+        return str(value) if type(value) is int else Written.of(value)
 
     return convert
+
+
+def java_text(text: str) -> str:
+    """Text as Java encodes it: half of a pair of surrogates becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _boolean(kind: pa.DataType) -> Convert:
@@ -101,7 +120,7 @@ def _boolean(kind: pa.DataType) -> Convert:
 
 def _decimal(kind: pa.DataType) -> Convert:
     def convert(value: Any) -> Any:
-        if isinstance(value, (bool, dict, list)):
+        if type(value) not in (str, int, Number):
             raise Undecodable(f"not {kind}: {value!r}")
         text = value.replace(",", "") if type(value) is str else str(value)
         return decimal(text, kind.precision, kind.scale)
@@ -110,10 +129,31 @@ def _decimal(kind: pa.DataType) -> Convert:
 
 
 def _binary(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except ValueError as fault:
-        raise Undecodable(f"not Base64: {text!r}") from fault
+    """Base64 with its padding; white space may stand between groups of four characters."""
+    parts: list[bytes] = []
+    at = 0
+    while (found := _QUANTUM.match(text, at)) is not None:
+        parts.append(base64.b64decode(found[1]))
+        at = found.end()
+    if not _SPACE.fullmatch(text, at):
+        raise Undecodable(f"not Base64: {text!r}")
+    return b"".join(parts)
+
+
+def _date(text: str) -> int:
+    """A DATE; text without "GMT", or a number of days, where it is none otherwise."""
+    for each in (text, text.replace("GMT", "")):
+        try:
+            return days(each)
+        except Undecodable:
+            continue
+    if not text.isascii():
+        raise CannotTell("a date with characters outside of ASCII")
+    if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << 31) <= int(text) < 1 << 31:
+        raise Undecodable(f"not a date: {text!r}")
+    if int(text) < _GREGORIAN:
+        raise CannotTell("a date before 1582 as a number of days")
+    return int(text)
 
 
 def _from_text(read: Callable[[str], Any]) -> Callable[[pa.DataType], Convert]:
@@ -126,23 +166,35 @@ def _from_text(read: Callable[[str], Any]) -> Callable[[pa.DataType], Convert]:
 
 
 def _timestamp(kind: pa.DataType) -> Convert:
+    zone = kind.tz is not None
+
     def convert(value: Any) -> int:
-        if type(value) is int and kind.tz is not None:
-            return value * 1_000_000
+        if type(value) is int and zone and -(1 << 63) <= value < 1 << 63:
+            # Seconds; Spark does not notice an overflow.
+            return (value * 1_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
         if type(value) is not str:
             raise Undecodable(f"not a timestamp: {value!r}")
-        return micros(value, zone=kind.tz is not None)
+        try:
+            return micros(value, zone=zone)
+        except Undecodable:
+            if not zone or "GMT" not in value:
+                raise
+            return micros(value.replace("GMT", ""))
 
     return convert
 
 
 def _struct(kind: pa.DataType) -> Convert:
-    fields = [(each.name, converter(each.type)) for each in kind]
+    fields = {each.name: converter(each.type) for each in kind}
 
     def convert(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
+        if type(value) is not Pairs:
             raise Undecodable(f"not an object: {value!r}")
-        return {name: _or_none(inner, value.get(name)) for name, inner in fields}
+        found: dict[str, Any] = dict.fromkeys(fields)
+        for name, held in value:
+            if name in fields:
+                found[name] = _or_none(fields[name], held)
+        return found
 
     return convert
 
@@ -151,7 +203,7 @@ def _list(kind: pa.DataType) -> Convert:
     inner = converter(kind.value_type)
 
     def convert(value: Any) -> list[Any]:
-        if not isinstance(value, list):
+        if type(value) is not list:
             raise Undecodable(f"not an array: {value!r}")
         return [_or_none(inner, each) for each in value]
 
@@ -162,9 +214,9 @@ def _map(kind: pa.DataType) -> Convert:
     inner = converter(kind.item_type)
 
     def convert(value: Any) -> list[tuple[str, Any]]:
-        if not isinstance(value, dict):
+        if type(value) is not Pairs:
             raise Undecodable(f"not an object: {value!r}")
-        return [(name, _or_none(inner, each)) for name, each in value.items()]
+        return [(java_text(name), _or_none(inner, each)) for name, each in value]
 
     return convert
 
@@ -175,7 +227,7 @@ _BY_TYPE: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], 
     (pa.types.is_boolean, _boolean),
     (pa.types.is_decimal, _decimal),
     (pa.types.is_timestamp, _timestamp),
-    (pa.types.is_date, _from_text(days)),
+    (pa.types.is_date, _from_text(_date)),
     (pa.types.is_struct, _struct),
     (pa.types.is_map, _map),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _text),

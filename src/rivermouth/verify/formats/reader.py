@@ -1,8 +1,8 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
 A format names a function ``(schema, columns) -> Reader`` in ``registry.formats``. It is written
-from the description of the format and shares nothing with the decoder of the writer. It is only
-asked about records that are *not* in quarantine, so it need not find every fault.
+from the description of the format and shares nothing with the decoder of the writer. It is asked
+about every record: one in quarantine must be Undecodable, every other one must not be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ import pyarrow as pa
 
 
 class Undecodable(ValueError):
-    """The bytes do not give the wanted columns, or this checker cannot tell; the text says why."""
+    """The bytes do not give the wanted columns: the writer refuses them too. The text says why."""
+
+
+class CannotTell(Exception):
+    """This checker cannot tell what the writer makes of the bytes; the text says why."""
 
 
 class Reader(Protocol):
@@ -27,8 +31,9 @@ class Reader(Protocol):
         single precision) and DOUBLE as float; DECIMAL as Decimal with the scale of the column;
         STRING as str, BINARY as bytes, BOOLEAN as bool; DATE as days and TIMESTAMP as
         microseconds since 1970; STRUCT as dict, ARRAY as list, MAP as list of pairs.
-        ``NOT_VERIFIABLE`` stands for a value that this reader cannot tell. A record value is
-        never empty here, a message key may be. Raises Undecodable.
+        ``NOT_VERIFIABLE`` stands for a column whose value this reader cannot tell, never for a
+        part of one; whoever compares counts it. A record value is never empty here, a message
+        key may be. Raises Undecodable, and CannotTell where it can tell nothing of the record.
         """
 
 
@@ -43,7 +48,7 @@ class MakeReader(Protocol):
 
 
 class _NotVerifiable:
-    """Equal to every value."""
+    """Equal to every value, so that only the columns that can be told are compared."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -55,4 +60,4 @@ class _NotVerifiable:
 
 
 NOT_VERIFIABLE = _NotVerifiable()
-"""Stands for a value that the checker cannot tell: it is equal to every value."""
+"""Stands for a column that the checker cannot tell: it is equal to every value."""

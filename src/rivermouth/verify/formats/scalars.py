@@ -1,60 +1,85 @@
 """Single values as Spark reads them: dates, timestamps, decimals, FLOAT.
 
 Dates are days since 1970 and timestamps microseconds since 1970, in the proleptic Gregorian
-calendar, in plain integers: years go from -9999 to 999999, and Python's own ``datetime`` ends at
-9999. Text without a time zone is in UTC, the time zone of the session.
+calendar, in plain integers: years go beyond 9999, where Python's own ``datetime`` ends. Text
+without a time zone is in UTC, the time zone of the session.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from datetime import datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import SupportsIndex
 
-from rivermouth.verify.formats.reader import Undecodable
+import numpy as np
 
-_DATE = r"(?P<year>[+-]?\d{4,6})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2}))?)?"
-_TIME = r"(?P<hour>\d{1,2})(:(?P<minute>\d{1,2})(:(?P<second>\d{1,2})(\.(?P<fraction>\d*))?)?)?"
-_DATE_TEXT = re.compile(rf"\s*{_DATE}([ T].*)?\s*", re.DOTALL)
-_TIMESTAMP = re.compile(rf"\s*{_DATE}([ T](?:{_TIME}\s*(?P<zone>\S.*?)?)?)?\s*", re.DOTALL)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<h>\d{1,2}):?(?P<m>\d{1,2})?(:(?P<s>\d\d))?")
+from rivermouth.verify.formats.reader import CannotTell, Undecodable
+from rivermouth.verify.formats.zones import ahead_of_utc
+
+_D = "[0-9]{1,2}"
+_DATE = rf"(?P<sign>[+-])?(?P<year>[0-9]{{4,7}})(?:-(?P<month>{_D})(?:-(?P<day>{_D})"
+_TIME = (
+    rf"(?P<hour>{_D})(?::(?P<minute>{_D})"
+    rf"(?::(?P<second>{_D})(?:\.(?P<fraction>[0-9]*))?(?P<zone>[^0-9.].*)?)?)?"
+)
+_DATE_TEXT = re.compile(rf"{_DATE}(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME})?)?)?", re.DOTALL)
+_NO_DATE = re.compile(rf"T{_D}(?::.*)?|{_D}:.*", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
+TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
+"""What Spark removes at both ends of a text before it casts it."""
 _MICROS = 1_000_000
 _WIDE = Context(prec=80)
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_BEYOND_SINGLE = 2.0**128
 
 
 def days(text: str) -> int:
     """A DATE from text such as ``2026-01-31``; a time after it is ignored."""
-    match = _DATE_TEXT.fullmatch(text)
+    match = _DATE_TEXT.fullmatch(text.strip(TRIMMED))
     if match is None:
         raise Undecodable(f"not a date: {text!r}")
     return _days(match)
 
 
 def micros(text: str, *, zone: bool = True) -> int:
-    """A TIMESTAMP from ISO text such as ``2026-01-31T10:00:00.5+01:00``."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None or (match["zone"] and not zone):
+    """A TIMESTAMP from ISO text such as ``2026-01-31T10:00:00.5+01:00``.
+
+    Raises CannotTell for a time without a date: Spark takes the date of the day on which it reads.
+    """
+    trimmed = text.strip(TRIMMED)
+    match = _TIMESTAMP.fullmatch(trimmed)
+    if match is None and zone and _NO_DATE.fullmatch(trimmed):
+        raise CannotTell("a time without a date")
+    if match is None or len(match["year"]) > 6 or (match["zone"] and not zone):
         raise Undecodable(f"not a timestamp: {text!r}")
     hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise Undecodable(f"not a time of day: {text!r}")
     fraction = int((match["fraction"] or "")[:6].ljust(6, "0"))
     local = ((_days(match) * 24 + hour) * 60 + minute) * 60 + second
-    return (local - _offset(match["zone"], local)) * _MICROS + fraction
+    ahead = ahead_of_utc(match["zone"], local) if match["zone"] else 0
+    found = (local - ahead) * _MICROS + fraction
+    if not -(1 << 63) <= found < 1 << 63:
+        raise Undecodable(f"beyond the range of timestamps: {text!r}")
+    return found
 
 
 def decimal(text: str, precision: int, scale: int) -> Decimal:
     """A DECIMAL rounded half up to ``scale``; raises where it needs more digits."""
+    if not text.isascii():  # Java knows digits of other scripts
+        raise CannotTell("a number with characters outside of ASCII")
+    match = _NUMBER.fullmatch(text)
+    if match is None or abs(int(match["exponent"] or 0)) >= 1 << 31:
+        raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
     try:
-        rounded = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
+        found = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
     except InvalidOperation as fault:
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}") from fault
-    if not rounded.is_finite() or abs(rounded) >= Decimal(10) ** (precision - scale):
+    if abs(found) >= Decimal(10) ** (precision - scale):
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
-    return rounded
+    return found
 
 
 def single(value: float) -> float:
@@ -65,8 +90,26 @@ def single(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+def rounded(value: str | SupportsIndex) -> float:
+    """The FLOAT next to a number, in one step: by way of a DOUBLE it might be the one beside it."""
+    try:
+        wide = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf") if int(value) > 0 else float("-inf")
+    near = single(wide)
+    if near == wide or wide != wide:
+        return near
+    other = float(np.nextafter(np.float32(near), np.float32(np.copysign(np.inf, wide - near))))
+    ends = [np.copysign(_BEYOND_SINGLE, each) if np.isinf(each) else each for each in (near, other)]
+    exact = Decimal(value if isinstance(value, str) else int(value))
+    if (ends[0] + ends[1]) / 2 != wide or exact == Decimal(wide):
+        return near
+    return max(near, other) if exact > Decimal(wide) else min(near, other)
+
+
 def _days(match: re.Match[str]) -> int:
-    year, month, day = int(match["year"]), int(match["month"] or 1), int(match["day"] or 1)
+    year = int((match["sign"] or "") + match["year"])
+    month, day = int(match["month"] or 1), int(match["day"] or 1)
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _LENGTHS[month - 1] + (month == 2 and leap):
         raise Undecodable(f"no such day: {match[0]!r}")
@@ -74,19 +117,3 @@ def _days(match: re.Match[str]) -> int:
     leaps = before // 4 - before // 100 + before // 400
     in_year = sum(_LENGTHS[: month - 1]) + (leap and month > 2) + day - 1
     return before * 365 + leaps + in_year - 719_162  # days from 0001-01-01 to 1970-01-01
-
-
-def _offset(zone: str | None, local: int) -> int:
-    """The seconds that a zone is ahead of UTC at a local time (seconds since 1970)."""
-    if zone is None or zone in ("Z", "UTC", "GMT", "UT"):
-        return 0
-    match = _OFFSET.fullmatch(zone)
-    if match is not None:
-        size = int(match["h"]) * 3600 + int(match["m"] or 0) * 60 + int(match["s"] or 0)
-        return -size if match["sign"] == "-" else size
-    try:
-        naive = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=local)
-        ahead = naive.replace(tzinfo=ZoneInfo(zone)).utcoffset()
-    except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError) as fault:
-        raise Undecodable(f"not a time zone: {zone!r}") from fault
-    return int(ahead.total_seconds()) if ahead is not None else 0

@@ -5,15 +5,23 @@ Written from the documented behaviour of Spark's ``try_cast``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.formats.scalars import days, decimal, micros, single
+from rivermouth.verify.formats.scalars import TRIMMED, days, decimal, micros, single
 
-_TRUE = ("t", "true", "y", "yes", "1")
+_BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
+_SPACES = "".join(map(chr, range(0x21)))
+_DIGITS = 1_000
+"""Whole numbers of more digits fit no column, whatever their leading zeros."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 def from_text(kind: pa.DataType) -> Callable[[str], Any]:
@@ -39,10 +47,17 @@ def fits(number: int, kind: pa.DataType) -> bool:
 
 
 def _integer(text: str, kind: pa.DataType) -> int:
-    number = int(text)
-    if not fits(number, kind):
-        raise ValueError(f"{number} is too large")
-    return number
+    whole = text.strip(TRIMMED)
+    if not _WHOLE.fullmatch(whole) or len(whole) > _DIGITS or not fits(int(whole), kind):
+        raise ValueError("no whole number of that size")
+    return int(whole)
+
+
+def _boolean(text: str) -> bool:
+    found = _BOOLEANS.get(text.strip(TRIMMED).lower())
+    if found is None:
+        raise ValueError("neither true nor false")
+    return found
 
 
 def _cast(kind: pa.DataType) -> Callable[[str], Any]:
@@ -54,9 +69,9 @@ def _cast(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_floating(kind):
         return float if kind.bit_width == 64 else lambda text: single(float(text))
     if pa.types.is_boolean(kind):
-        return lambda text: text.strip().lower() in _TRUE
+        return _boolean
     if pa.types.is_decimal(kind):
-        return lambda text: decimal(text.strip(), kind.precision, kind.scale)
+        return lambda text: decimal(text.strip(_SPACES), kind.precision, kind.scale)
     if pa.types.is_date(kind):
         return days
     if pa.types.is_timestamp(kind):

@@ -49,6 +49,8 @@ def client_options(config: Config, secrets: Secrets = unresolved) -> dict[str, s
     return {**config.kafka.revealed(secrets), "log_level": "2", "allow.auto.create.topics": "false"}
 
 
+_APART = 50_000
+"""Offsets that are further apart are not read in one go."""
 _FIRST_ANSWER_S = 10.0
 """Limit of the first request: whether any broker answers."""
 
@@ -155,12 +157,29 @@ class KafkaSource:
                 batches.setdefault(partition, []).append(each)
         return batches, list(ended)
 
-    def holds(self, partition: Partition, offset: int) -> bool:
-        """See ``Source``."""
+    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+        """See ``Source``. What lies between two offsets is read too, if it is not much."""
+        wanted = sorted({*offsets})
+        found: set[int] = set()
         with closing(self._reader("read_uncommitted")) as consumer:
-            consumer.assign([TopicPartition(*partition, offset)])
-            answer = consumer.poll(self._timeout_s)
-            return answer is not None and answer.error() is None and answer.offset() == offset
+            for first, last in _stretches(wanted):
+                consumer.assign([TopicPartition(*partition, first)])
+                found |= self._present(consumer, partition, last)
+        return found & {*wanted}
+
+    def _present(self, consumer: Consumer, partition: Partition, last: int) -> set[int]:
+        """The offsets of all records up to ``last``, from where the consumer stands."""
+        left, found = {partition: last + 1}, set[int]()
+        quiet_since = time.monotonic()
+        while True:
+            batches, ended = self._sort(consumer.consume(_BATCH, 0.5), left)
+            found.update(int(each.offset() or 0) for each in batches.get(partition, ()))
+            if ended:
+                return found
+            if batches:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > self._timeout_s:
+                raise self._stuck(left)
 
     def _reader(self, isolation: str) -> Consumer:
         reading = {
@@ -199,3 +218,14 @@ class KafkaSource:
         if error.code() in _AWAY:
             return KafkaUnreachable("no broker answers", where=self._where, found=error.name())
         return KafkaRefused(f"the broker refused: {error.str()}", where=self._where)
+
+
+def _stretches(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and last of each run of ascending offsets that are near to each other."""
+    found: list[tuple[int, int]] = []
+    for each in offsets:
+        if found and each - found[-1][1] <= _APART:
+            found[-1] = (found[-1][0], each)
+        else:
+            found.append((each, each))
+    return found

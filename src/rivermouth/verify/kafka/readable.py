@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from rivermouth.verify.kafka.source import Identity, Source
 from rivermouth.verify.ledger.coverage import Coverage
-from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.result import Findings, Kind, Unchecked
 
 
 @dataclass(frozen=True)
@@ -20,41 +20,93 @@ class Readable:
     compacted: frozenset[str] = frozenset()
 
 
-def readable(ledger: Ledger, coverage: Coverage, source: Source, findings: Findings) -> Readable:
+def readable(
+    ledger: Ledger,
+    coverage: Coverage,
+    source: Source,
+    configured: Container[str],
+    findings: Findings,
+) -> Readable:
     """Compare Kafka with the ledger and say what can be read. Raises SourceError.
 
     What cannot be read is noted as unchecked. Another cluster, another topic of the same name and
-    a log that ends too early are findings too.
+    a log that ends too early are findings too. A topic that was deleted is none, unless the
+    pipeline is still ``configured`` to read it and had not read all of it.
     """
     if not ledger.effective:
         return Readable({})
     topics = {partition[0] for partition in coverage} | {*ledger.effective[-1].topics}
     identity = source.identity(topics)
     other = _other_topics(ledger, identity)
-    for topic, why in sorted(other.items()):
-        findings.add(Kind.FAULT, f"topic {topic}: {why}")
-        findings.unchecked.append(f"{topic}: {why}")
-    ours = [partition for partition in coverage if partition[0] not in other]
+    deleted = _deleted_topics(ledger, identity, configured)
+    other = {topic: why for topic, why in other.items() if topic not in deleted}
+    for topic, why in sorted({**deleted, **other}.items()):
+        if topic in other:
+            findings.add(Kind.FAULT, f"topic {topic}: {why}")
+            findings.leave(Unchecked.OTHER_TOPIC, f"{topic}: {why}")
+        else:
+            _note_deleted(topic, why, ledger.effective[-1], coverage, configured, findings)
+    gone = {*other, *deleted}
+    ours = [partition for partition in coverage if partition[0] not in gone]
     first, end = source.first_offsets(ours), source.end_offsets(ours)
     ranges: dict[Partition, tuple[int, int]] = {}
     for partition, span in coverage.spans.items():
-        if partition[0] in other:
+        if partition[0] in gone:
             ranges[partition] = (span.until, span.until)
             continue
         start = min(max(span.start, first[partition]), span.until)
         until = max(min(span.until, end[partition]), start)
         ranges[partition] = (start, until)
         if start > span.start:
-            findings.unchecked.append(f"{shown(partition)}[{span.start},{start}): expired in Kafka")
+            line = f"{shown(partition)}[{span.start},{start}): expired in Kafka"
+            findings.leave(Unchecked.EXPIRED, line, start - span.start)
         if until < span.until:
             line = f"{shown(partition)}[{until},{span.until}): Kafka's log ends before it"
-            findings.unchecked.append(line)
+            findings.leave(Unchecked.ENDED, line, span.until - until)
             findings.add(Kind.FAULT, line)
     return Readable(ranges, identity.compacted)
 
 
+def _note_deleted(
+    topic: str,
+    why: str,
+    newest: LedgerEntry,
+    coverage: Coverage,
+    configured: Container[str],
+    findings: Findings,
+) -> None:
+    """Count what was read of a deleted topic, and what should have been read of it."""
+    read = sum(span.until - span.start for each, span in coverage.spans.items() if each[0] == topic)
+    findings.leave(Unchecked.DELETED, f"{topic}: {why}", read)
+    unread = sum(
+        max(0, end - newest.position.get(partition, end))
+        for partition, end in newest.ends.items()
+        if partition[0] == topic
+    )
+    if unread and topic in configured:
+        line = f"topic {topic}: {why}, and {unread:,} offsets of it were never read"
+        findings.add(Kind.FAULT, line)
+
+
+def _deleted_topics(
+    ledger: Ledger, identity: Identity, configured: Container[str]
+) -> dict[str, str]:
+    """Topics that are no longer there. Under the name of one that is not configured any more there
+    may be another topic.
+    """
+    found: dict[str, str] = {}
+    for entry in ledger.effective:
+        for topic, topic_id in entry.topics.items():
+            now = identity.topics.get(topic)
+            if now is None:
+                found[topic] = "no longer in Kafka"
+            elif _differ(now, topic_id) and topic not in configured:
+                found[topic] = f"no longer in Kafka, another topic has its name (id {now})"
+    return found
+
+
 def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
-    """Topics that are no longer those of the ledger, and why."""
+    """Topics that are not those of the ledger, and why."""
     found: dict[str, str] = {}
     recorded: dict[str, str] = {}
     for entry in ledger.effective:
@@ -65,9 +117,7 @@ def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
             now = identity.topics.get(topic)
             if _differ(recorded.get(topic, ""), topic_id):
                 found[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
-            elif now is None:
-                found.setdefault(topic, "no longer in Kafka")
-            elif _differ(now, topic_id):
+            elif now is not None and _differ(now, topic_id):
                 found.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
             if topic_id not in _NOT_TOLD:
                 recorded.setdefault(topic, topic_id)

@@ -44,5 +44,5 @@ class Source(Protocol):
         Yields an empty list last, once for each partition, when it has been read to the end.
         """
 
-    def holds(self, partition: Partition, offset: int) -> bool:
-        """Whether there is a record at ``offset``, an aborted one or a marker included."""
+    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+        """Those of ``offsets`` at which there is a record, also one that was aborted."""

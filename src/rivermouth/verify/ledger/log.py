@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rivermouth.verify.ledger.chain import Chain
 from rivermouth.verify.ledger.commits import Commits
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.result import Findings, Kind
+
+_APP = "rivermouth/"
 
 
 @dataclass(frozen=True)
@@ -16,13 +19,15 @@ class Ledger:
 
     ``effective`` are the entries on which the newest version of the table rests, in order;
     ``recorded`` are all that can be read, those that were rolled back among them. ``trimmed``:
-    log clean-up removed earlier commits.
+    log clean-up removed earlier commits. ``neighbours`` are the effective entries of every other
+    pipeline that wrote the table, by its name, whether it is still configured or not.
     """
 
     version: int
     effective: tuple[LedgerEntry, ...] = ()
     recorded: tuple[LedgerEntry, ...] = ()
     trimmed: bool = False
+    neighbours: Mapping[str, tuple[LedgerEntry, ...]] = field(default_factory=dict)
 
 
 def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger | None:
@@ -39,12 +44,21 @@ def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger |
         line = f"the log lacks versions 0 to {versions[0] - 1}, and no checkpoint covers them"
         findings.add(Kind.FAULT, line)
     chain = Chain(pipeline, trimmed=trimmed)
+    others: dict[str, Chain] = {}
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
             findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
-        chain.take(version, commits.read(version, findings))
+        commit = commits.read(version, findings)
+        for app in commit.txns:
+            name = app.removeprefix(_APP)
+            if app.startswith(_APP) and name != pipeline:
+                # What is wrong with its entries is for its own verification to say.
+                others.setdefault(name, Chain(name, trimmed=True))
+        for each in (chain, *others.values()):
+            each.take(version, commit)
     _report(chain, findings)
-    return Ledger(versions[-1], chain.effective(), tuple(chain.recorded), trimmed)
+    neighbours = {name: each.effective() for name, each in others.items()}
+    return Ledger(versions[-1], chain.effective(), tuple(chain.recorded), trimmed, neighbours)
 
 
 def _report(chain: Chain, findings: Findings) -> None:

@@ -5,8 +5,9 @@ that takes about 5 bytes per offset (80 MiB for all at the default of 2^20) and 
 that window; a quarantined record takes 17 bytes. The table's offsets wait on disk, 8 bytes a row.
 So a topic of any size can be verified.
 
-The coordinates of every row are compared. Values are compared for every row up to 200,000
-offsets, above that for every 101st offset.
+The coordinates of every row are compared. Values are compared for every row up to ``Bounds.values``
+offsets, above that for every 101st offset. Where all are compared of any number, the windows have
+2^14 offsets, so that at most 262,144 rows are in memory.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.partition_check import PartitionCheck
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
+from rivermouth.verify.result import Unchecked
 from rivermouth.verify.subject import Subject, count
 
-_ALL_VALUES = 200_000
 _STRIDE = 101
 
 
@@ -28,10 +29,11 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     columns = [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
     comparison = Comparison(subject.reader(stored.table.schema, columns), columns)
-    stride = 1 if subject.coverage.total() <= _ALL_VALUES else _STRIDE
+    total = subject.coverage.total()
+    stride = 1 if total <= workspace.bounds.values else _STRIDE
     if stride > 1:
         line = f"values at offsets that are not a multiple of {stride}"
-        subject.findings.unchecked.append(line)
+        subject.findings.leave(Unchecked.SAMPLED, line, total - total // stride)
     rows = RowsByOffset(subject, columns, workspace.folder, workspace.bounds.window, stride)
     rows.read(stored.table)
     checks: dict[Partition, PartitionCheck] = {}
@@ -47,4 +49,5 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
             removed += checks.pop(each).finish()
     if removed:
         line = f"{count(removed, 'row')}: compaction removed their records"
-        subject.findings.unchecked.append(line)
+        subject.findings.leave(Unchecked.COMPACTED, line, removed)
+    comparison.report(subject.findings)

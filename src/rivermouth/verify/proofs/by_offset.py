@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.spill import Spill
-from rivermouth.verify.result import PROBLEM_LINES, Kind
+from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked
 from rivermouth.verify.subject import Subject, count
 from rivermouth.verify.tables.batches import coordinates, field, tuples
 from rivermouth.verify.tables.ports import Rows
@@ -36,6 +36,7 @@ class RowsByOffset:
         self._offsets = Spill(folder / "offsets")
         self._samples = Spill(folder / "samples")
         self._before = 0
+        self._retired = 0
 
     def read(self, table: Rows) -> None:
         """Read the whole table once; rows that no range covers are findings."""
@@ -48,9 +49,13 @@ class RowsByOffset:
             for each in found:
                 if each.partition[0] not in self._subject.shared:
                     self._keep(batch, each.partition, each.rows, each.offsets)
+        findings = self._subject.findings
         if self._before:
             line = f"{count(self._before, 'row')}: log clean-up removed their entries"
-            self._subject.findings.unchecked.append(line)
+            findings.leave(Unchecked.TRIMMED, line, self._before)
+        if self._retired:
+            line = f"{count(self._retired, 'row')}: their pipelines are no longer configured"
+            findings.leave(Unchecked.RETIRED, line, self._retired)
 
     def offsets(self, partition: Partition, number: int) -> Offsets:
         """The offsets that the table holds of a window, unsorted; they are forgotten here."""
@@ -85,6 +90,11 @@ class RowsByOffset:
         return [(*row, stamp) for row, stamp in zip(rows, stamps, strict=True)]
 
     def _outside(self, partition: Partition, offsets: Offsets) -> None:
+        retired = self._subject.retired.spans.get(partition)
+        if retired is not None:
+            theirs = retired.index(offsets) >= 0
+            self._retired += int(theirs.sum())
+            offsets = offsets[~theirs]
         before = self._subject.before_ledger
         known = [each for each in offsets.tolist() if not before(partition, each)]
         self._before += len(offsets) - len(known)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rivermouth.verify.formats.reader import Reader, Undecodable
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
+from rivermouth.verify.result import Findings, Unchecked
+from rivermouth.verify.subject import count
 
 
 def decoded(read: Reader, value: bytes | None) -> tuple[Any, ...]:
@@ -23,9 +25,13 @@ def decoded_key(read: Reader, key: bytes | None) -> tuple[Any, ...]:
 
 
 class Comparison:
-    """Compares whole rows: ``columns``, and the timestamp of the record."""
+    """Compares whole rows: ``columns``, and the timestamp of the record.
+
+    ``untold`` counts the values that the reader could not tell; the others of a row are compared.
+    """
 
     def __init__(self, read: Reader, columns: Sequence[str]) -> None:
+        self.untold = 0
         self._read = read
         self._names = (*columns, "_kafka.timestamp")
 
@@ -35,7 +41,19 @@ class Comparison:
         ``row`` are the canonical values of the columns, then the timestamp in microseconds.
         Raises Undecodable where the record value cannot be read.
         """
-        return differences(self._names, (*decoded(self._read, value), timestamp_us), row)
+        try:
+            found = decoded(self._read, value)
+        except CannotTell:
+            self.untold += len(self._names) - 1
+            return differences(self._names[-1:], (timestamp_us,), row[-1:])
+        self.untold += sum(each is NOT_VERIFIABLE for each in found)
+        return differences(self._names, (*found, timestamp_us), row)
+
+    def report(self, findings: Findings) -> None:
+        """Say how many values could not be told."""
+        if self.untold:
+            line = f"{count(self.untold, 'value')}: verify cannot tell what Spark makes of them"
+            findings.leave(Unchecked.VALUES, line, self.untold)
 
 
 def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,10 @@ import numpy as np
 from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.doubts import Doubts
 from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Rule, rank
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
-
-_LOOKUPS = 100
-"""How often Kafka is asked whether it still holds a record."""
 
 
 class Row(NamedTuple):
@@ -30,23 +28,45 @@ class Row(NamedTuple):
         return f"{shown(self.partition)}@{self.offset}"
 
 
-class KeyCheck:
-    """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys."""
+class Untold(NamedTuple):
+    """Records of which nobody can tell the key or the order, and whether one may delete a row."""
 
-    def __init__(self, subject: Subject, comparison: Comparison, rule: Rule) -> None:
+    places: Collection[tuple[Partition, int]] = ()
+    deletes: bool = False
+
+
+class KeyCheck:
+    """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys, ``retired``
+    rows of pipelines that are no longer configured.
+
+    ``doubts`` takes what is wrong unless compaction explains it.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        comparison: Comparison,
+        rule: Rule,
+        doubts: Doubts,
+        untold: Untold,
+    ) -> None:
         self.expected = 0
         self.not_verifiable = 0
+        self.retired = 0
+        self._doubts = doubts
+        self._untold = untold
+        self._theirs = subject.shared | {topic for topic, _ in subject.retired}
         self._subject = subject
         self._comparison = comparison
         self._rule = rule
         columns = [each.name for each in subject.pipeline.columns]
         self._order = [columns.index(name) for name in subject.pipeline.target.order_by]
         self._readable_from = _readable_from(subject)
-        self._lookups = 0
 
     def check(self, key: Key, changes: Sequence[Change], rows: Sequence[Row]) -> None:
         """Compare what the rule leaves of a key with its rows in the table."""
-        if not changes and all(each.partition[0] in self._subject.shared for each in rows):
+        if not changes and all(each.partition[0] in self._theirs for each in rows):
+            self.retired += sum(each.partition[0] not in self._subject.shared for each in rows)
             return
         certain = self._readable_from == 0 and not self._subject.ledger.trimmed
         found = self._rule.expected(changes, self._readable_from, certain=certain)
@@ -62,9 +82,14 @@ class KeyCheck:
         elif found.row is not None:
             self._absent(key, found, found.row)
 
+    def settle(self) -> None:
+        """Ask Kafka for the records that decide about the rows of compacted topics."""
+        explained = self._doubts.settle(self._subject.source, self._subject.findings)
+        self.not_verifiable += explained
+
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = not found.certain and row.entry < self._readable_from
-        if lost or self._subject.shared:
+        if lost or self._theirs or self._untold.deletes:
             self.not_verifiable += 1
             return
         line = f"key {shown_key(key)}: found no row, expected the row of {row}"
@@ -72,24 +97,33 @@ class KeyCheck:
 
     def _other(self, key: Key, found: Expected, row: Row) -> None:
         """The table holds another row than the rule leaves."""
-        where = f"key {shown_key(key)}: found the row of {row}"
         if self._explained(found, row):
             self.not_verifiable += 1
-        elif found.row is None:
-            self._subject.findings.add(Kind.UNEXPECTED, f"{where}, expected no row")
+            return
+        kind = Kind.UNEXPECTED if found.row is None else Kind.DIFFERENT
+        expected = "no row" if found.row is None else f"the row of {found.row}"
+        line = f"key {shown_key(key)}: found the row of {row}, expected {expected}"
+        if self._may_stand(found, row) and self._may_be_compacted(row):
+            self._doubts.add(row.partition, row.offset, kind, line)
         else:
-            line = f"{where}, expected the row of {found.row}"
-            self._subject.findings.add(Kind.DIFFERENT, line)
+            self._subject.findings.add(kind, line)
 
     def _explained(self, found: Expected, row: Row) -> bool:
         """Whether records or entries that cannot be read any more may have left this row."""
-        if row.partition[0] in self._subject.shared:
+        if row.partition[0] in self._theirs or self._untold.deletes:
             return True
+        if (row.partition, row.offset) in self._untold.places:
+            return True
+        if found.certain or not self._not_verifiable(row):
+            return False
         expected = found.row
-        may_stand = expected is None or self._rule.may_stand(self._rank(row), expected.rank)
-        if not found.certain and self._not_verifiable(row):
-            return may_stand or (expected is not None and expected.entry < self._readable_from)
-        return may_stand and self._compacted_away(row)
+        before = expected is not None and expected.entry < self._readable_from
+        return before or self._may_stand(found, row)
+
+    def _may_stand(self, found: Expected, row: Row) -> bool:
+        """Whether the row may be right if its record was once there."""
+        expected = found.row
+        return expected is None or self._rule.may_stand(self._rank(row), expected.rank)
 
     def _not_verifiable(self, row: Row) -> bool:
         """Whether the row's record, or others of its entry, cannot be read any more."""
@@ -101,15 +135,11 @@ class KeyCheck:
         index = int(span.index(np.array([row.offset], np.int64))[0])
         return index >= 0 and int(span.entries[index]) < self._readable_from
 
-    def _compacted_away(self, row: Row) -> bool:
-        """Whether compaction may have removed the row's record; asks Kafka, not too often."""
+    def _may_be_compacted(self, row: Row) -> bool:
+        """Whether the row's record is one that compaction may have removed."""
         span = self._subject.coverage.spans.get(row.partition)
         covered = span is not None and span.start <= row.offset < span.until
-        if row.partition[0] not in self._subject.compacted or not covered:
-            return False
-        self._lookups += 1
-        held = self._lookups <= _LOOKUPS and self._subject.source.holds(row.partition, row.offset)
-        return not held
+        return row.partition[0] in self._subject.compacted and covered
 
     def _rank(self, row: Row) -> Rank:
         return rank((row.values[index] for index in self._order), row.partition, row.offset)

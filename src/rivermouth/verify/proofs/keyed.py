@@ -1,9 +1,11 @@
 """Tables with one row for each key: the rule of the shape is applied to the topic, key by key.
 
-Memory: keys are spread by hash over files on disk, ``Bounds.bucket`` records for each file, and
-one file at a time is compared. So memory is bounded by that many records and their rows, unless
-single keys have more changes than that. A quarantined record takes 17 bytes. Every key is
-compared, with the coordinates of its record and the values of all columns.
+Memory: keys are spread by hash over at most 1,024 files on disk, and one file at a time is
+compared. A file of more than ``2 * Bounds.bucket`` records and rows, or of more than 64 MiB, is
+spread again. So of a topic of any size no more than that is in memory, and four buffers of 32 MiB;
+Python's values take a few times their bytes. Only the changes of a single key are never split. A
+quarantined record takes 17 bytes. Every key is compared, with the coordinates of its record and the
+values of all columns.
 
 Expired records, compaction and trimmed entries may have left rows that are not verifiable: such
 keys are counted as unchecked, never as wrong.
@@ -11,25 +13,27 @@ keys are counted as unchecked, never as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from confluent_kafka import Message
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
-from rivermouth.verify.proofs.key_check import KeyCheck, Row
+from rivermouth.verify.proofs.doubts import Doubts
+from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
 from rivermouth.verify.proofs.rule import Change, Key, Rule
 from rivermouth.verify.proofs.spill import Buckets
-from rivermouth.verify.result import Kind
+from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject, count
 from rivermouth.verify.tables.batches import field, tuples
 from rivermouth.verify.tables.ports import Rows
 
 _BUCKETS_MAX = 1024
+_BUCKET_BYTES = 64 << 20
 _SOFT_DELETE = "_tombstone"
 """Where no MERGE can delete, a deleted row has a value here until a later statement removes it."""
 
@@ -46,28 +50,78 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     keyed = _Changes(subject, table)
     for seen in replay(subject, stored, workspace.progress):
         for key, change in keyed.of(seen):
-            changes.add(key, change)
+            changes.add(key, change, len(change.value or b""))
     for key, row in _table_rows(subject, table, columns):
-        rows.add(key, row)
-    check = KeyCheck(subject, comparison, rule)
-    for each in range(number):
-        by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
-        for key, facts in changes.take(each):
-            by_key.setdefault(key, ([], []))[0].append(Change(*facts))
-        for key, facts in rows.take(each):
-            by_key.setdefault(key, ([], []))[1].append(Row(*facts))
-        for key, (its_changes, its_rows) in by_key.items():
-            check.check(key, its_changes, its_rows)
+        rows.add(key, row, _size(row.values))
+    doubts = Doubts(workspace.folder / "doubts")
+    untold = Untold(keyed.untold, keyed.untold_deletes)
+    check = KeyCheck(subject, comparison, rule, doubts, untold)
+    for its_changes, its_rows in _by_bucket(changes, rows, workspace):
+        _check_bucket(check, its_changes, its_rows)
+    check.settle()
     good = coverage.records() - coverage.quarantined()
     subject.findings.superseded = max(0, good - check.expected)
+    _report(subject, check, keyed, comparison)
+
+
+def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comparison) -> None:
+    """Say what could not be checked."""
+    findings = subject.findings
     if check.not_verifiable:
         keys = count(check.not_verifiable, "key")
         line = f"{keys}: not verifiable without records that Kafka no longer holds"
-        subject.findings.unchecked.append(line)
+        findings.leave(Unchecked.KEYS, line, check.not_verifiable)
+    if check.retired:
+        line = f"{count(check.retired, 'row')}: their pipelines are no longer configured"
+        findings.leave(Unchecked.RETIRED, line, check.retired)
+    if keyed.untold:
+        records = count(len(keyed.untold), "record")
+        line = f"{records}: verify cannot tell what Spark makes of their key or order"
+        findings.leave(Unchecked.VALUES, line, len(keyed.untold))
+    comparison.report(findings)
+
+
+_Items = Iterator[tuple[Any, tuple[Any, ...]]]
+
+
+def _by_bucket(
+    changes: Buckets, rows: Buckets, workspace: Workspace
+) -> Iterator[tuple[_Items, _Items]]:
+    """The changes and rows of one bucket after the other; what is too much for one is split."""
+    number, limit = len(changes.items), 2 * workspace.bounds.bucket
+    for each in range(number):
+        items = changes.items[each] + rows.items[each]
+        parts = max(-(-items // limit), (changes.sizes[each] + rows.sizes[each]) // _BUCKET_BYTES)
+        if parts <= 1:
+            yield changes.take(each), rows.take(each)
+            continue
+        again = [
+            Buckets(workspace.folder / f"{kind}-{each}", parts, skip=number)
+            for kind in ("changes", "rows")
+        ]
+        for whole, split in zip((changes, rows), again, strict=True):
+            for key, facts in whole.take(each):
+                split.add(key, facts, _size(facts))
+        for part in range(parts):
+            yield again[0].take(part), again[1].take(part)
+
+
+def _check_bucket(check: KeyCheck, changes: _Items, rows: _Items) -> None:
+    by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
+    for key, facts in changes:
+        by_key.setdefault(key, ([], []))[0].append(Change(*facts))
+    for key, facts in rows:
+        by_key.setdefault(key, ([], []))[1].append(Row(*facts))
+    for key, (its_changes, its_rows) in by_key.items():
+        check.check(key, its_changes, its_rows)
 
 
 class _Changes:
-    """Turns visible records into keyed changes."""
+    """Turns visible records into keyed changes.
+
+    ``untold`` are the places of records of which nobody can tell the key or the order;
+    ``untold_deletes``: one of them has a null value.
+    """
 
     def __init__(self, subject: Subject, table: Rows) -> None:
         keys, order_by = subject.pipeline.target.keys, subject.pipeline.target.order_by
@@ -75,6 +129,8 @@ class _Changes:
         # winners only, which parses those again. To decode every column of every record, and to
         # keep the values on disk, costs more, even where every record wins.
         columns = [*dict.fromkeys((*keys, *order_by))]
+        self.untold: set[tuple[Partition, int]] = set()
+        self.untold_deletes = False
         self._subject = subject
         self._read = subject.reader(table.schema, columns)
         self._read_key = subject.key_reader(table.schema)
@@ -94,6 +150,9 @@ class _Changes:
                 where = f"{shown(seen.partition)}@{message.offset()}"
                 line = f"{where}: not in quarantine, but verify cannot decode it: {fault}"
                 self._subject.findings.add(Kind.DIFFERENT, line)
+            except CannotTell:
+                self.untold.add((seen.partition, int(message.offset() or 0)))
+                self.untold_deletes = self.untold_deletes or message.value() is None
 
     def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
         value = message.value()
@@ -105,11 +164,26 @@ class _Changes:
             key, order = found[: self._keys], tuple(found[index] for index in self._order)
         for each in (*key, *order):
             if each is NOT_VERIFIABLE:
-                raise Undecodable("a key or order column holds text made from an object")
+                raise CannotTell("a key or order column")
         if None in key:
             raise Undecodable("a key column is null")
         stamp = message.timestamp()[1] * 1000
-        return key, Change(entry, partition, int(message.offset() or 0), order, stamp, value)
+        offset = int(message.offset() or 0)
+        return _plain(key), Change(entry, partition, offset, _plain(order), stamp, value)
+
+
+def _size(values: Iterable[Any]) -> int:
+    """About how many bytes the texts of a row or change have."""
+    return sum(
+        len(each) if isinstance(each, (str, bytes)) else _size(each)
+        for each in values
+        if isinstance(each, (str, bytes, tuple))
+    )
+
+
+def _plain(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Values whose text is plain text: a reader may give text that knows where it comes from."""
+    return tuple(str(each) if isinstance(each, str) else each for each in values)
 
 
 def _table_rows(subject: Subject, table: Rows, columns: list[str]) -> Iterator[tuple[Key, Row]]:

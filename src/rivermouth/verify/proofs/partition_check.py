@@ -95,10 +95,13 @@ class PartitionCheck:
             unseen = unseen[unseen + self._start >= first]
         if self._partition[0] not in self._subject.compacted:
             return unseen
-        asked = unseen[:PROBLEM_LINES].tolist()
-        aborted = [each for each in asked if source.holds(self._partition, self._start + each)]
-        self._compacted_away += len(unseen) - len(aborted)
-        return np.array(aborted, np.intp)
+        if not len(unseen):
+            return unseen
+        # Compaction keeps the offset of no record. One that is still there was aborted.
+        held = source.held(self._partition, (unseen + self._start).tolist())
+        aborted = np.isin(unseen + self._start, [*held])
+        self._compacted_away += len(unseen) - int(aborted.sum())
+        return unseen[aborted]
 
     def _report(self, kind: Kind, what: str, found: NDArray[np.intp], number: int) -> None:
         offsets = (found[:PROBLEM_LINES] + self._start).tolist()

@@ -21,11 +21,17 @@ class Bounds:
     """How much is held in memory at once.
 
     ``window``: offsets of one partition, see ``append``; ``bucket``: records of keys, see
-    ``keyed``.
+    ``keyed``. ``values``: up to so many offsets the values of all rows of an append are compared.
     """
 
     window: int = 1 << 20
     bucket: int = 50_000
+    values: int = 200_000
+
+    @staticmethod
+    def of_every_value() -> Bounds:
+        """All values are compared; the windows are smaller, since their rows are in memory."""
+        return Bounds(window=1 << 14, values=1 << 62)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.proof import Progress, Stored
 from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.proofs.verdicts import Verdicts
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject
 
@@ -40,10 +41,12 @@ class Seen:
 def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[Seen]:
     """Yield the visible records of every covered partition, a few partitions at a time.
 
-    Counts them per range, compares quarantined ones with the raw record, and at the end reports
-    quarantined offsets that Kafka does not show. Raises SourceError.
+    Counts them per range, compares quarantined ones with the raw record, judges whether they belong
+    in quarantine, and at the end reports quarantined offsets that Kafka does not show. Raises
+    SourceError.
     """
     quarantine = stored.quarantine
+    verdicts = Verdicts(subject, stored.table)
     total, done = subject.coverage.total(), 0
     partitions = iter(subject.readable.items())
     while group := dict(islice(partitions, _PARTITIONS_AT_ONCE)):
@@ -53,7 +56,8 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
             now = int(messages[-1].offset() or 0) + 1 if messages else group[partition][1]
             done, reached[partition] = done + now - reached[partition], now
             progress(subject.pipeline.name, done, total)
-            yield _seen(subject, quarantine.get(partition), partition, messages)
+            yield _seen(subject, quarantine.get(partition), verdicts, partition, messages)
+    verdicts.report()
     for partition, rows in quarantine.items():
         _report_unseen(subject, partition, rows)
 
@@ -61,6 +65,7 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
 def _seen(
     subject: Subject,
     rows: Quarantined | None,
+    verdicts: Verdicts,
     partition: Partition,
     messages: Sequence[Message],
 ) -> Seen:
@@ -79,6 +84,7 @@ def _seen(
                 where = f"{shown(partition)}@{offsets[position]}"
                 line = f"{where}: quarantine holds other bytes than Kafka"
                 subject.findings.add(Kind.DIFFERENT, line)
+            verdicts.judge(partition, messages[position])
     return Seen(partition, messages, offsets, ranges, ~bad, done)
 
 

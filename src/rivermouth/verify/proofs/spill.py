@@ -9,6 +9,7 @@ from typing import Any
 
 _BUFFERED_BYTES = 32 << 20
 _PENDING_ITEMS = 50_000
+_PENDING_BYTES = 32 << 20
 
 
 class Spill:
@@ -72,20 +73,31 @@ class Buckets:
     """Keyed tuples, spread by the hash of their key over ``number`` files.
 
     What has the same key is in the same bucket, in this process. Items come back as plain tuples,
-    of whatever kind they were: those are written and read faster.
+    of whatever kind they were: those are written and read faster. ``items`` and ``sizes`` are how
+    many items each bucket has, and how many bytes by what ``add`` was told. ``skip``: the hash is
+    divided by it first, so that what has met in a bucket of so many spreads again.
     """
 
-    def __init__(self, folder: Path, number: int, pending_items: int = _PENDING_ITEMS) -> None:
+    def __init__(
+        self, folder: Path, number: int, pending_items: int = _PENDING_ITEMS, skip: int = 1
+    ) -> None:
+        self.items = [0] * number
+        self.sizes = [0] * number
         self._spill = Spill(folder)
         self._limit = pending_items
+        self._skip = skip
         self._pending: list[list[Any]] = [[] for _ in range(number)]
-        self._items = 0
+        self._waiting = self._waiting_bytes = 0
 
-    def add(self, key: Hashable, item: tuple[Any, ...]) -> None:
-        """Put an item into the bucket of its key."""
-        self._pending[hash(key) % len(self._pending)].append((key, tuple(item)))
-        self._items += 1
-        if self._items >= self._limit:
+    def add(self, key: Hashable, item: tuple[Any, ...], size: int = 0) -> None:
+        """Put an item of about ``size`` bytes into the bucket of its key."""
+        bucket = hash(key) // self._skip % len(self._pending)
+        self._pending[bucket].append((key, tuple(item)))
+        self.items[bucket] += 1
+        self.sizes[bucket] += size
+        self._waiting += 1
+        self._waiting_bytes += size
+        if self._waiting >= self._limit or self._waiting_bytes >= _PENDING_BYTES:
             self._flush()
 
     def take(self, number: int) -> Iterator[tuple[Any, tuple[Any, ...]]]:
@@ -98,4 +110,4 @@ class Buckets:
             if items:
                 self._spill.add_items(number, items)
         self._pending = [[] for _ in self._pending]
-        self._items = 0
+        self._waiting = self._waiting_bytes = 0

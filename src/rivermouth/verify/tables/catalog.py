@@ -25,7 +25,6 @@ Ask = Callable[[str], pa.Table]
 """Answers a statement in Spark's SQL; timestamps are in UTC."""
 AT_MOST = 1_000_000
 """How many rows one query may return."""
-_OFFSET = "`_kafka`.`offset`"
 _NO_TABLE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE")
 _WRITES = ("WRITE", "MERGE")
 """Operations that write rows. Others may carry the text of an entry too, as OPTIMIZE does."""
@@ -116,9 +115,10 @@ class CatalogCommits:
 class CatalogRows:
     """The rows of the table at one version; ``name`` is its name in SQL with the version.
 
-    Memory: where rows have ``_kafka`` offsets, one query returns at most ``at_most`` rows; only
-    the rows of a single offset, and those without an offset, are never split. The engine skips
-    files by their statistics. Of other tables, such as the quarantine, one query returns all.
+    Memory: where rows have Kafka offsets, as those of a target and of a quarantine, one query
+    returns at most ``at_most`` rows; only the rows of a single offset, and those without an offset,
+    are never split. The engine skips files by their statistics. Of the offsets table, one query
+    returns all rows of the pipeline.
     """
 
     def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST) -> None:
@@ -126,6 +126,7 @@ class CatalogRows:
         self._ask = ask
         self._at_most = at_most
         self.schema: pa.Schema = ask(f"SELECT * FROM {name} LIMIT 0").schema
+        self._by = _split_by(self.schema)
 
     def transaction(self, app: str) -> None:
         """See ``Rows``: a catalog does not tell it."""
@@ -142,25 +143,27 @@ class CatalogRows:
 
     def _parts(self) -> Iterator[str]:
         """Predicates that split the rows into parts; a single empty one where they are few."""
-        if "_kafka" not in self.schema.names:
+        if self._by is None:
             yield ""
             return
-        bounds = f"count(*) AS n, min({_OFFSET}) AS low, max({_OFFSET}) AS high"
+        bounds = f"count(*) AS n, min({self._by}) AS low, max({self._by}) AS high"
         [found] = self._ask(f"SELECT {bounds} FROM {self._name}").to_pylist()
         if found["n"] <= self._at_most or found["low"] is None:
             yield ""
             return
-        for each in self._split(Slice(found["low"], found["high"] + 1, found["n"])):
-            yield each.within(_OFFSET)
-        yield f"{_OFFSET} IS NULL"
+        whole = Slice(found["low"], found["high"] + 1, found["n"])
+        for each in self._split(whole):
+            yield each.within(self._by)
+        yield f"{self._by} IS NULL"
 
     def _split(self, whole: Slice) -> Iterator[Slice]:
         """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""
         width = width_of(whole)
-        piece = f"floor(({_OFFSET} - {whole.start}) / {width}) AS piece"
+        by = str(self._by)
+        piece = f"floor(({by} - {whole.start}) / {width}) AS piece"
         counted = self._ask(
             f"SELECT {piece}, count(*) AS n FROM {self._name}"
-            f" WHERE {whole.within(_OFFSET)} GROUP BY piece"
+            f" WHERE {whole.within(by)} GROUP BY piece"
         )
         pieces = {int(each["piece"]): int(each["n"]) for each in counted.to_pylist()}
         for each in packed(whole, pieces, self._at_most):
@@ -168,6 +171,12 @@ class CatalogRows:
                 yield from self._split(each)
             else:
                 yield each
+
+
+def _split_by(schema: pa.Schema) -> str | None:
+    """The offsets by which the rows of a table are split."""
+    known = {"_kafka": "`_kafka`.`offset`", "offset": "`offset`"}
+    return next((by for name, by in known.items() if name in schema.names), None)
 
 
 def _newest(history: Iterable[Mapping[str, Any]]) -> int:

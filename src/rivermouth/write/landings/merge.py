@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Observation
 
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Counts
 from rivermouth.spark.address import Address, quoted
-from rivermouth.write.counts import applied, counted, counters, quarantined
+from rivermouth.write.bad_records import grouped_counts, kept, refused, refusing
+from rivermouth.write.counts import applied, counted, counters
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
 MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
-# A batch without a good record folds to nothing; adaptive execution would then drop the plan
-# and, with it, the counts of the bad ones.
+# A batch without a record folds to nothing; adaptive execution would then drop the plan and, with
+# it, the counts.
 _ADAPTIVE_EXCLUDES = "spark.sql.adaptive.optimizer.excludedRules"
 _DROP_OF_EMPTY_PLANS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 BROADCAST_RECORDS_MAX = 200_000
@@ -32,6 +33,7 @@ class Merge:
             raise TypeError("a MERGE lands changes by key")
         self._site = site
         self._rows = site.rows
+        self._refusing = refusing()
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
@@ -39,21 +41,34 @@ class Merge:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
         ranges = plan.draft.ranges
         observation = Observation()
-        observed = decoded.observe(observation, *counters(ranges))
-        folded = self._rows.fold(observed.where("code IS NULL"))
-        with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
-            # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
-            changes = folded.localCheckpoint()
-        counts = counted(ranges, observation.get)
-        if quarantined(counts):
-            self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, counts)
-        small = applied(counts) <= BROADCAST_RECORDS_MAX
-        self._merge(changes.hint("broadcast") if small else changes, plan.entry(counts))
+        refused_at_once = decoded.withColumn("_kafka", self._refusing)
+        observed = refused_at_once.observe(observation, *counters(ranges))
+        folded = self._rows.fold(observed)
+        try:
+            with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+                # The one materialisation: MERGE scans its source twice, and Kafka is no place for
+                # that.
+                changes = folded.localCheckpoint()
+        except Exception as fault:
+            if not refused(fault):
+                raise
+            self._land_split(decoded, plan)
+        else:
+            self._merge(changes, counted(ranges, observation.get), plan)
 
-    def _merge(self, changes: DataFrame, entry: Entry) -> None:
+    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        with kept(decoded, None) as batch:
+            counts = grouped_counts(batch, plan.draft.ranges)
+            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()
+        self._merge(changes, counts, plan)
+
+    def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         session = changes.sparkSession
-        changes.createOrReplaceTempView(_SOURCE)
-        with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
+        small = applied(counts) <= BROADCAST_RECORDS_MAX
+        (changes.hint("broadcast") if small else changes).createOrReplaceTempView(_SOURCE)
+        entry = statement_confs(plan.entry(counts))
+        with session_confs(session, {**entry, MATERIALIZE_SOURCE: "none"}):
             session.sql(self._statement)
 
 

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Entry
-from rivermouth.write.counts import applied, counted, counters, quarantined
+from rivermouth.protocol.entry import Counts
+from rivermouth.write.bad_records import grouped_counts, kept, refused, refusing
+from rivermouth.write.counts import applied, counted, counters
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import Site
 from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
@@ -53,29 +54,44 @@ class ReplaceUsing:
         self._site = site
         self._rows = rows
         self._marked = marked
+        self._refusing = refusing()
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
-        session, ranges = decoded.sparkSession, plan.draft.ranges
-        observation = Observation()
-        deleting = F.count_if(F.col("tombstone") & F.col("code").isNull()).alias("deleting")
-        observed = decoded.observe(observation, *counters(ranges), deleting)
-        folded = self._rows.fold(observed.where("code IS NULL"))
+        try:
+            self._land_clean(decoded, plan)
+        except Exception as fault:
+            if not refused(fault):
+                raise
+            self._land_split(decoded, plan)
+        self._remove_marked(decoded.sparkSession)
+
+    def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        ranges, observation = plan.draft.ranges, Observation()
+        metrics_of = [*counters(ranges), F.count_if("tombstone").alias("deleting")]
+        refused_at_once = decoded.withColumn("_kafka", self._refusing)
+        folded = self._rows.fold(refused_at_once.observe(observation, *metrics_of))
         # The one materialisation: the join and Delta's writer evaluate their source again.
         with staged(folded, self._stage / plan.commit) as changes:
-            # Of a batch without a good record Spark drops the plan while it runs, and the counts.
-            metrics = observation.get or _counted_again(decoded, [*counters(ranges), deleting])
-            counts = counted(ranges, metrics)
-            if quarantined(counts):
-                self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, counts)
-            small = applied(counts) <= BROADCAST_RECORDS_MAX
-            self._commit(changes.hint("broadcast") if small else changes, plan.entry(counts))
-        self._sweep = self._sweep or metrics["deleting"] > 0
-        self._remove_marked(session)
+            # Of a batch without a record Spark drops the plan while it runs, and the counts.
+            metrics = observation.get or _counted_again(decoded, metrics_of)
+            self._sweep = self._sweep or metrics["deleting"] > 0
+            self._commit(changes, counted(ranges, metrics), plan)
 
-    def _commit(self, changes: DataFrame, entry: Entry) -> None:
+    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        self._sweep = self._sweep or self._rows.delete is not None
+        with kept(decoded, self._stage / f"{plan.commit}-decoded") as batch:
+            counts = grouped_counts(batch, plan.draft.ranges)
+            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            folded = self._rows.fold(batch.where("code IS NULL"))
+            with staged(folded, self._stage / plan.commit) as changes:
+                self._commit(changes, counts, plan)
+
+    def _commit(self, folded: DataFrame, counts: Counts, plan: CommitPlan) -> None:
+        small = applied(counts) <= BROADCAST_RECORDS_MAX
+        changes, entry = folded.hint("broadcast") if small else folded, plan.entry(counts)
         table = self._site.address.read(changes.sparkSession)
         rows = replaced_rows(changes, table, self._rows, marked=self._marked)
         keys = {"replaceUsing": ",".join(self._rows.keys)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.formats.json import parse_object, reader
+from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.json_text import parse_object
 from rivermouth.verify.formats.reader import Undecodable
 
 pytestmark = pytest.mark.unit
@@ -25,7 +26,11 @@ def test_what_is_no_object_is_refused(value: bytes) -> None:
 
 
 def test_the_last_of_a_name_twice_wins_and_what_follows_the_object_is_ignored() -> None:
-    assert parse_object(b' {"a":1,"a":2} rest') == {"a": 2}
+    assert parse_object(b' {"a":1,"a":2} rest') == [("a", 1), ("a", 2)]
+    assert reader(SCHEMA, ["a"])(b' {"a":1,"a":2} rest') == (2,)
+    assert reader(SCHEMA, ["a"])(b'{"a":1,"a":null}') == (None,)
+    with pytest.raises(Undecodable):
+        reader(SCHEMA, ["a"])(b'{"a":"x","a":2}')
 
 
 def test_a_column_of_a_type_that_json_does_not_hold_is_refused_at_once() -> None:

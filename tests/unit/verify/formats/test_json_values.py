@@ -37,7 +37,19 @@ def decoded(kind: pa.DataType, text: str) -> Any:
         (pa.float32(), "0.1", struct.unpack("f", struct.pack("f", 0.1))[0]),
         (pa.float32(), "1e300", float("inf")),
         (pa.string(), '"é"', "é"),
-        (pa.string(), "1.50", "1.50"),
+        (pa.string(), "1.50", "1.5"),
+        (pa.string(), "1e400", '"Infinity"'),
+        (pa.string(), "-INF", '"-Infinity"'),
+        (pa.string(), "1e7", "1.0E7"),
+        (pa.string(), "0.00012", "1.2E-4"),
+        (pa.string(), "'a\\'b'", "a'b"),
+        (pa.float64(), "-Infinity", float("-inf")),
+        (pa.float32(), "1.00000017881393432617187500001", 1.0000002384185791),
+        (pa.date32(), '"7"', 7),
+        (pa.date32(), '"GMT1970-01-02"', 1),
+        (UTC, "9223372036854775807", -1_000_000),
+        (pa.binary(), '" aGk=  aGk="', b"hihi"),
+        (pa.map_(pa.string(), pa.int64()), '{"a":1,"a":2}', [("a", 1), ("a", 2)]),
         (pa.string(), "15", "15"),
         (pa.string(), "true", "true"),
         (pa.string(), r'"\ud800"', "?"),
@@ -60,11 +72,22 @@ def test_a_json_value_becomes_the_value_of_its_column(
     assert decoded(kind, text) == expected
 
 
-def test_text_made_from_an_object_is_not_verifiable_and_equal_to_any_text() -> None:
-    found = decoded(pa.string(), '{"a":1}')
-    assert found is NOT_VERIFIABLE
-    assert found == '{"a": 1}'
-    assert {"x": [found]} == {"x": ["another"]}
+def test_text_made_from_an_object_is_equal_to_each_text_of_the_same_values() -> None:
+    found = decoded(pa.string(), '{"a":1.50, "b":["\\u00e9", NaN]}')
+    assert str(found) == '{"a":1.5,"b":["é","NaN"]}'
+    assert found == '{"a": 1.5, "b": ["é", "NaN"]}'
+    for other in ('{"a":1.51,"b":["é","NaN"]}', '{"a":1.5,"b":["é"]}', "1.5", "", "{", "x"):
+        assert found != other
+    assert {"x": [found]} == {"x": ['{"a":1.5,"b":["é","NaN"]}']}
+    assert {"x": [found]} != {"x": ["another"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(UTC, '"10:00"'), (pa.date32(), '"-12345678"'), (UTC, '"2026-01-01 10:00:00 CST"')],
+)
+def test_a_value_that_only_spark_can_tell_is_not_verifiable(kind: pa.DataType, text: str) -> None:
+    assert decoded(kind, text) is NOT_VERIFIABLE
 
 
 @pytest.mark.parametrize(
@@ -85,6 +108,15 @@ def test_text_made_from_an_object_is_not_verifiable_and_equal_to_any_text() -> N
         (pa.list_(pa.int32()), "{}"),
         (pa.map_(pa.string(), pa.int64()), "[]"),
         (pa.binary(), '"a"'),
+        (pa.binary(), '"aGk"'),
+        (pa.binary(), '"aG k="'),
+        (pa.float64(), '"INF"'),
+        (pa.decimal128(5, 2), "NaN"),
+        (pa.decimal128(5, 2), '"1_0"'),
+        (UTC, '"2026-01-01T10:00Z"'),
+        (UTC, '"2026-01-01T"'),
+        (UTC, '"294248-01-01"'),
+        (pa.date32(), '"7 "'),
         (pa.date32(), "5"),
         (pa.uint64(), '"no such column type"'),
     ],

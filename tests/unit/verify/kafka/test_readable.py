@@ -11,7 +11,7 @@ from rivermouth.verify.kafka.source import Identity
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.result import Findings, Kind, Unchecked
 from tests.unit.verify.doubles import ZERO, MemorySource, entry, found, problems, span
 
 pytestmark = pytest.mark.unit
@@ -19,10 +19,12 @@ pytestmark = pytest.mark.unit
 ENTRIES = (entry(1, span(2, 5)), entry(2, span(5, 9)))
 
 
-def ask(source: MemorySource, *entries: LedgerEntry) -> tuple[Readable, Findings]:
+def ask(
+    source: MemorySource, *entries: LedgerEntry, configured: tuple[str, ...] = ("t",)
+) -> tuple[Readable, Findings]:
     findings = Findings("p")
     ledger = Ledger(1, entries, entries)
-    return readable(ledger, Coverage(entries), source, findings), findings
+    return readable(ledger, Coverage(entries), source, configured, findings), findings
 
 
 def test_what_kafka_holds_whole_is_readable() -> None:
@@ -61,7 +63,6 @@ def test_expired_offsets_are_unchecked_and_a_log_that_ends_early_is_a_fault(
 @pytest.mark.parametrize(
     ("source", "entries", "why"),
     [
-        (MemorySource(topics={}), ENTRIES, "no longer in Kafka"),
         (
             MemorySource(topics={"t": "new"}),
             ENTRIES,
@@ -86,3 +87,38 @@ def test_another_topic_or_cluster_is_a_fault_and_nothing_of_it_is_read(
     assert shown.ranges == {ZERO: (9, 9)}
     assert found(findings) == {Kind.FAULT: 1}
     assert (problems(findings), findings.unchecked) == ((f"topic t: {why}",), [f"t: {why}"])
+
+
+GONE = MemorySource(topics={})
+OTHER = MemorySource(topics={"t": "new"})
+NEVER_READ = "t: no longer in Kafka, and 3 offsets of it were never read"
+UNREAD = (*ENTRIES, entry(3, span(9, 9), ends={ZERO: 12}))
+
+
+@pytest.mark.parametrize(
+    ("source", "entries", "configured", "faults"),
+    [
+        (GONE, ENTRIES, ("t",), []),
+        (GONE, ENTRIES, (), []),
+        (OTHER, ENTRIES, (), []),
+        (GONE, UNREAD, (), []),
+        (
+            GONE,
+            UNREAD,
+            ("t",),
+            [f"topic {NEVER_READ}"],
+        ),
+    ],
+)
+def test_a_deleted_topic_is_unchecked_unless_records_of_it_should_still_be_there(
+    source: MemorySource,
+    entries: tuple[LedgerEntry, ...],
+    configured: tuple[str, ...],
+    faults: list[str],
+) -> None:
+    shown, findings = ask(source, *entries, configured=configured)
+    assert shown.ranges == {ZERO: (9, 9)}
+    assert [*problems(findings)] == faults
+    proof = findings.proof()
+    assert proof.left == {Unchecked.DELETED: 7}
+    assert proof.unchecked[0].startswith("t: no longer in Kafka")

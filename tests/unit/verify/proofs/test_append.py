@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.append import verify_append
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.proofs.quarantine import Quarantined
-from rivermouth.verify.result import Kind
+from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import (
@@ -127,9 +130,9 @@ def test_a_difference_is_found_with_its_offset(tmp_path: Path, case: str) -> Non
 def test_a_quarantined_record_is_not_missing_but_a_row_of_it_is_a_duplicate(
     tmp_path: Path,
 ) -> None:
-    assert found(verified(tmp_path, ROWS[1:], quarantine={ZERO: held(0)})) == {}
+    assert Kind.MISSING not in found(verified(tmp_path, ROWS[1:], quarantine={ZERO: held(0)}))
     twice = verified(tmp_path, ROWS, quarantine={ZERO: held(0)})
-    assert found(twice) == {Kind.DUPLICATED: 1}
+    assert found(twice)[Kind.DUPLICATED] == 1
 
 
 def test_rows_of_topics_that_other_pipelines_write_are_left_to_them(tmp_path: Path) -> None:
@@ -167,6 +170,41 @@ def test_of_many_offsets_only_some_values_are_compared_and_that_is_said(tmp_path
     verify_append(asked, stored(rows), workspace(tmp_path, Bounds(window=100_000)))
     assert asked.findings.unchecked == ["values at offsets that are not a multiple of 101"]
     assert found(asked) == {Kind.DIFFERENT: 2}
+    assert asked.findings.proof().left == {Unchecked.SAMPLED: 300_000 - 300_000 // 101}
+
+
+def test_a_strict_verification_compares_all_values(tmp_path: Path) -> None:
+    offsets = (0, 1, 101, 299_999)
+    records = {ZERO: [message(each, value(each, 1)) for each in offsets]}
+    asked = subject(configured(tmp_path), MemorySource(records), entry(1, span(0, 300_000)))
+    rows = [row(each, 2, each) for each in offsets]
+    verify_append(asked, stored(rows), workspace(tmp_path, Bounds.of_every_value()))
+    assert (found(asked), asked.findings.unchecked) == ({Kind.DIFFERENT: 4}, [])
+
+
+def test_values_that_verify_cannot_tell_are_counted_and_the_others_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_by = f"{__name__}:{unsure.__name__}"
+    monkeypatch.setitem(FORMATS.by_name, "json", Format("json", "none:none", made_by, {}))
+    records = {ZERO: [message(each, b"x" * each or b"0") for each in range(1, 4)]}
+    asked = subject(configured(tmp_path), MemorySource(records), entry(1, span(1, 4)))
+    rows = [row(1, 9, 1), row(9, 9, 2), row(9, 9, 3)]
+    verify_append(asked, stored(rows), workspace(tmp_path))
+    assert problems(asked) == ("t-0@2: other values in id",)
+    assert asked.findings.proof().left == {Unchecked.VALUES: 4}
+    assert asked.findings.unchecked == ["4 values: verify cannot tell what Spark makes of them"]
+
+
+def unsure(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    """Reads the length of a value as ``id``; cannot tell ``n``, and nothing of three bytes."""
+
+    def read(value: bytes) -> tuple[Any, ...]:
+        if len(value) == 3:
+            raise CannotTell("three bytes")
+        return (len(value), NOT_VERIFIABLE)
+
+    return read
 
 
 def test_a_table_without_the_columns_cannot_be_read(tmp_path: Path) -> None:

@@ -45,3 +45,23 @@ def test_items_of_one_key_share_a_bucket_and_keep_their_order(tmp_path: Path) ->
             assert numbers == sorted(numbers)
     assert sorted(item[0] for items in taken for _, item in items) == list(range(60))
     assert list(buckets.take(0)) == []
+
+
+def test_what_met_in_one_bucket_spreads_again_over_others(tmp_path: Path) -> None:
+    first = Buckets(tmp_path / "b", 4)
+    for number in range(400):
+        first.add((number,), (number,), size=10)
+    assert (sum(first.items), sum(first.sizes)) == (400, 4000)
+    again = Buckets(tmp_path / "again", 4, skip=4)
+    taken = [*first.take(2)]
+    for key, item in taken:
+        again.add(key, item)
+    assert len(taken) == first.items[2] == sum(again.items)
+    assert max(again.items) < len(taken) / 2
+
+
+def test_items_wait_by_their_bytes_too(tmp_path: Path) -> None:
+    buckets = Buckets(tmp_path / "b", 1)
+    buckets.add((1,), (b"a",), size=1 << 30)
+    assert [*(tmp_path / "b").iterdir()] or buckets._spill._buffered
+    assert [*buckets.take(0)] == [((1,), (b"a",))]

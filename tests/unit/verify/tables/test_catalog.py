@@ -242,6 +242,19 @@ def test_a_table_is_read_in_slices_that_are_small_enough_and_hold_every_row_once
     assert len(asked) == 2 or len(read) > 1, "what is small is asked for at once"
 
 
+def test_a_quarantine_is_read_in_slices_too(tmp_path: Path) -> None:
+    rows = [{"offset": each, "value": b"?"} for each in range(500)]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows[:1]))
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows[1:]), mode="append")
+    asked: list[tuple[str, int]] = []
+    name = "`main`.`silver`.`orders` VERSION AS OF 1"
+    table = CatalogRows(name, asking(tmp_path, asked), at_most=100)
+    found = [row["offset"] for batch in table.batches(["offset"]) for row in batch.to_pylist()]
+    assert sorted(found) == [*range(500)]
+    read = [number for statement, number in asked[1:] if statement.startswith("SELECT `offset`")]
+    assert max(read) <= 100
+
+
 def test_of_a_table_without_offsets_all_rows_are_asked_for_of_one_version() -> None:
     spark = Spark(history=history(("CREATE TABLE", None), ("WRITE", None)), rows=PROJECTED)
     tables = CatalogTables(NAMES, spark)

@@ -1,0 +1,61 @@
+"""Whether records in quarantine belong there: each of them is decoded again."""
+
+from __future__ import annotations
+
+from confluent_kafka import Message
+
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.compare import decoded, decoded_key
+from rivermouth.verify.result import Kind, Unchecked
+from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.tables.ports import Rows
+
+
+class Verdicts:
+    """Judges the quarantined records of a pipeline, one by one."""
+
+    def __init__(self, subject: Subject, table: Rows) -> None:
+        columns = [each.name for each in subject.pipeline.columns]
+        self._subject = subject
+        self._keys = [columns.index(name) for name in subject.pipeline.target.keys]
+        # A shape may have a table without the columns of the records.
+        known = {*columns} <= {*table.schema.names}
+        self._read = subject.reader(table.schema, columns) if known else None
+        self._read_key = subject.key_reader(table.schema) if known else None
+        self._untold = 0
+
+    def judge(self, partition: Partition, message: Message) -> None:
+        """Add a finding where a record gives all that the table needs."""
+        try:
+            self._decode(message)
+        except Undecodable:
+            return
+        except CannotTell:
+            self._untold += 1
+            return
+        where = f"{shown(partition)}@{message.offset()}"
+        line = f"{where}: in quarantine, but the record can be decoded"
+        self._subject.findings.add(Kind.QUARANTINE, line)
+
+    def report(self) -> None:
+        """Say how many records could not be judged."""
+        if self._untold:
+            records = count(self._untold, "record")
+            line = f"{records} in quarantine: verify cannot tell what Spark makes of them"
+            self._subject.findings.leave(Unchecked.VERDICTS, line, self._untold)
+
+    def _decode(self, message: Message) -> None:
+        """Raises Undecodable where the record is bad, and CannotTell."""
+        if self._read is None:
+            raise CannotTell("the table has other columns")
+        value = message.value()
+        if value is None and self._read_key is not None:
+            key = decoded_key(self._read_key, message.key())
+        else:
+            found = decoded(self._read, value)
+            key = tuple(found[index] for index in self._keys)
+            if any(each is NOT_VERIFIABLE for each in found):
+                raise CannotTell("a value")
+        if any(each is None for each in key):
+            raise Undecodable("a key column is null")

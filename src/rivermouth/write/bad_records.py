@@ -1,0 +1,67 @@
+"""Bad records of a batch: noticed by the pass that would commit, then kept apart with care.
+
+Most batches have no bad record, and looking first would read every batch twice. So the one pass
+evaluates each row through ``refusing`` and *fails* at the first bad one, before anything is
+committed. Only such a batch is decoded again, by all tasks, kept, counted and split. Whether
+quarantine is written thus depends on the rows themselves: never on a metric, which Spark may count
+twice or lose when it computes a partition again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.spark.errors import said
+from rivermouth.write.staging import staged
+
+_BAD_RECORD = "RM600: a record of this batch goes to quarantine"
+
+
+def refusing() -> Column:
+    """``_kafka`` of a decoded row; evaluating that of a bad one fails the job.
+
+    Not a filter: the optimizer would push it below the decoding and decode twice.
+    """
+    refusal = F.raise_error(F.lit(_BAD_RECORD))
+    return F.when(F.col("code").isNull(), F.col("_kafka")).otherwise(refusal).alias("_kafka")
+
+
+def refused(fault: Exception) -> bool:
+    """Whether a job failed because of a bad record."""
+    return _BAD_RECORD in said(fault)
+
+
+@contextmanager
+def kept(decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
+    """The decoded rows for several reads: in the cache, or in files in ``folder`` if it is given.
+
+    Without it the first action on them evaluates them, by as many tasks as it has.
+    """
+    if folder is not None:
+        with staged(decoded, folder) as files:
+            yield files
+        return
+    cached = decoded.persist()
+    try:
+        yield cached
+    finally:
+        cached.unpersist()
+
+
+def grouped_counts(decoded: DataFrame, ranges: Sequence[OffsetRange]) -> Counts:
+    """The records of each range, counted by grouping: exact, whatever Spark computes again."""
+    bad = F.count_if(F.col("code").isNotNull()).alias("bad")
+    rows = decoded.groupBy("_kafka.topic", "_kafka.partition").agg(F.count("*").alias("n"), bad)
+    found = {(row["topic"], row["partition"]): row for row in rows.collect()}
+    counts: list[RowCounts] = []
+    for each in ranges:
+        row = found.get((each.topic, each.partition))
+        counts.append(RowCounts(row["n"] - row["bad"], row["bad"]) if row else RowCounts(0, 0))
+    return tuple(counts)

@@ -1,0 +1,70 @@
+"""A bad record in a batch: no task reads more than its share, and the batch stays affordable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from rivermouth.config import Pipeline
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+from rivermouth.write.landings.merge import Merge
+from tests.spark.conftest import RAW, Bench, RawRow, a_pipeline
+from tests.spark.test_append import a_pipeline as an_append
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PARTITIONS = 8
+
+
+def noting(bench: Bench, rows: list[RawRow], notes: Path) -> DataFrame:
+    """Kafka rows in ``PARTITIONS`` parts; each evaluation of a part is noted with its task."""
+    notes.mkdir()
+    filled = [tuple(each) for each in bench.raw(rows).collect()]
+
+    def note(part: int, held: Iterable[object]) -> Iterator[object]:
+        context = TaskContext.get()
+        task = context.taskAttemptId() if context else -1
+        (notes / f"{task}-{part}").touch()
+        return iter(held)
+
+    parts = bench.spark.sparkContext.parallelize(filled, PARTITIONS)
+    return bench.spark.createDataFrame(parts.mapPartitionsWithIndex(note), RAW)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "landing", "record"),
+    [(an_append(), DataFrameWriter, "n"), (a_pipeline(), Merge, "order_id")],
+    ids=["append", "upsert"],
+)
+def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
+    bench: Bench, pipeline: Pipeline, landing: type[DataFrameWriter] | type[Merge], record: str
+) -> None:
+    rows: list[RawRow] = [
+        (b"%d" % each, json.dumps({record: each}).encode(), 0, each) for each in range(80)
+    ]
+    rows[70] = (b"70", b"bad", 0, 70)
+    site = bench.site(pipeline, "table")
+    create_target(bench.spark, pipeline, site.address)
+    notes = bench.folder / "notes"
+    raw = noting(bench, rows, notes)
+
+    landing(site).land(decoder(pipeline)(raw), bench.plan(1, rows, Position()))
+
+    read: dict[str, int] = {}
+    for each in notes.iterdir():
+        task, _, _ = each.name.rpartition("-")
+        read[task] = read.get(task, 0) + 1
+    # The files of an append are written by as many tasks as the site has.
+    assert max(read.values()) <= PARTITIONS // (site.tasks or 1)
+    held = DeltaTable(str(bench.folder / "table_quarantine")).to_pyarrow_table()
+    assert held["offset"].to_pylist() == [70]
+    assert DeltaTable(str(bench.folder / "table")).to_pyarrow_table().num_rows == 79

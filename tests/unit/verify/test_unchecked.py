@@ -1,0 +1,299 @@
+"""What ``verify`` cannot check it counts and names; what it can check it does not leave out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.config import Config
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.pipeline import verify_pipeline
+from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.result import PipelineProof
+from tests.unit.verify.doubles import (
+    MemoryCommits,
+    MemoryRows,
+    MemorySource,
+    MemoryTables,
+    configured,
+    message,
+    row,
+    value,
+)
+
+pytestmark = pytest.mark.unit
+
+KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
+CREATE = Commit({"operation": "CREATE TABLE"}, {})
+OTHER: Partition = ("other", 0)
+QUARANTINE = pa.schema(
+    [
+        ("commit", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+def commit(
+    sequence: int, start: int, until: int, *, pipeline: str = "p", topic: str = "t", **changes: Any
+) -> Commit:
+    facts = {
+        "rivermouth": 1,
+        "pipeline": pipeline,
+        "sequence": sequence,
+        "commit": f"{pipeline}-{sequence}",
+        "cluster": "cluster",
+        "topics": {topic: "id"},
+        "ranges": [[topic, 0, start, until]],
+        "position": {topic: {"0": until}},
+        "ends": {topic: {"0": until}},
+        **changes,
+    }
+    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
+    return Commit(info, {f"rivermouth/{pipeline}": sequence})
+
+
+def proven(
+    config: Config,
+    source: MemorySource,
+    rows: Sequence[Mapping[str, Any]],
+    commits: Sequence[Commit],
+    quarantine: Sequence[Mapping[str, Any]] = (),
+    first: int = 0,
+) -> PipelineProof:
+    """The verification of ``p``, without what the offsets table lacks here."""
+    tables = MemoryTables(
+        {
+            "t.p": MemoryRows(rows),
+            "t.p_quarantine": MemoryRows(quarantine, QUARANTINE),
+        },
+        {"t.p": MemoryCommits(commits, first, first)},
+    )
+    pipeline = config.pipelines["p"]
+    return verify_pipeline(config, tables, pipeline, source, lambda *told: None, Bounds(1000, 2))
+
+
+def found(proof: PipelineProof) -> dict[str, int]:
+    """What was found, without the offsets table, which has no rows here."""
+    counts = {kind.value: number for kind, number in proof.counts.items() if number}
+    counts.pop("offsets_table_differences", None)
+    return counts
+
+
+def records(*numbers: int) -> list[Any]:
+    return [message(each, value(each, 1)) for each in numbers]
+
+
+def rows(*numbers: int) -> list[dict[str, Any]]:
+    return [row(each, 1, each) for each in numbers]
+
+
+# Quarantine
+
+
+def bad(offset: int, content: bytes | None, key: bytes | None = None) -> dict[str, Any]:
+    place = {"topic": "t", "partition": 0, "offset": offset}
+    return {"commit": "p-1", **place, "key": key, "value": content}
+
+
+@pytest.mark.parametrize(
+    ("content", "key", "wrong"),
+    [
+        (b'{"id":1,"n":2}', None, 1),
+        (b'{"id":1}', None, 1),
+        (b"{'id':1,'n':2} and more", None, 1),
+        (b'{"id":1,"n":"2"}', None, 0),
+        (b'{"id":1,"n":2', None, 0),
+        (b'{"id":null,"n":2}', None, 0),
+        (b"", None, 0),
+        (None, b"7", 1),
+        (None, b"seven", 0),
+        (None, None, 0),
+    ],
+)
+def test_a_record_in_quarantine_that_can_be_decoded_is_a_fault(
+    tmp_path: Path, content: bytes | None, key: bytes | None, wrong: int
+) -> None:
+    config = configured(tmp_path, key="string", **KEYED)
+    source = MemorySource({("t", 0): [message(0, content, key)]})
+    proof = proven(config, source, [], [CREATE, commit(1, 0, 1)], [bad(0, content, key)])
+    assert found(proof) == ({"wrongly_quarantined": 1} if wrong else {})
+    assert proof.ok is not wrong
+
+
+# Neighbours
+
+
+NEIGHBOUR = commit(1, 0, 2, pipeline="q", topic="other")
+THEIRS = [row(each, 9, each, OTHER) for each in range(2)]
+OURS = [CREATE, commit(1, 0, 4)]
+
+
+def with_q(config: Config, *topics: str) -> Config:
+    """A second pipeline of the same table."""
+    ours = config.pipelines["p"]
+    its = ours.source.model_copy(update={"topics": topics})
+    other = ours.model_copy(update={"name": "q", "source": its})
+    return config.model_copy(update={"pipelines": {"p": ours, "q": other}})
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+def test_rows_of_a_pipeline_that_is_no_longer_configured_are_counted_as_unchecked(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    source = MemorySource({("t", 0): records(0, 1, 2, 3)})
+    theirs = [row(each, 9, each - 7, OTHER) for each in (7, 8)]
+    config = configured(tmp_path, **target)
+    proof = proven(config, source, [*rows(0, 1, 2, 3), *theirs], [*OURS, NEIGHBOUR])
+    assert found(proof) == {}
+    assert proof.unchecked == ("2 rows: their pipelines are no longer configured",)
+
+
+def test_rows_of_a_topic_that_a_neighbour_read_once_are_left_to_its_verification(
+    tmp_path: Path,
+) -> None:
+    source = MemorySource({("t", 0): records(0, 1, 2, 3)})
+    config = with_q(configured(tmp_path), "new")
+    proof = proven(config, source, [*rows(0, 1, 2, 3), *THEIRS], [*OURS, NEIGHBOUR])
+    assert (found(proof), proof.unchecked) == ({}, ())
+
+
+def test_a_row_that_no_range_of_a_retired_pipeline_covers_is_still_unexpected(
+    tmp_path: Path,
+) -> None:
+    source = MemorySource({("t", 0): records(0, 1, 2, 3)})
+    stray = row(9, 9, 50, OTHER)
+    proof = proven(configured(tmp_path), source, [*rows(0, 1, 2, 3), stray], [*OURS, NEIGHBOUR])
+    assert found(proof) == {"unexpected": 1}
+
+
+def test_rows_of_a_topic_of_which_clean_up_left_no_entry_are_unchecked(tmp_path: Path) -> None:
+    source = MemorySource({("t", 0): records(0, 1, 2, 3)})
+    log = [commit(1, 0, 4)]
+    all_rows = [*rows(0, 1, 2, 3), *THEIRS]
+    proof = proven(configured(tmp_path), source, all_rows, log, first=5)
+    assert found(proof) == {}
+    assert "2 rows: log clean-up removed their entries" in proof.unchecked
+
+
+# Topics
+
+
+def test_a_deleted_topic_that_had_been_read_is_unchecked(tmp_path: Path) -> None:
+    proof = proven(configured(tmp_path), MemorySource(topics={}), rows(0, 1, 2, 3), OURS)
+    assert found(proof) == {}
+    assert proof.unchecked == ("t: no longer in Kafka",)
+
+
+def test_a_deleted_topic_that_had_not_been_read_to_its_end_is_a_fault(tmp_path: Path) -> None:
+    log = [CREATE, commit(1, 0, 4, ends={"t": {"0": 9}})]
+    proof = proven(configured(tmp_path), MemorySource(topics={}), rows(0, 1, 2, 3), log)
+    assert found(proof) == {"faults": 1}
+    assert "5 offsets of it were never read" in proof.problems[0]
+
+
+# Compaction
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+def test_every_row_is_looked_up_that_compaction_may_explain(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    """Of these rows the last hundred come from aborted records."""
+    topic = frozenset({"t"})
+    aborted = frozenset({(("t", 0), each) for each in range(200, 300)})
+    source = MemorySource(compacted=topic, aborted=aborted)
+    log = [CREATE, commit(1, 0, 300)]
+    proof = proven(configured(tmp_path, **target), source, rows(*range(300)), log)
+    assert found(proof) == {"unexpected": 100}
+    assert any(line.startswith("200 ") for line in proof.unchecked)
+
+
+# The offsets table
+
+
+def projected(commits: int, partitions: int) -> tuple[list[Commit], list[dict[str, Any]]]:
+    """A log of empty ranges, and the rows of the offsets table for it."""
+    log, table = [CREATE], []
+    for sequence in range(1, commits + 1):
+        ranges = [["t", each, 0, 0] for each in range(partitions)]
+        position = {"t": {str(each): 0 for each in range(partitions)}}
+        log.append(commit(sequence, 0, 0, ranges=ranges, position=position, ends=position))
+        for each in range(partitions):
+            table.append(
+                {
+                    "sequence": sequence,
+                    "topic": "t",
+                    "partition": each,
+                    "from_offset": 0,
+                    "until_offset": 0,
+                    "end_offset": 0,
+                    "commit": f"p-{sequence}",
+                    "table_version": sequence,
+                    "table_name": "t.p",
+                    "topic_id": "id",
+                    "cluster_id": "cluster",
+                    "records": 0,
+                    "applied": 0,
+                    "quarantined": 0,
+                }
+            )
+    return log, table
+
+
+def test_the_offsets_table_is_compared_with_every_range_once(tmp_path: Path) -> None:
+    log, table = projected(3, 4)
+    table[0]["records"] = 5
+    table[5]["sequence"] = 9
+    table.append({**table[7]})
+    tables = MemoryTables(
+        {"t.p": MemoryRows([]), "rivermouth.offsets": MemoryRows(table, schema_of(table))},
+        {"t.p": MemoryCommits(log)},
+    )
+    config = configured(tmp_path)
+    proof = verify_pipeline(
+        config, tables, config.pipelines["p"], MemorySource(), lambda *told: None, Bounds()
+    )
+    assert sorted(proof.problems) == [
+        "offsets table, sequence 1 t-0: records is 5, expected 0",
+        "offsets table, sequence 2 t-1: no row",
+        "offsets table, sequence 2 t-3: more than one row",
+        "offsets table, sequence 9 t-1: no such range in the ledger",
+    ]
+
+
+def schema_of(table: Sequence[Mapping[str, Any]]) -> pa.Schema:
+    return pa.Table.from_pylist([*table]).schema
+
+
+def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_square() -> None:
+    from rivermouth.verify.ledger.coverage import Coverage
+    from rivermouth.verify.ledger.entry import LedgerRange
+    from rivermouth.verify.proofs import offsets_table
+    from rivermouth.verify.subject import Subject
+    from tests.unit.verify.doubles import entry
+
+    def seconds(ranges: int) -> float:
+        entries = [entry(n, LedgerRange(("t", 0), 2 * n, 2 * n + 2)) for n in range(1, ranges)]
+        coverage = Coverage(entries)
+        subject = Subject.__new__(Subject)
+        readable = {("t", 0): (0, 4 * ranges)}
+        for name, its in (("coverage", coverage), ("readable", readable), ("compacted", ())):
+            object.__setattr__(subject, name, its)
+        began = time.process_time()
+        for each in entries:
+            offsets_table._counts(each.ranges[0], subject)
+        return time.process_time() - began
+
+    assert seconds(40_000) < 8 * max(seconds(10_000), 0.02)
