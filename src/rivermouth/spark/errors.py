@@ -34,6 +34,8 @@ _CONFLICT = re.compile(
 # constraints, statements or names that are wrong), and classes of errors that tell no SQLSTATE.
 _STATES_THAT_STAY = ("0A", "21", "22", "23", "42")
 _STAYS = re.compile(r"(Analysis|Parse|InvariantViolation|UnsupportedOperation)Exception$")
+# A session that is gone, on this side of the network or on the other one.
+_ENDED = re.compile(r"INVALID_HANDLE\.SESSION_|SparkContext was shut down|stopped SparkContext")
 _DECISIVE = (Answer.UNKNOWN_LOGIN, Answer.FORBIDDEN, Answer.OPTION, Answer.NO_TOPIC)
 
 
@@ -86,6 +88,8 @@ def _reason(text: str, chain: Sequence[Cause]) -> str:
 def _stays(fault: Exception, text: str, chain: Sequence[Cause]) -> bool:
     names = [type(fault).__name__, *(each.name for each in chain)]
     states = sql_states(text)
+    if _ENDED.search(text):
+        return True
     return any(map(_STAYS.search, names)) or any(each[:2] in _STATES_THAT_STAY for each in states)
 
 

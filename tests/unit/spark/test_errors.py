@@ -203,6 +203,21 @@ EXAMPLES = {
         MAYBE,
         "KeyError: 'topic'",
     ),
+    "a session that the server has closed": Example(
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid. SQLSTATE: HY000",
+        "RM503",
+        NO,
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid. SQLSTATE: HY000",
+    ),
+    "a context that was stopped": Example(
+        called(
+            "save",
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+        ),
+        "RM503",
+        NO,
+        "IllegalStateException: Cannot call methods on a stopped SparkContext.",
+    ),
     "words that nobody knows": Example("something\nelse", "RM503", MAYBE, "something"),
 }
 
