@@ -24,7 +24,7 @@ from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import Listener, PipelineReport
-from rivermouth.run.supervision import Supervision, told
+from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Trigger
 from rivermouth.source.checkpoint import Checkpoint
@@ -73,10 +73,10 @@ class Run:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
-        at_once = len(names) if self._continuous else min(len(names), _ONCE_AT_ONCE)
-        with ThreadPoolExecutor(max_workers=at_once) as threads:
+        turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
+        with ThreadPoolExecutor(max_workers=max(len(names), 1)) as threads:
             drive: Callable[[str], PipelineReport] = partial(
-                self._drive, listener=listener, stop=stop
+                self._drive, listener=listener, stop=stop, turns=turns
             )
             return list(threads.map(drive, names))
 
@@ -91,22 +91,33 @@ class Run:
             ingest = self._shared.ingest(pipeline, listener, held)
             return ingest.resume(self._session, accept)
 
-    def _drive(self, name: str, *, listener: Listener, stop: threading.Event) -> PipelineReport:
-        began = time.monotonic()
+    def _drive(
+        self, name: str, *, listener: Listener, stop: threading.Event, turns: threading.Semaphore
+    ) -> PipelineReport:
         pipeline, tally = self._config.pipelines[name], Tally(listener)
-        watch = Supervision(pipeline, tally, stop, Attempts.by(pipeline.retry, stop))
-        error: RivermouthError | None = None
-        try:
-            with self._shared.hold(pipeline):  # in the pauses, too
-                watch.run(partial(self._attempt, pipeline, watch, stop))
-            trace.step(name, "close")
-        except Exception as fault:
-            error = told(fault, name)
-            trace.step(name, "halt", code=error.code)
-        seconds = time.monotonic() - began
+        attempts = Attempts.by(pipeline.retry, stop)
+        attempts = replace(attempts, pause=giving_way(turns, attempts.pause))
+        with turns:
+            began = time.monotonic()
+            error = self._outcome(pipeline, Supervision(pipeline, tally, stop, attempts), stop)
+            seconds = time.monotonic() - began
         report = replace(tally.report, pipeline=name, seconds=seconds, error=error)
         listener.finished(report)
         return report
+
+    def _outcome(
+        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event
+    ) -> RivermouthError | None:
+        """Run a pipeline to its end; what it ended with, None if all went well."""
+        try:
+            with self._shared.hold(pipeline):  # in the pauses, too
+                watch.run(partial(self._attempt, pipeline, watch, stop))
+        except Exception as fault:
+            error = told(fault, pipeline.name)
+            trace.step(pipeline.name, "halt", code=error.code)
+            return error
+        trace.step(pipeline.name, "close")
+        return None
 
     def _attempt(self, pipeline: Pipeline, watch: Supervision, stop: threading.Event) -> None:
         with ExitStack() as held:

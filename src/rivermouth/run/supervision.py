@@ -110,6 +110,21 @@ class _Patience:
         self._left = None
 
 
+def giving_way(
+    turns: threading.Semaphore, pause: Callable[[float], bool | None]
+) -> Callable[[float], bool | None]:
+    """The pause, in which another pipeline has the turn of this one: it may be a long one."""
+
+    def waited(seconds: float) -> bool | None:
+        turns.release()
+        try:
+            return pause(seconds)
+        finally:
+            turns.acquire()
+
+    return waited
+
+
 def told(fault: Exception, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
     if isinstance(fault, RivermouthError):

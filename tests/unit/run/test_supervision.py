@@ -28,7 +28,7 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
-from rivermouth.run.supervision import Supervision
+from rivermouth.run.supervision import Supervision, giving_way
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Trigger
 from rivermouth.source.driver_planned import DriverPlanned
@@ -234,6 +234,21 @@ def test_the_summary_counts_the_tries_and_knows_the_last_sequence() -> None:
     tally.committed(BATCH)
     assert (tally.report.retries, tally.report.sequence, tally.report.commits) == (1, 4, 1)
     assert tally.report.as_dict()["retries"] == 1
+
+
+def test_in_its_pause_a_pipeline_gives_way_to_another() -> None:
+    turns, seen = threading.Semaphore(1), list[bool]()
+
+    def pause(seconds: float) -> bool:
+        seen.append(turns.acquire(blocking=False))
+        turns.release()
+        return seconds > 1
+
+    with turns:
+        wait = giving_way(turns, pause)
+        assert (wait(1), wait(2)) == (False, True)
+        assert seen == [True, True]
+        assert not turns.acquire(blocking=False), "the turn is its own again"
 
 
 # On the ledger itself
