@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import load
 from rivermouth.local.session import start_session
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
 from rivermouth.run.run import Run
 from rivermouth.source.options import READER_DEFAULTS
 
@@ -42,6 +42,8 @@ class _Clock:
 
     def committed(self, report: CommitReport) -> None:
         self.ended = time.monotonic()
+
+    def tries_again(self, report: RetryReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None:
         self.error = str(report.error) if report.error else None

@@ -32,7 +32,7 @@ from rivermouth.protocol.offsets import (
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
 from rivermouth.run.ingest import Edges, Ingest
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
@@ -273,6 +273,9 @@ class Heard:
     def committed(self, report: CommitReport) -> None:
         self.commits.append(report)
         self.crash.at("reported")
+
+    def tries_again(self, report: RetryReport) -> None:
+        raise AssertionError("that is the run's to say")
 
     def finished(self, report: PipelineReport) -> None:
         raise AssertionError("that is the run's to say")

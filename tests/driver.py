@@ -10,7 +10,7 @@ from pathlib import Path
 from rivermouth.config import load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, exit_code
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport, exit_code
 from rivermouth.run.run import Run
 
 
@@ -23,6 +23,10 @@ class Printer:
 
     def committed(self, report: CommitReport) -> None:
         sys.stdout.write(f"committed {report.line()}\n")
+        sys.stdout.flush()
+
+    def tries_again(self, report: RetryReport) -> None:
+        sys.stdout.write(f"waits {report.line()}\n")
         sys.stdout.flush()
 
     def finished(self, report: PipelineReport) -> None:

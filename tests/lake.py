@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, load
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
 from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
@@ -49,6 +49,18 @@ def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     }
 
 
+def retrying(pipeline: dict[str, Any], seconds: int) -> dict[str, Any]:
+    """The pipeline, with so much time to try again what may pass."""
+    return {**pipeline, "retry": {"for": f"{seconds}s"}}
+
+
+def impatient(topic: str, **source: Any) -> dict[str, Any]:
+    """An append pipeline whose Spark waits for seconds where it would wait for minutes."""
+    waits = {"default.api.timeout.ms": 4000, "request.timeout.ms": 3000}
+    options = {f"kafka.{name}": str(each) for name, each in waits.items()}
+    return append_pipeline(topic, options=options, **source)
+
+
 def bid(auction: int, price: int = 100) -> bytes:
     """A good record for ``append_pipeline``."""
     return json.dumps(
@@ -70,6 +82,7 @@ class Heard:
 
     opens: list[OpenReport] = field(default_factory=list)
     commits: list[CommitReport] = field(default_factory=list)
+    retries: list[RetryReport] = field(default_factory=list)
     ends: list[PipelineReport] = field(default_factory=list)
 
     def opened(self, report: OpenReport) -> None:
@@ -77,6 +90,9 @@ class Heard:
 
     def committed(self, report: CommitReport) -> None:
         self.commits.append(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self.retries.append(report)
 
     def finished(self, report: PipelineReport) -> None:
         self.ends.append(report)

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
     from rivermouth.errors import ConfigError, Halt, RivermouthError
-    from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, exit_code
+    from rivermouth.run.report import (
+        CommitReport,
+        Listener,
+        OpenReport,
+        PipelineReport,
+        RetryReport,
+        exit_code,
+    )
 
 __all__ = [
     "CommitReport",
@@ -30,6 +37,7 @@ __all__ = [
     "Listener",
     "OpenReport",
     "PipelineReport",
+    "RetryReport",
     "RivermouthError",
     "__version__",
     "exit_code",
@@ -47,6 +55,7 @@ _ROOMS = {
     "Listener": "run.report",
     "OpenReport": "run.report",
     "PipelineReport": "run.report",
+    "RetryReport": "run.report",
     "exit_code": "run.report",
 }
 

@@ -36,6 +36,13 @@ def test_a_run_a_second_one_and_the_end_of_both_are_a_path() -> None:
     assert story.check() == []
 
 
+def test_a_driver_that_tries_again_halts_and_opens_in_the_same_process() -> None:
+    story = a_run().said("halt", code="RM301").opened().committed((0, 5, 9))
+    story.planned((1, 3, 6)).wrote((1, 3, 6)).said("returned", commit="c4", fault="Py4JError")
+    story.said("read_back", commit="c4", outcome="committed", version=4).projected_to(4)
+    assert story.said("close").check() == []
+
+
 def test_an_answer_that_was_lost_is_none() -> None:
     story = a_run().planned((0, 5, 9)).wrote((0, 5, 9))
     story.said("returned", commit="c3", fault="Py4JError")

@@ -16,7 +16,7 @@ from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
-from tests.lake import Lake, append_pipeline, bid
+from tests.lake import Lake, append_pipeline, bid, retrying
 from tests.processes import jvm_of, said_by
 from tests.waiting import wait_for_rows
 
@@ -37,7 +37,7 @@ def five(lake: Lake, topic: str) -> None:
 def ready(lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake") -> None:
     """A pipeline ``p`` that has committed five records."""
     lake.topic(topic, 2)
-    lake.configure(p=append_pipeline(topic))
+    lake.configure(p=retrying(append_pipeline(topic), 1))
     config = json.loads(lake.file.read_text("utf-8"))
     lake.file.write_text(json.dumps({**config, "warehouse": warehouse}), "utf-8")
     five(lake, topic)
@@ -132,7 +132,7 @@ def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("handles", 2)
-    lake.configure(p=append_pipeline("handles"))
+    lake.configure(p=retrying(append_pipeline("handles"), 1))
     five(lake, "handles")
     with lake.driver("p", continuous=True) as process:
         wait_for_rows(lake.path("bronze.handles"), 5)

@@ -28,7 +28,7 @@ from tests.faults.outcomes import (
     went_well,
 )
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
-from tests.lake import Lake, append_pipeline, bid, continuous
+from tests.lake import Heard, Lake, append_pipeline, bid, continuous, impatient, retrying
 from tests.waiting import wait_for, wait_for_markers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -55,13 +55,17 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     away = Lake(lake.folder, f"127.0.0.1:{free_port()}")
-    away.configure(p=append_pipeline("nowhere"))
+    away.configure(p=retrying(append_pipeline("nowhere"), 15))
     began = time.monotonic()
+    heard = Heard()
 
-    error = refusal(away.run(rivermouth_spark, "p"))
+    error = refusal(away.run(rivermouth_spark, "p", heard=heard))
 
     assert (error.code, error.exit_code) == ("RM301", 1)
     assert time.monotonic() - began < 100
+    assert heard.retries, "it was tried again"
+    assert {each.error.code for each in heard.retries} == {"RM301"}
+    assert heard.ends[0].retries == len(heard.retries)
     assert away.rows("bronze.nowhere") == []
 
 
@@ -87,6 +91,35 @@ def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
 
     went_well(heard)
     check_proved(own, records=15)
+
+
+def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    names = ("away_a", "away_b")
+    for name in names:
+        own.topic(name)
+        five(own, name)
+    own.configure(**{name: impatient(name) for name in names})
+    with continuous(own, rivermouth_spark, *names) as heard:
+        wait_for(lambda: applied(heard) == 10)
+        secured.broker.stop()
+        try:
+            # Spark's own question fails first, then openings do.
+            wait_for(lambda: min(_tries(heard, name) for name in names) >= 3)
+        finally:
+            secured.broker.start()
+        for name in names:
+            five(own, name)
+        wait_for(lambda: applied(heard) == 20)
+
+    assert {each.error.code for each in heard.retries} == {"RM301"}
+    assert min(each.retries for each in went_well(heard).ends) >= 3
+    check_proved(own, records=20)
+
+
+def _tries(heard: Heard, pipeline: str) -> int:
+    return sum(each.pipeline == pipeline for each in heard.retries)
 
 
 def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
@@ -206,6 +239,27 @@ def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
     assert [str(each) for each in heard.opens[0].lost] == ["late-1[0,5)"]
     [proof] = verify(load(lake.file)).pipelines
     assert (proof.ok, proof.lost, len(lake.rows("bronze.late"))) == (True, 5, 7)
+
+
+def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("losing")
+    recording = append_pipeline("losing", on_data_loss="record")
+    lake.configure(p={**recording, "trigger": "15s"})
+    five(lake, "losing")
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        wait_for(lambda: applied(heard) == 5)
+        five(lake, "losing")  # some seconds before the next trigger
+        admin = AdminClient({"bootstrap.servers": lake.servers})
+        [deleted] = admin.delete_records([NativeTopicPartition("losing", 0, 8)]).values()
+        deleted.result(30)
+        wait_for(lambda: applied(heard) == 7 or bool(heard.ends))
+
+    assert [each.error.code for each in heard.retries] == ["RM406"]
+    assert [str(each) for each in went_well(heard).opens[1].lost] == ["losing-0[5,8)"]
+    [proof] = verify(load(lake.file)).pipelines
+    assert (proof.ok, proof.lost) == (True, 3)
 
 
 def test_a_wrong_password_is_never_an_empty_success(

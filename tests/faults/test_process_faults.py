@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.processes import jvm_of, said_by
-from tests.waiting import wait_for_rows
+from tests.processes import jvm_of, said_by, started
+from tests.waiting import PATIENCE_S, wait_for_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
@@ -65,6 +69,51 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     assert "finished p: FAILED RM503 p: Spark's JVM is gone" in said, said
     went_well(lake.run(rivermouth_spark, "p"))
     check_proved(lake, records=10)
+
+
+def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lake) -> None:
+    for name in ("gone_a", "gone_b"):
+        lake.topic(name)
+        five(lake, name)
+    lake.configure(a=append_pipeline("gone_a"), b=append_pipeline("gone_b"))
+    command = [sys.executable, "-m", "rivermouth", "run", str(lake.file), "--continuous", "--json"]
+    environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
+    with started(command, environ, stderr=subprocess.PIPE) as process:
+        for name in ("gone_a", "gone_b"):
+            wait_for_rows(lake.path(f"bronze.{name}"), 5)
+        os.kill(jvm_of(process), signal.SIGKILL)
+        out, err = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 1, out + err
+    ends = json.loads(out)["pipelines"]
+    assert [(each["name"], each["error"]["code"], each["retries"]) for each in ends] == [
+        ("a", "RM503", 0),
+        ("b", "RM503", 0),
+    ]
+    assert {each["error"]["what"] for each in ends} == {"Spark's JVM is gone"}
+    assert err.rstrip().endswith("FAILED: 2 of 2 pipelines, exit code 1"), err
+    assert "unexpected" not in err
+    assert "Traceback" not in err
+
+
+def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_once(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    for number in range(3):
+        names = (f"bad_a{number}", f"bad_b{number}")
+        target = {"table": f"bronze.bad{number}"}
+        for name in names:
+            lake.topic(name)
+            lake.produce(name, [(None, b"{oops", 0), (None, bid(1), 0)])
+        lake.configure(**{name: {**append_pipeline(name), "target": target} for name in names})
+
+        heard = went_well(lake.run(rivermouth_spark, *names))
+
+        assert heard.retries == []
+        assert [each.quarantined for each in heard.ends] == [1, 1]
+        made = DeltaTable(lake.path(f"bronze.bad{number}_quarantine")).history()
+        assert sum(each["operation"].startswith("CREATE") for each in made) == 1
+        check_proved(lake, records=4)
 
 
 def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(

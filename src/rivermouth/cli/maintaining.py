@@ -42,13 +42,13 @@ def maintain(
 
     check_retention(retain_hours)
     session = start_spark(console(stderr=True))
-    try:
+    from rivermouth.local.session import ending
+
+    with ending(session):
         maintenance = Maintenance(
             config, session, scratch_root(), retain_hours=retain_hours, dry_run=dry_run
         )
         reports = maintenance.pipelines(names)
-    finally:
-        session.stop()
     if json:
         as_json({"dry_run": dry_run, "pipelines": [each.as_dict() for each in reports]})
     else:

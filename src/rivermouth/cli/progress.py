@@ -15,7 +15,7 @@ from rich.table import Table
 
 from rivermouth.cli.render import compact, failure, wrapped
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 
 Behind = Callable[[Position], "int | None"]
 """How many offsets a position is behind the end offsets now; None: unknown."""
@@ -44,9 +44,12 @@ class Lines:
     def committed(self, report: CommitReport) -> None:
         self._say(wrapped(report.line(), "  ", ""))
 
+    def tries_again(self, report: RetryReport) -> None:
+        self._say(wrapped(report.line(), "  ", ""))
+
     def finished(self, report: PipelineReport) -> None:
         if report.error is not None:  # the summary at the end shows the others
-            self._say(failure(report.pipeline, report.error))
+            self._say(failure(report.pipeline, report.error, report.retries))
 
     def _say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)
@@ -99,9 +102,12 @@ class LiveRows:
         self._live.stop()
 
     def opened(self, report: OpenReport) -> None:
-        self._rows[report.pipeline] = _Row(
-            report.behind, time.monotonic(), report.position, lag=report.behind
+        row = self._rows.setdefault(
+            report.pipeline, _Row(report.behind, time.monotonic(), report.position)
         )
+        # One that is opened again goes on counting.
+        row.position, row.lag, row.state = report.position, report.behind, "reading"
+        row.total = row.done + report.behind
         self._console.print(wrapped(report.line(), "  ", ""))
 
     def committed(self, report: CommitReport) -> None:
@@ -115,11 +121,16 @@ class LiveRows:
         if self._behind is None:
             row.lag = max(0, row.total - row.done)
 
+    def tries_again(self, report: RetryReport) -> None:
+        if report.pipeline in self._rows:
+            self._rows[report.pipeline].state = "waiting"
+        self._console.print(wrapped(report.line(), "  ", ""))
+
     def finished(self, report: PipelineReport) -> None:
         if report.pipeline in self._rows:
             self._rows[report.pipeline].state = "done" if report.error is None else "failed"
         if report.error is not None:
-            self._console.print(failure(report.pipeline, report.error))
+            self._console.print(failure(report.pipeline, report.error, report.retries))
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 1))
@@ -131,13 +142,14 @@ class LiveRows:
                 self._ask(row)
             total = row.done + (row.lag or 0)
             bad = f"{compact(row.quarantined)} bad" if row.quarantined else row.state
+            state = row.state if row.state == "waiting" else bad
             table.add_row(
                 name,
                 ProgressBar(total=max(total, 1), completed=row.done if total else 1, width=12),
                 f"{compact(row.done)}/{compact(total)}",
                 f"{compact(row.speed)} rows/s",
                 f"lag {compact(row.lag)}",
-                bad,
+                state,
             )
         return table
 

@@ -36,13 +36,17 @@ def _three(value: float) -> str:
     return text[:4].rstrip(".") if value < 1_000 else text.partition(".")[0]
 
 
-def failure(name: str, error: RivermouthError) -> str:
-    """An error of a pipeline in a few short lines, the remedy last."""
+def failure(name: str, error: RivermouthError, retries: int = 0) -> str:
+    """An error of a pipeline in a few short lines, the remedy last.
+
+    ``retries`` is how often the pipeline was tried again.
+    """
     where = f" {error.where}:" if error.where else ""
     facts = [
         f"{error.code}{where} {error.what}",
         f"expected {error.expected}" if error.expected else "",
         f"found {error.found}" if error.found else "",
+        f"tried again {retries} time(s)" if retries else "",
         f"to do: {error.remedy}" if error.remedy else "",
     ]
     lines = [wrapped(fact, _INDENT) for fact in facts if fact]

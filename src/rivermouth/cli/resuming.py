@@ -43,14 +43,13 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
     require_spark()
     shown = console(stderr=json)
     session = start_spark(shown)
+    from rivermouth.local.session import ending
     from rivermouth.run.report import Silent
     from rivermouth.run.run import Run
 
-    try:
+    with ending(session):
         run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
         position = run.resume(name, accept.value, Silent())
-    finally:
-        session.stop()
     shown.print(accepted(name, accept.value, position), soft_wrap=True)
     shown.print(f"Next: rivermouth run {file}", soft_wrap=True)
     if json:

@@ -110,10 +110,11 @@ def _run(
     from rivermouth.local.scratch import scratch_root
 
     session = start_spark(shown)
+    from rivermouth.local.session import ending
     from rivermouth.run.run import Run
 
     stop.listen()
-    try:
+    with ending(session):
         if stop.event.is_set():
             return []
         pipelines = Run(
@@ -126,8 +127,6 @@ def _run(
         )
         with listener(shown, _behind(config) if continuous else None) as events:
             return pipelines.pipelines(names, events, stop.event)
-    finally:
-        session.stop()
 
 
 def _behind(config: Config) -> Behind:
@@ -163,7 +162,7 @@ def _summarize(
             shown.print(each.line(), soft_wrap=True)
     for each in failed:
         if each.error is not None:
-            shown.print(failure(each.pipeline, each.error), soft_wrap=True)
+            shown.print(failure(each.pipeline, each.error, each.retries), soft_wrap=True)
     if failed:
         shown.print(
             f"FAILED: {len(failed)} of {len(reports)} pipelines, exit code {exit_code(reports)}"

@@ -59,7 +59,7 @@ Trigger = Annotated[
 ]
 RetryTimes = Annotated[
     Retry,
-    Field(description="How long a commit is tried again while commits of others are in its way."),
+    Field(description="How long a run tries again what may pass by itself."),
 ]
 _TEN_SECONDS = timedelta(seconds=10)
 

@@ -14,7 +14,8 @@
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
-    │   └── KafkaRefused       RM303          the broker answered with an error
+    │   ├── KafkaRefused       RM303          the broker answered with an error
+    │   └── KafkaUnsettled     RM304          the cluster cannot answer yet: a leader is elected
     ├── Halt                   RM4xx  exit 3  a guard stopped the pipeline before it wrote
     │   ├── OffsetGap          RM401          a range starts after the position
     │   ├── OffsetOverlap      RM402          a range starts before the position
@@ -67,6 +68,7 @@ from rivermouth.errors.failures import (
     JavaUnsupported,
     KafkaRefused,
     KafkaUnreachable,
+    KafkaUnsettled,
     LogUnreadable,
     MissingPackage,
     OffsetsUnreadable,
@@ -103,6 +105,7 @@ from rivermouth.errors.halts import (
     TableUndone,
     TopicRecreated,
 )
+from rivermouth.errors.passing import Passing, of_the_disk
 
 __all__ = [
     "BatchFailed",
@@ -120,6 +123,7 @@ __all__ = [
     "JavaUnsupported",
     "KafkaRefused",
     "KafkaUnreachable",
+    "KafkaUnsettled",
     "LedgerBroken",
     "LedgerTrimmed",
     "LogTruncated",
@@ -131,6 +135,7 @@ __all__ = [
     "OffsetsUnreadable",
     "OtherCluster",
     "PartitionGone",
+    "Passing",
     "ProjectionFailed",
     "QueryRefused",
     "Refusal",
@@ -151,4 +156,5 @@ __all__ = [
     "TopicRecreated",
     "Unexpected",
     "UpsertUnsupported",
+    "of_the_disk",
 ]

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import re
 
+from rivermouth.errors.passing import Passing, of_the_disk
+
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class RivermouthError(Exception):
-    """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file)."""
+    """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file).
+
+    ``passes`` says whether a run tries again.
+    """
 
     code: str = "RM000"
     exit_code: int = 1
     default_remedy: str = ""
+    default_passes: Passing = Passing.NO
 
     def __init__(
-        self, what: str, *, where: str = "", expected: str = "", found: str = "", remedy: str = ""
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        remedy: str = "",
+        passes: Passing | None = None,
     ) -> None:
         self.what, self.where, self.expected, self.found = what, where, expected, one_line(found)
         self.remedy = remedy or self.default_remedy
+        self.passes = Passing.NO if of_the_disk(found) else passes or self.default_passes
         super().__init__(what)
 
     def __str__(self) -> str:
@@ -89,6 +103,7 @@ class MissingPackage(SetupError):
 class SecretUnavailable(SetupError):
     code = "RM207"
     default_remedy = "Check names and rights with: rivermouth doctor CONFIG --databricks"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class UpsertUnsupported(SetupError):
@@ -103,16 +118,24 @@ class SourceError(RivermouthError):
 class KafkaUnreachable(SourceError):
     code = "RM301"
     default_remedy = "Check kafka.bootstrap.servers and that the broker is up"
+    default_passes = Passing.YES
 
 
 class TopicMissing(SourceError):
     code = "RM302"
     default_remedy = "Create the topic or correct source.topics; it is never created for you"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class KafkaRefused(SourceError):
     code = "RM303"
     default_remedy = "Check the credentials and the rights on topic and cluster"
+
+
+class KafkaUnsettled(SourceError):
+    code = "RM304"
+    default_remedy = "It passes by itself; if it stays, look for partitions without a leader"
+    default_passes = Passing.YES
 
 
 class CommitError(RivermouthError):
@@ -122,26 +145,31 @@ class CommitError(RivermouthError):
 class CommitUnknown(CommitError):
     code = "RM501"
     default_remedy = "Run again: the start reads the log and goes on from what stands there"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class CommitFailed(CommitError):
     code = "RM502"
     default_remedy = "Nothing of this batch is visible; run again"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class BatchFailed(CommitError):
     code = "RM503"
     default_remedy = "Nothing of this batch is visible; fix the cause and run again"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class CommitConflict(CommitError):
     code = "RM504"
     default_remedy = "Let the other writers be done, or write less often there; then run again"
+    default_passes = Passing.YES
 
 
 class ProjectionFailed(CommitError):
     code = "RM505"
     default_remedy = "Run again: the start brings the offsets table up to date"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class StoreError(RivermouthError):
@@ -151,11 +179,13 @@ class StoreError(RivermouthError):
 class LogUnreadable(StoreError):
     code = "RM801"
     default_remedy = "Check that the store answers and that you may read the table; then run again"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class OffsetsUnreadable(StoreError):
     code = "RM802"
     default_remedy = "Run again: the start brings the offsets table up to date"
+    default_passes = Passing.IF_IT_WORKED
 
 
 class Refusal(RivermouthError):
@@ -180,3 +210,4 @@ class ScaffoldRefused(Refusal):
 
 class Unexpected(RivermouthError):
     code = "RM900"
+    default_passes = Passing.IF_IT_WORKED

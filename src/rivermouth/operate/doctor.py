@@ -181,5 +181,5 @@ def _topic(kafka: Kafka, topic: str) -> str:
     try:
         age = kafka.retentions([topic])[topic]
     except SourceError as error:  # reading needs no right to describe settings
-        return f"{text}, retention unknown ({error.what})"
+        return f"{text}, retention unknown ({error.found or error.what})"
     return f"{text}, kept for {age}" if age else f"{text}, kept without limit"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,8 +20,9 @@ from rivermouth.registry.references import resolve
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.report import Listener
 from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.ports import Warehouse
-from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
 from rivermouth.write.landing import Landing, Site, landing_of
 
@@ -41,6 +43,8 @@ class Assembly:
     warehouse: Warehouse
     # Of two pipelines that create their common table at once, one would fail.
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
+    # Nor may two pipelines make their common side table at once.
+    side_tables: MadeOnce = field(default_factory=MadeOnce)
 
     def ingest(
         self,
@@ -51,17 +55,17 @@ class Assembly:
     ) -> Ingest:
         """The pipeline with its table there, as configured, and ours to write.
 
-        What it holds until the end of the run is entered into ``held``. Once ``stop`` is set, no
-        commit is tried again. Raises what stands against it.
+        What it holds until its end is entered into ``held``; the table is held already. Once
+        ``stop`` is set, no commit is tried again. Raises what stands against it.
         """
         table = pipeline.target.table
         address = self.warehouse.address(table)
-        held.enter_context(self.warehouse.hold(table))
+        attempts = Attempts.by(pipeline.retry, stop)
         with self.creating[table]:
-            create_target(self.session, pipeline, address)
+            create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
-            landing = self._landing(pipeline, held)
+            landing = self._landing(pipeline, held, attempts)
         edges = Edges(
             kafka=Kafka(self.config.kafka.revealed(self.secrets)),
             store=self.warehouse.ledger(pipeline),
@@ -69,20 +73,26 @@ class Assembly:
             landing=landing,
             decode=decoder(pipeline),
             listener=listener,
-            attempts=Attempts.by(pipeline.retry, stop),
+            attempts=attempts,
         )
         return Ingest(pipeline, edges)
 
-    def _landing(self, pipeline: Pipeline, held: ExitStack) -> Landing:
+    def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
+        """The right to write the pipeline's table, see ``Warehouse.hold``."""
+        return self.warehouse.hold(pipeline.target.table)
+
+    def _landing(self, pipeline: Pipeline, held: ExitStack, attempts: Attempts) -> Landing:
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         one_host = self.platform.has(Capability.ONE_HOST)
+        bad = self.warehouse.address(table.quarantine)
+        make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)
         writers = [each.name for each in self.config.writers(table)]
         site = Site(
             session=self.session,
             pipeline=pipeline.name,
             address=self.warehouse.address(table),
             rows=resolve(pipeline.shape.changes)(pipeline),
-            quarantine=QuarantineTable(self.warehouse.address(table.quarantine), reasons),
+            quarantine=QuarantineTable(bad, reasons, make),
             tasks=self.session.sparkContext.defaultParallelism if one_host else None,
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: held.enter_context(self._staging(pipeline)),

@@ -19,6 +19,7 @@ from rivermouth.errors import (
     CommitConflict,
     CommitFailed,
     CommitUnknown,
+    Passing,
     RivermouthError,
     Superseded,
 )
@@ -88,6 +89,7 @@ class Committer:
             except CommitConflict as met:
                 conflict = met
         if conflict is not None:
+            conflict.passes = Passing.NO  # the time to try again is up
             raise conflict
 
     def project(self, entries: Sequence[Recorded]) -> None:
@@ -151,9 +153,12 @@ class Committer:
             if fault is not None:  # it came first, and may well be why
                 first = self._at.writes.translate(fault)
                 found = f"{first.found or first.what}, and then {found}"
-            what = "the log cannot be read back"
-            where = self.history.where
-            raise CommitUnknown(what, where=where, found=found) from (fault or unreadable)
+            raise CommitUnknown(
+                "the log cannot be read back",
+                where=self.history.where,
+                found=found,
+                passes=Passing.NO if unreadable.passes is Passing.NO else None,
+            ) from (fault or unreadable)
 
     def _absent(self, plan: CommitPlan, fault: Exception | None) -> None:
         """Raise why the commit of the plan is not in the log."""

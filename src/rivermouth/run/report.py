@@ -81,8 +81,28 @@ class OpenReport:
 
 
 @dataclass(frozen=True)
+class RetryReport:
+    """A pipeline failed with ``error``, which may pass; it is tried again after ``pause_s``."""
+
+    pipeline: str
+    error: RivermouthError
+    pause_s: float
+
+    def line(self) -> str:
+        """``orders: tried again in 0.8 s: RM301 k:9092: no broker answers; found …``."""
+        error = self.error
+        where = f" {error.where}:" if error.where else ""
+        found = f"; found {error.found}" if error.found else ""
+        what = f"{error.code}{where} {error.what}{found}"
+        return f"{self.pipeline}: tried again in {self.pause_s:.1f} s: {what}"
+
+
+@dataclass(frozen=True)
 class PipelineReport:
-    """What one pipeline did in a run; ``error`` says why it stopped, if it had to."""
+    """What one pipeline did in a run; ``error`` says why it stopped, if it had to.
+
+    ``retries`` is how often it was tried again.
+    """
 
     pipeline: str
     commits: int
@@ -91,6 +111,7 @@ class PipelineReport:
     sequence: int
     seconds: float
     error: RivermouthError | None = None
+    retries: int = 0
 
     def line(self) -> str:
         """One line for the end of a run."""
@@ -111,6 +132,7 @@ class PipelineReport:
             "quarantined": self.quarantined,
             "sequence": self.sequence,
             "seconds": round(self.seconds, 3),
+            "retries": self.retries,
             "error": self.error.as_dict() if self.error else None,
         }
 
@@ -145,6 +167,9 @@ class Listener(Protocol):
     def committed(self, report: CommitReport) -> None:
         """A commit stands."""
 
+    def tries_again(self, report: RetryReport) -> None:
+        """A pipeline has failed, and waits before it is opened again."""
+
     def finished(self, report: PipelineReport) -> None:
         """A pipeline has ended, well or not."""
 
@@ -155,5 +180,7 @@ class Silent:
     def opened(self, report: OpenReport) -> None: ...
 
     def committed(self, report: CommitReport) -> None: ...
+
+    def tries_again(self, report: RetryReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None: ...

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
-from rivermouth.errors import RivermouthError, Unexpected
+from rivermouth.errors import RivermouthError
 from rivermouth.kafka.options import spark_options
 from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.offsets import Position
@@ -24,13 +24,14 @@ from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import Listener, PipelineReport
+from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.driver_planned import DriverPlanned
 from rivermouth.source.options import reader_options
 from rivermouth.source.streaming import Stream, streaming_options
-from rivermouth.spark.errors import FAULTS, translate
+from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.warehouse import warehouse_of
 
 
@@ -38,9 +39,10 @@ class Run:
     """Runs pipelines of one configuration in one Spark session.
 
     ``continuous`` repeats batches at each pipeline's trigger until ``stop`` is set; otherwise a
-    pipeline ends where its topics ended when it started. ``audit`` checks the whole log of each
-    table at the start. ``scratch`` is a folder on the driver's own disk; ``platform`` says what
-    this session allows; ``secrets`` is asked for those that the configuration only names.
+    pipeline ends where its topics ended when it started. What may pass by itself is tried again,
+    for as long as the pipeline's ``retry`` says. ``audit`` checks the whole log of each table at
+    the start. ``scratch`` is a folder on the driver's own disk; ``platform`` says what this session
+    allows; ``secrets`` is asked for those that the configuration only names.
     """
 
     def __init__(
@@ -73,10 +75,10 @@ class Run:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
-        at_once = len(names) if self._continuous else min(len(names), _ONCE_AT_ONCE)
-        with ThreadPoolExecutor(max_workers=at_once) as threads:
+        turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
+        with ThreadPoolExecutor(max_workers=max(len(names), 1)) as threads:
             drive: Callable[[str], PipelineReport] = partial(
-                self._drive, listener=listener, stop=stop
+                self._drive, listener=listener, stop=stop, turns=turns
             )
             return list(threads.map(drive, names))
 
@@ -86,43 +88,55 @@ class Run:
         See ``Ingest.resume``. Raises what stands against it.
         """
         with ExitStack() as held:
-            ingest = self._shared.ingest(self._config.pipelines[name], listener, held)
+            pipeline = self._config.pipelines[name]
+            held.enter_context(self._shared.hold(pipeline))
+            ingest = self._shared.ingest(pipeline, listener, held)
             return ingest.resume(self._session, accept)
 
-    def _drive(self, name: str, *, listener: Listener, stop: threading.Event) -> PipelineReport:
-        began = time.monotonic()
-        tally = Tally(listener)
-        error: RivermouthError | None = None
-        sequence = 0
-        try:
-            sequence = self._ingest(self._config.pipelines[name], tally, stop)
-            trace.step(name, "close")
-        except RivermouthError as fault:
-            error = fault
-        except FAULTS as fault:
-            error = translate(fault, name)
-        except Exception as fault:  # a defect of ours: one pipeline's, not the run's
-            error = Unexpected("an error that nobody foresaw", where=name, found=repr(fault))
-            error.__cause__ = fault
-        if error is not None:
-            trace.step(name, "halt", code=error.code)
-        seconds = time.monotonic() - began
-        report = replace(
-            tally.report, pipeline=name, sequence=sequence, seconds=seconds, error=error
-        )
+    def _drive(
+        self, name: str, *, listener: Listener, stop: threading.Event, turns: threading.Semaphore
+    ) -> PipelineReport:
+        pipeline, tally = self._config.pipelines[name], Tally(listener)
+        attempts = Attempts.by(pipeline.retry, stop)
+        attempts = replace(attempts, pause=giving_way(turns, attempts.pause))
+        with turns:
+            began = time.monotonic()
+            error = self._outcome(pipeline, Supervision(pipeline, tally, stop, attempts), stop)
+            seconds = time.monotonic() - began
+        report = replace(tally.report, pipeline=name, seconds=seconds, error=error)
         listener.finished(report)
         return report
 
-    def _ingest(self, pipeline: Pipeline, tally: Tally, stop: threading.Event) -> int:
+    def _outcome(
+        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event
+    ) -> RivermouthError | None:
+        """Run a pipeline to its end; what it ended with, None if all went well."""
+        try:
+            with self._shared.hold(pipeline):  # in the pauses, too
+                watch.run(partial(self._attempt, pipeline, watch, stop))
+        except Exception as fault:
+            error = told(fault, pipeline.name)
+            trace.step(pipeline.name, "halt", code=error.code)
+            return error
+        trace.step(pipeline.name, "close")
+        return None
+
+    def _attempt(self, pipeline: Pipeline, watch: Supervision, stop: threading.Event) -> None:
         with ExitStack() as held:
-            ingest = self._shared.ingest(pipeline, tally, held, stop)
+            if watch.again:  # somebody may have taken commits away in the pause
+                held.enter_context(self._shared.hold(pipeline))
+            ingest = self._shared.ingest(pipeline, watch, held, stop)
             starts = ingest.open(self._session, audit=self._audit)
             if not stop.is_set():
-                self._read(ingest, starts, stop, held)
-            return ingest.sequence
+                self._read(ingest, starts, watch, stop, held)
 
     def _read(
-        self, ingest: Ingest, starts: Position, stop: threading.Event, held: ExitStack
+        self,
+        ingest: Ingest,
+        starts: Position,
+        watch: Supervision,
+        stop: threading.Event,
+        held: ExitStack,
     ) -> None:
         """Feed the pipeline with batches, planned as the platform allows."""
         pipeline, shared = ingest.pipeline, self._shared
@@ -133,9 +147,10 @@ class Run:
             scratch = ScratchFolder(shared.scratch / "checkpoints", pipeline.name)
             stream = Stream(ingest, Checkpoint(held.enter_context(scratch)))
             options |= streaming_options(pipeline, starts)
-            stream.run(self._session, options, trigger, stop)
+            stream.run(self._session, options, trigger, stop, watch.went_well)
         else:
-            DriverPlanned(ingest, starts).run(self._session, options, trigger, stop)
+            planned = DriverPlanned(ingest, starts)
+            planned.run(self._session, options, trigger, stop, watch.went_well)
 
 
 def _kafka_options(pipeline: Pipeline, shared: Assembly) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 
 
 class Tally:
@@ -15,9 +15,11 @@ class Tally:
         self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
 
     def opened(self, report: OpenReport) -> None:
+        self.report = replace(self.report, sequence=report.sequence)
         self._listener.opened(report)
 
     def committed(self, report: CommitReport) -> None:
+        self.report = replace(self.report, sequence=report.sequence)
         if any(each.span for each in report.ranges):
             self.report = replace(
                 self.report,
@@ -26,6 +28,10 @@ class Tally:
                 quarantined=self.report.quarantined + report.quarantined,
             )
         self._listener.committed(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self.report = replace(self.report, retries=self.report.retries + 1)
+        self._listener.tries_again(report)
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)

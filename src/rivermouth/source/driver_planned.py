@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -34,10 +34,15 @@ class DriverPlanned:
         options: Mapping[str, str],
         trigger: Trigger,
         stop: threading.Event,
+        well: Callable[[], object] = lambda: None,
     ) -> None:
-        """Run until the end is reached, ``stop`` is set, or an error is raised."""
+        """Run until the end is reached, ``stop`` is set, or an error is raised.
+
+        ``well`` is called each time the end was reached.
+        """
         while not stop.is_set():
             self._drain(session, options, stop)
+            well()
             if trigger.every_ms is None or stop.wait(trigger.every_ms / 1000):
                 break
         reach("P11")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +16,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import RivermouthError
 from rivermouth.protocol.offsets import Position
 from rivermouth.source.batches import Batches, Trigger
 from rivermouth.source.checkpoint import Checkpoint
@@ -40,7 +39,7 @@ class Stream:
         self._checkpoint = checkpoint
         self._busy = threading.Lock()
         self._stopping = False
-        self._fault: RivermouthError | None = None
+        self._fault: Exception | None = None
 
     def run(
         self,
@@ -48,8 +47,12 @@ class Stream:
         options: Mapping[str, str],
         trigger: Trigger,
         stop: threading.Event,
+        well: Callable[[], object] = lambda: None,
     ) -> None:
-        """Run until the end is reached, ``stop`` is set, or an error is raised."""
+        """Run until the end is reached, ``stop`` is set, or an error is raised.
+
+        ``well`` is called when the first trigger has come to its end, with records or without.
+        """
         source = session.readStream.format("kafka").options(**options).load()
         writer = source.writeStream.foreachBatch(self._on_batch)
         # Not as_uri(): Spark would take its %20 for the name of the folder.
@@ -58,9 +61,12 @@ class Stream:
             query = writer.trigger(availableNow=True).start()
         else:
             query = writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
+        began = False
         try:
             while not query.awaitTermination(_POLL_S) and not stop.is_set():
-                pass
+                if not began and query.lastProgress is not None:
+                    began = True
+                    well()
         except PySparkException as fault:
             raise self._fault or translate(fault, self._batches.pipeline.name) from fault
         finally:
@@ -83,7 +89,7 @@ class Stream:
                 return
             try:
                 self._batches.batch(raw, self._checkpoint.ranges(batch_id))
-            except RivermouthError as fault:
+            except Exception as fault:
                 # Through the JVM only its text would come back.
                 self._fault = fault
                 raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,18 +43,10 @@ class Address:
 def create_table(session: SparkSession, address: Address, columns: str, more: str = "") -> None:
     """Create a Delta table with ``columns`` (SQL), if missing; ``more`` ends the statement.
 
-    Of two drivers that create it at once, one may be told so by an error; then it is there.
+    Of two drivers that create it at once, one may be told so by an error: see
+    ``warehouse.creation``.
     """
-    statement = f"CREATE TABLE IF NOT EXISTS {address.sql} ({columns}) USING delta {more}"
-    try:
-        session.sql(statement)
-    except Exception as fault:
-        if not _SOMEBODY_WAS_FASTER.search(str(fault)):
-            raise
-        session.sql(statement)
-
-
-_SOMEBODY_WAS_FASTER = re.compile("DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|ALREADY_EXISTS")
+    session.sql(f"CREATE TABLE IF NOT EXISTS {address.sql} ({columns}) USING delta {more}")
 
 
 def table_property(session: SparkSession, address: Address, name: str) -> str:

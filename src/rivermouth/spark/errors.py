@@ -3,50 +3,99 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from rivermouth.errors import BatchFailed, CommitConflict, RetentionLost, RivermouthError
+from rivermouth.errors import (
+    BatchFailed,
+    CommitConflict,
+    Passing,
+    RetentionLost,
+    RivermouthError,
+    of_the_disk,
+)
+from rivermouth.kafka.answers import Answer, java_answer, source_error
+from rivermouth.spark.causes import Cause, causes, root, said, sql_states
+
+__all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
 
 FAULTS = (PySparkException, Py4JError, ConnectionError)
 """What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
-_DISK = ("No space left on device", "Read-only file system", "Too many open files")
-"""What matters most, wherever in a long chain of causes it is said."""
-_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")
+# As Delta names them, in its conditions and by its classes; Databricks has the same names.
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
+    r"|DELTA_MAX_COMMIT_RETRIES_EXCEEDED|DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    r"|SQLSTATE: 2D521|\b(Concurrent(Append|DeleteRead|DeleteDelete|Transaction|Write)"
+    r"|MetadataChanged|ProtocolChanged|DeltaConcurrentModification)Exception\b"
+)
+# What another try meets again: classes of SQLSTATEs (what is not supported, data that do not fit,
+# constraints, statements or names that are wrong), and classes of errors that tell no SQLSTATE.
+_STATES_THAT_STAY = ("0A", "21", "22", "23", "42")
+_STAYS = re.compile(r"(Analysis|Parse|InvariantViolation|UnsupportedOperation)Exception$")
+# A session that is gone, on this side of the network or on the other one.
+_ENDED = re.compile(r"INVALID_HANDLE\.SESSION_|SparkContext was shut down|stopped SparkContext")
+_DECISIVE = (Answer.UNKNOWN_LOGIN, Answer.FORBIDDEN, Answer.OPTION, Answer.NO_TOPIC)
 
 
 def translate(fault: Exception, where: str) -> RivermouthError:
-    """An error of Spark's as one of ours; what it said in one line is kept."""
-    if isinstance(fault, (Py4JNetworkError, ConnectionError)):
+    """An error of Spark's as one of ours: the root of its causes is kept, in one line."""
+    if is_gone(fault):
         return BatchFailed(
             "Spark's JVM is gone",
             where=where,
             found=repr(fault),
             remedy="Give it more memory if it had too little, and run again",
+            passes=Passing.NO,
         )
     text = said(fault)
-    full = next((each for each in _DISK if each in text), "")
-    first = full or _telling(text) or repr(fault)
+    chain = causes(text)
+    found = _reason(text, chain) or repr(fault)
     if "KAFKA_DATA_LOSS" in text:
-        return RetentionLost("Spark found offsets missing in Kafka", where=where, found=first)
-    if "DELTA_CONCURRENT" in text or "DELTA_METADATA_CHANGED" in text:
-        return CommitConflict("commits of others were in the way", where=where, found=first)
-    return BatchFailed("Spark could not carry out the batch", where=where, found=first)
+        return RetentionLost("Spark found offsets missing in Kafka", where=where, found=found)
+    if _CONFLICT.search(text):
+        return CommitConflict("commits of others were in the way", where=where, found=found)
+    answer = _of_kafka(chain)
+    if answer is not None and answer is not Answer.OTHER:
+        return source_error(answer, found, where)
+    passes = Passing.NO if _stays(fault, text, chain) else None
+    what = "Spark could not carry out the batch"
+    return BatchFailed(what, where=where, found=found, passes=passes)
 
 
-def _telling(text: str) -> str:
-    """The line that names an error condition of Spark's or Delta's, else the first one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = (line for line in lines if _CONDITION.search(line))
-    return next(named, lines[0] if lines else "")
+def is_gone(fault: Exception) -> bool:
+    """Whether the JVM of the session is gone, which does not come back."""
+    return isinstance(fault, (Py4JNetworkError, ConnectionError))
 
 
-def said(fault: BaseException) -> str:
-    """What an error and all its causes say; Spark puts the reason in any of them."""
-    texts: list[str] = []
-    cause: BaseException | None = fault
-    while cause is not None and len(texts) < 20:
-        texts.append(str(cause))
-        cause = getattr(cause, "_cause", None) or cause.__cause__
-    return "\n".join(texts)
+def is_conflict(fault: Exception) -> bool:
+    """Whether commits of others were in the way of a write."""
+    return _CONFLICT.search(said(fault)) is not None
+
+
+def reason(fault: Exception) -> str:
+    """The root of an error's causes, in one line."""
+    text = said(fault)
+    return _reason(text, causes(text)) or repr(fault)
+
+
+def _reason(text: str, chain: Sequence[Cause]) -> str:
+    disk = of_the_disk(text)
+    return root([each for each in chain if disk in each.said]) if disk else root(chain)
+
+
+def _stays(fault: Exception, text: str, chain: Sequence[Cause]) -> bool:
+    names = [type(fault).__name__, *(each.name for each in chain)]
+    states = sql_states(text)
+    if _ENDED.search(text):
+        return True
+    return any(map(_STAYS.search, names)) or any(each[:2] in _STATES_THAT_STAY for each in states)
+
+
+def _of_kafka(chain: Sequence[Cause]) -> Answer | None:
+    """What Kafka's client says in a chain: a refusal wherever it stands, else the innermost."""
+    answers = [java_answer(each.kind, each.said) for each in chain]
+    told = [each for each in answers if each is not None and each is not Answer.OTHER]
+    refused = [each for each in told if each in _DECISIVE]
+    return next(reversed(refused or told), None)

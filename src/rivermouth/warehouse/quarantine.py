@@ -10,7 +10,7 @@ quarantined_at TIMESTAMP.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -20,7 +20,8 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
-from rivermouth.spark.address import Address, create_table
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.creation import make_table
 from rivermouth.write.counts import quarantined
 
 COLUMNS = (
@@ -33,7 +34,7 @@ KAFKA_FIELDS = ("topic", "partition", "offset", "timestamp")
 
 def create_quarantine(session: SparkSession, address: Address) -> None:
     """Create the table, if missing. In a catalog a write that creates a table counts nothing."""
-    create_table(session, address, COLUMNS)
+    make_table(session, address, COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,16 @@ class QuarantineTable:
     """The quarantine at ``address``; the first bad record creates it, if nothing else has.
 
     ``reasons`` say what the codes of the pipeline's records mean, see ``Format.all_reasons``.
+    ``make`` creates it, where pipelines may do that at the same time: each of their writes would.
     """
 
     address: Address
     reasons: Mapping[str, str]
+    make: Callable[[], object] = lambda: None
 
     def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
         """See ``write.landing.Quarantine``."""
+        self.make()
         kafka = F.col("_kafka")
         rows = bad.select(
             F.lit(plan.commit).alias("commit"),

@@ -7,17 +7,21 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Pipeline
 from rivermouth.errors import SchemaDiffers
 from rivermouth.formats.decoded import KAFKA_STRUCT
-from rivermouth.spark.address import Address, create_table, literal, quoted
+from rivermouth.spark.address import Address, literal, quoted
+from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
+from rivermouth.warehouse.creation import make_table
 from rivermouth.write.soft_delete import TOMBSTONE, foreign_mark
 
 
-def create_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
+def create_target(
+    session: SparkSession, pipeline: Pipeline, address: Address, attempts: Attempts = ATTEMPTS
+) -> None:
     """Create the table at ``address`` with the configured columns and ``_kafka``, if missing."""
     properties = ", ".join(
         f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
     )
     more = f"TBLPROPERTIES ({properties})" if properties else ""
-    create_table(session, address, _ddl(pipeline), more)
+    make_table(session, address, _ddl(pipeline), more, attempts)
 
 
 def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:

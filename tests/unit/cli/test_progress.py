@@ -11,10 +11,10 @@ from rich.console import Console
 
 from rivermouth.cli.progress import Lines, LiveRows, listener
 from rivermouth.cli.render import compact, console, failure, wrapped
-from rivermouth.errors import OffsetGap, RivermouthError
+from rivermouth.errors import KafkaUnreachable, OffsetGap, RivermouthError
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
 
 pytestmark = pytest.mark.unit
 
@@ -67,6 +67,41 @@ def test_in_a_log_a_failure_is_said_at_once() -> None:
         "  RM401 orders-0: a gap",
         "  found 9",
     ]
+
+
+def waits(name: str = "orders") -> RetryReport:
+    return RetryReport(name, KafkaUnreachable("no broker answers", where="k:9092"), 12.0)
+
+
+def test_in_a_log_a_pipeline_that_is_tried_again_says_so_and_why() -> None:
+    shown, text = recorder(terminal=False)
+    with Lines(shown) as heard:
+        heard.tries_again(waits())
+    assert text.getvalue() == "orders: tried again in 12.0 s: RM301 k:9092: no broker answers\n"
+
+
+def test_on_a_terminal_a_pipeline_that_waits_says_so_and_goes_on_counting() -> None:
+    shown, text = recorder(terminal=True)
+    with LiveRows(shown) as heard:
+        heard.opened(opened())
+        heard.committed(committed())
+        heard.tries_again(waits())
+    lines = plain(text.getvalue())
+    assert "orders: tried again in 12.0 s: RM301 k:9092: no broker answers" in lines
+    assert [line for line in lines if "rows/s" in line][-1].rstrip().endswith("waiting")
+    with LiveRows(shown) as heard:
+        heard.opened(opened())
+        heard.committed(committed())
+        heard.tries_again(waits())
+        heard.opened(opened(behind=200_000))
+    last = [line for line in plain(text.getvalue()) if "rows/s" in line][-1]
+    assert "100k/300k" in last
+    assert "7 bad" in last
+
+
+def test_a_failure_says_how_often_it_was_tried_again() -> None:
+    assert "\n  tried again 17 time(s)\n" in failure("orders", waits().error, 17)
+    assert "tried again" not in failure("orders", waits().error)
 
 
 @pytest.mark.parametrize("name", ["orders", LONG])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.errors import JavaMissing, JavaUnsupported
+from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported
 from rivermouth.local.java import find_java
 
 pytestmark = pytest.mark.unit
@@ -169,3 +169,37 @@ def test_the_machine_has_one_for_these_tests() -> None:
     java = find_java()
     assert java.command.exists()
     assert shutil.which(str(java.command))
+
+
+def refusing(home: Path, said: str) -> Path:
+    """A program that says something and is no Java; returns its JAVA_HOME."""
+    command = fake_java(home, "21") / "bin" / "java"
+    command.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("said", "free"),
+    [
+        ("mktemp: No space left on device", 1 << 30),
+        ("OpenJDK warning: Insufficient space for shared memory file: 7", 1 << 30),
+        ("Killed", 4096),
+    ],
+)
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_full_disk_is_not_told_as_a_missing_java(
+    tmp_path: Path, said: str, free: int, chosen: bool
+) -> None:
+    home = refusing(tmp_path / "jdk", said)
+    environ = environment(tmp_path, home=home) if chosen else environment(tmp_path, path=home)
+    with pytest.raises(DiskFull, match=r"RM205 .*no room is left on the disk") as full:
+        find_java(environ, bundled=nothing_bundled, free=lambda: free)
+    assert said in full.value.found
+
+
+def test_what_a_java_said_that_does_not_start_is_kept(tmp_path: Path) -> None:
+    home = refusing(tmp_path / "jdk", "cannot execute binary file")
+    for environ in (environment(tmp_path, home=home), environment(tmp_path, path=home)):
+        with pytest.raises(JavaMissing, match=r"not start|no Java that starts") as missing:
+            find_java(environ, bundled=nothing_bundled, free=lambda: 1 << 30)
+        assert missing.value.found == "cannot execute binary file"

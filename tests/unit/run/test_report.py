@@ -14,7 +14,7 @@ from rivermouth.errors import (
     TableLocked,
 )
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, exit_code
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport, exit_code
 from tests.builders import position, span
 
 pytestmark = pytest.mark.unit
@@ -79,6 +79,14 @@ def test_a_pipeline_that_failed_says_why() -> None:
     assert line.startswith("orders: FAILED RM401 orders t-0: a gap. ")
 
 
+def test_a_retry_says_when_and_why() -> None:
+    error = KafkaUnreachable("no broker answers", where="k:9092", found="_TRANSPORT")
+    line = RetryReport("orders", error, 0.84).line()
+    assert line == (
+        "orders: tried again in 0.8 s: RM301 k:9092: no broker answers; found _TRANSPORT"
+    )
+
+
 def test_a_report_is_json_with_null_where_there_is_no_error() -> None:
     assert json.loads(json.dumps(done().as_dict())) == {
         "name": "orders",
@@ -88,6 +96,7 @@ def test_a_report_is_json_with_null_where_there_is_no_error() -> None:
         "quarantined": 0,
         "sequence": 7,
         "seconds": 2.5,
+        "retries": 0,
         "error": None,
     }
     failed = done(TableLocked("locked", where="t", expected="one")).as_dict()

@@ -13,6 +13,7 @@ from rivermouth.config.secret import unresolved
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.registry.platforms import SERVERLESS
 from rivermouth.run.assembly import Assembly
+from rivermouth.warehouse.attempts import ATTEMPTS
 from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
 
@@ -44,5 +45,5 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
         creating={config.pipelines["a"].target.table: threading.Lock()},
     )
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
-        shared._landing(config.pipelines["a"], ExitStack())
+        shared._landing(config.pipelines["a"], ExitStack(), ATTEMPTS)
     assert "b, which could replace" in refused.value.found

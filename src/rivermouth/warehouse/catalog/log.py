@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from rivermouth.errors import LedgerBroken, LogUnreadable
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.spark.address import Address
-from rivermouth.spark.errors import FAULTS, said, translate
+from rivermouth.spark.errors import FAULTS, reason, translate
 from rivermouth.warehouse.folder.log import duration_s
 from rivermouth.warehouse.ports import TableFacts
 
@@ -106,7 +106,7 @@ class CatalogLog:
         except FAULTS as fault:
             if missing_ok and _ABSENT.search(str(fault)):
                 return []
-            where, found = str(self._address), said(fault).partition("\n")[0]
+            where, found = str(self._address), reason(fault)
             if not isinstance(fault, PySparkException):  # of the log that says nothing
                 raise translate(fault, where) from fault
             raise LogUnreadable("the history cannot be read", where=where, found=found) from fault

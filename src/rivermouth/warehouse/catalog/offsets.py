@@ -17,17 +17,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.errors import CommitConflict, OffsetsUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.spark.address import (
     Address,
-    create_table,
     literal,
     set_table_property,
     table_property,
 )
-from rivermouth.spark.errors import FAULTS, said, translate
+from rivermouth.spark.errors import FAULTS, is_conflict, is_gone, reason
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
+from rivermouth.warehouse.creation import make_table
 from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
 from rivermouth.warehouse.ports import Counted
 from rivermouth.warehouse.recovered import COLUMNS, newest_of
@@ -122,7 +122,7 @@ class CatalogOffsets:
                 write()
                 return
             except FAULTS as fault:
-                if not isinstance(translate(fault, ""), CommitConflict):
+                if not is_conflict(fault):
                     raise self._failed("could not be written", fault) from fault
                 conflict = fault
         if conflict is not None:
@@ -140,24 +140,32 @@ class CatalogOffsets:
         with self._creating:
             if not self._there:
                 columns = ", ".join(f"{each.name} {_type(each.type)}" for each in SCHEMA)
-                create_table(self._session, self._address, columns)
+                make_table(self._session, self._address, columns, attempts=self._attempts)
             self._there = True
 
     def _unreadable(self, fault: Exception) -> OffsetsUnreadable:
         gone = not isinstance(fault, PySparkException)  # the JVM, which says nothing of the table
         what = "the offsets table cannot be read; the target table is as it should be"
         remedy = AGAIN if gone else _ANEW
-        where = str(self._address)
-        return OffsetsUnreadable(what, where=where, found=_found(fault), remedy=remedy)
+        return OffsetsUnreadable(
+            what,
+            where=str(self._address),
+            found=reason(fault),
+            remedy=remedy,
+            passes=Passing.NO if is_gone(fault) else None,
+        )
 
     def _failed(self, how: str, fault: Exception) -> ProjectionFailed:
         what = f"the offsets table {how}; the target table is as it should be"
-        found = _found(fault)
-        return ProjectionFailed(what, where=str(self._address), found=found, remedy=AGAIN)
-
-
-def _found(fault: Exception) -> str:
-    return said(fault).partition("\n")[0] or repr(fault)
+        # After a conflict the time to try again is up, and a JVM that is gone does not come back.
+        over = is_conflict(fault) or is_gone(fault)
+        return ProjectionFailed(
+            what,
+            where=str(self._address),
+            found=reason(fault),
+            remedy=AGAIN,
+            passes=Passing.NO if over else None,
+        )
 
 
 def _replacing(entries: Sequence[Counted]) -> dict[str, str]:

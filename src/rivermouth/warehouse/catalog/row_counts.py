@@ -12,7 +12,7 @@ from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import Address
-from rivermouth.spark.errors import FAULTS, said
+from rivermouth.spark.errors import FAULTS, reason
 from rivermouth.warehouse.ports import Counted
 
 
@@ -51,7 +51,7 @@ def _counted(
         raise ProjectionFailed(
             "the commits stand, but their rows cannot be counted",
             where=str(address),
-            found=said(fault).partition("\n")[0] or repr(fault),
+            found=reason(fault),
             remedy="Run again: the start counts them and brings the offsets table up to date",
         ) from fault
     return [RowCounts(number, 0) for number in row]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
+from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.offsets_rows import (
@@ -84,7 +84,8 @@ class FolderOffsets:
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
-        raise self._failed("could not be written", "a conflict at each attempt", AGAIN)
+        found = "a conflict at each attempt"  # so that the time to try again is up
+        raise self._failed("could not be written", found, AGAIN, passes=Passing.NO)
 
     def rebuild(self, entries: Sequence[Counted], table_name: str) -> None:
         """Replace the rows of these consecutive entries; see ``project``.
@@ -146,18 +147,24 @@ class FolderOffsets:
             elif there and self._table is not None:
                 self._table.update_incremental()
             elif self._table is not None:  # a write would bring back a log without beginning
-                raise self._unreadable("is gone", "no table there", AGAIN)
+                raise self._unreadable("is gone", "no table there", AGAIN, Passing.NO)
         except (DeltaError, OSError) as fault:
             raise self._unreadable("cannot be read", str(fault), REBUILD) from fault
         return self._table
 
-    def _failed(self, how: str, found: str, remedy: str) -> ProjectionFailed:
+    def _failed(
+        self, how: str, found: str, remedy: str, passes: Passing | None = None
+    ) -> ProjectionFailed:
         what = f"the offsets table {how}; the target table is as it should be"
-        return ProjectionFailed(what, where=str(self.path), found=found, remedy=remedy)
+        where = str(self.path)
+        return ProjectionFailed(what, where=where, found=found, remedy=remedy, passes=passes)
 
-    def _unreadable(self, how: str, found: str, remedy: str) -> OffsetsUnreadable:
+    def _unreadable(
+        self, how: str, found: str, remedy: str, passes: Passing | None = None
+    ) -> OffsetsUnreadable:
         what = f"the offsets table {how}; the target table is as it should be"
-        return OffsetsUnreadable(what, where=str(self.path), found=found, remedy=remedy)
+        where = str(self.path)
+        return OffsetsUnreadable(what, where=where, found=found, remedy=remedy, passes=passes)
 
 
 def _commit_properties(last: Counted, sequence: int) -> CommitProperties:

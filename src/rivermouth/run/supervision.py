@@ -1,0 +1,138 @@
+"""Trying a pipeline again, in the same process, while what ended it may pass by itself.
+
+To try again is what the next run would do: open the pipeline anew, from what its ledger says.
+So nothing that failed is remembered, and nothing has to be undone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.debug import trace
+from rivermouth.errors import Passing, RetentionLost, RivermouthError, Unexpected
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.spark.errors import FAULTS, translate
+from rivermouth.warehouse.attempts import Attempts
+
+
+class Supervision:
+    """One pipeline in one run. Hears what it does, and passes that on to ``listener``.
+
+    ``attempts`` says for how long in a row it may fail, and waits. Opening and reading have this
+    time each: a batch that fails each time does not get more of it by each opening that succeeds.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, listener: Listener, stop: threading.Event, attempts: Attempts
+    ) -> None:
+        self._pipeline = pipeline
+        self._listener = listener
+        self._stop = stop
+        self._pause = attempts.pause
+        self._opening = _Patience(attempts.pauses)
+        self._reading = _Patience(attempts.pauses)
+        self._open = self._worked = False
+        self.again = False
+        """Whether this is not the first attempt."""
+
+    def run(self, attempt: Callable[[], object]) -> None:
+        """Open the pipeline and read, again and again, until that ends well.
+
+        Raises the last error where it is one that stays, where the time is up, or where the run
+        is to stop.
+        """
+        while True:
+            self._open = False
+            try:
+                attempt()
+                return
+            except Exception as fault:
+                error = told(fault, self._pipeline.name)
+                if not self._waited(error):
+                    raise error from error.__cause__
+            self.again = True
+
+    def went_well(self) -> None:
+        """A trigger has come to its end: the time begins anew."""
+        self._reading.begin_anew()
+
+    def opened(self, report: OpenReport) -> None:
+        self._open = self._worked = True
+        self._opening.begin_anew()
+        self._listener.opened(report)
+
+    def committed(self, report: CommitReport) -> None:
+        if self._open:
+            self.went_well()
+        self._listener.committed(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self._listener.tries_again(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        self._listener.finished(report)
+
+    def _waited(self, error: RivermouthError) -> bool:
+        """Wait, where it may pass; whether to try again after that."""
+        if self._stop.is_set() or not self._may_pass(error):
+            return False
+        pause_s = (self._reading if self._open else self._opening).next_pause()
+        if pause_s is None:
+            return False
+        trace.step(self._pipeline.name, "halt", code=error.code)
+        self.tries_again(RetryReport(self._pipeline.name, error, pause_s))
+        return not self._pause(pause_s)
+
+    def _may_pass(self, error: RivermouthError) -> bool:
+        if isinstance(error, RetentionLost):  # an opening records the loss, where that is asked for
+            return self._open and self._pipeline.source.on_data_loss is OnDataLoss.RECORD
+        if error.passes is Passing.IF_IT_WORKED:
+            return self._worked
+        return error.passes is Passing.YES
+
+
+class _Patience:
+    """For how long in a row something may fail: the pauses between, and then no other."""
+
+    def __init__(self, pauses: Callable[[], Iterator[float]]) -> None:
+        self._pauses = pauses
+        self._left: Iterator[float] | None = None
+
+    def next_pause(self) -> float | None:
+        """Seconds to wait now; None: the time is up. The first question begins it."""
+        if self._left is None:
+            self._left = self._pauses()
+        return next(self._left, None)
+
+    def begin_anew(self) -> None:
+        self._left = None
+
+
+def giving_way(
+    turns: threading.Semaphore, pause: Callable[[float], bool | None]
+) -> Callable[[float], bool | None]:
+    """The pause, in which another pipeline has the turn of this one: it may be a long one."""
+
+    def waited(seconds: float) -> bool | None:
+        turns.release()
+        try:
+            return pause(seconds)
+        finally:
+            turns.acquire()
+
+    return waited
+
+
+def told(fault: Exception, pipeline: str) -> RivermouthError:
+    """What a pipeline ended with, as an error of ours."""
+    if isinstance(fault, RivermouthError):
+        return fault
+    error: RivermouthError
+    if isinstance(fault, FAULTS):
+        error = translate(fault, pipeline)
+    else:  # a defect of ours: one pipeline's, not the run's
+        error = Unexpected("an error that nobody foresaw", where=pipeline, found=repr(fault))
+    error.__cause__ = fault
+    return error

@@ -1,0 +1,118 @@
+"""A streaming query as far as we see it: what a batch raised is told, and that a trigger ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rivermouth.errors import BatchFailed, KafkaUnreachable
+from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.checkpoint import Checkpoint
+from rivermouth.source.streaming import Stream
+from tests.doubles import a_pipeline
+
+pytestmark = pytest.mark.unit
+
+
+class Spark:
+    """Session, reader, writer and query in one. Each poll takes one of ``polls``."""
+
+    def __init__(self, *polls: Callable[[Spark], bool]) -> None:
+        self._polls = [*polls]
+        self.progress: dict[str, Any] | None = None
+        self.batch: Callable[[Any, int], None] = lambda raw, number: None
+        self.stopped = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("readStream", "writeStream"):
+            return self
+        return lambda *given, **named: self
+
+    def foreachBatch(self, function: Callable[[Any, int], None]) -> Spark:
+        self.batch = function
+        return self
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        return self.progress
+
+    def awaitTermination(self, seconds: float) -> bool:
+        return self._polls.pop(0)(self)
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+class Feed:
+    """A pipeline that is open, and whose batches fail."""
+
+    pipeline = a_pipeline()
+
+    def __init__(self, fault: Exception) -> None:
+        self._fault = fault
+
+    def batch(self, raw: object, ranges: object) -> None:
+        raise self._fault
+
+
+class NoCheckpoint(Checkpoint):
+    def ranges(self, batch_id: int) -> tuple[()]:
+        return ()
+
+
+def run(spark: Spark, fault: Exception, well: Callable[[], object] = lambda: None) -> None:
+    stream = Stream(cast(Batches, Feed(fault)), NoCheckpoint(Path("/nowhere")))
+    session = cast(SparkSession, spark)
+    stream.run(session, {}, Trigger(1000), threading.Event(), well)
+
+
+def a_batch_fails(spark: Spark) -> bool:
+    try:
+        spark.batch(None, 0)
+    except Exception as fault:
+        raise PySparkException(
+            "[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function"
+        ) from fault
+    return True
+
+
+@pytest.mark.parametrize(
+    "fault", [KafkaUnreachable("away"), KeyError("topic"), PySparkException("[X] y")], ids=repr
+)
+def test_what_a_batch_raised_is_raised_and_not_what_spark_made_of_it(fault: Exception) -> None:
+    spark = Spark(a_batch_fails)
+    with pytest.raises(type(fault)) as raised:
+        run(spark, fault)
+    assert raised.value is fault
+    assert spark.stopped == 1
+
+
+def test_what_spark_itself_raised_is_told_by_its_root() -> None:
+    def no_plan(spark: Spark) -> bool:
+        raise PySparkException(
+            "[STREAM_FAILED] Query terminated with exception: "
+            "org.apache.kafka.common.errors.TimeoutException: over"
+        )
+
+    with pytest.raises(KafkaUnreachable) as raised:
+        run(Spark(no_plan), BatchFailed("unused"))
+    assert raised.value.found == "TimeoutException: over"
+
+
+def test_the_end_of_the_first_trigger_is_said_once_even_without_a_record() -> None:
+    def begins(spark: Spark) -> bool:
+        return False
+
+    def idles(spark: Spark) -> bool:
+        spark.progress = {"numInputRows": 0}
+        return False
+
+    said = list[int]()
+    run(Spark(begins, begins, idles, idles, lambda _: True), KeyError(), lambda: said.append(1))
+    assert said == [1]

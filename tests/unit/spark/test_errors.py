@@ -1,0 +1,280 @@
+"""Errors that come through Spark: the root of their causes, their code, and whether they pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from rivermouth.errors import Passing
+from rivermouth.spark.errors import is_conflict, reason, translate
+
+pytestmark = pytest.mark.unit
+
+NO, MAYBE, YES = Passing.NO, Passing.IF_IT_WORKED, Passing.YES
+FRAMES = "\tat org.apache.spark.Some$.place(Some.scala:1)\n\tat java.base/java.lang.Thread.run\n"
+JOB = "org.apache.spark.SparkException: Job aborted due to stage failure: "
+LOST = "Task 0 in stage 8.0 failed 1 times, most recent failure: Lost task 0.0 in stage 8.0 (TID 9)"
+KAFKA = "org.apache.kafka.common.errors"
+DELTA = "io.delta.exceptions"
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a session raised: its text, and what is to come of it."""
+
+    text: str
+    code: str
+    passes: Passing
+    found: str
+
+
+def thrown(*links: str) -> str:
+    """A stack trace as the JVM prints it: the first link, then what caused it."""
+    return FRAMES.join([links[0] + "\n", *(f"Caused by: {each}\n" for each in links[1:])]) + FRAMES
+
+
+def called(method: str, *links: str) -> str:
+    """What py4j says of a call that threw."""
+    return f"An error occurred while calling o469.{method}.\n: {thrown(*links)}"
+
+
+WRITING = "org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows."
+STREAM = (
+    "[STREAM_FAILED] Query [id = 1b, runId = 2c] terminated with exception: {} SQLSTATE: XXKST\n"
+    "=== Streaming Query ===\nIdentifier: [id = 1b]\n"
+)
+
+EXAMPLES = {
+    "a lost executor takes the folded batch with it": Example(
+        called(
+            "localCheckpoint",
+            f"{JOB}{LOST} (10.0.0.7 executor 3): ExecutorLostFailure (executor 3 exited)",
+        ),
+        "RM503",
+        MAYBE,
+        "ExecutorLostFailure (executor 3 exited)",
+    ),
+    "a block that went with it": Example(
+        called(
+            "localCheckpoint",
+            f"{JOB}{LOST} (10.0.0.7 executor 3): {WRITING}",
+            WRITING,
+            "org.apache.spark.SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint "
+            "block rdd_9_0 not found! SQLSTATE: 56000",
+        ),
+        "RM503",
+        MAYBE,
+        "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_9_0 not found! SQLSTATE: 56000",
+    ),
+    "a task that no broker answers": Example(
+        called("save", f"{JOB}{LOST} (host executor driver): {KAFKA}.TimeoutException: 60 s over"),
+        "RM301",
+        YES,
+        "TimeoutException: 60 s over",
+    ),
+    "a plan that no broker answers": Example(
+        STREAM.format(f"{KAFKA}.TimeoutException: Timed out waiting for a node. Call: fetch"),
+        "RM301",
+        YES,
+        "TimeoutException: Timed out waiting for a node. Call: fetch SQLSTATE: XXKST",
+    ),
+    "no leader, on Databricks": Example(
+        thrown(
+            "java.util.concurrent.ExecutionException: kafkashaded.org.apache.kafka.common.errors"
+            ".NotLeaderOrFollowerException: not the leader",
+            f"kafkashaded.{KAFKA}.NotLeaderOrFollowerException: not the leader",
+        ),
+        "RM304",
+        YES,
+        "NotLeaderOrFollowerException: not the leader",
+    ),
+    "no right to read": Example(
+        thrown(
+            f"{JOB}{LOST} (h executor driver): {KAFKA}.TopicAuthorizationException: Not authorized",
+            f"{KAFKA}.TopicAuthorizationException: Not authorized to access topics: [t]",
+        ),
+        "RM303",
+        NO,
+        "TopicAuthorizationException: Not authorized to access topics: [t]",
+    ),
+    "a login that is unknown, though the question timed out": Example(
+        thrown(
+            f"{KAFKA}.TimeoutException: Timed out",
+            f"{KAFKA}.SaslAuthenticationException: Invalid username or password",
+        ),
+        "RM303",
+        NO,
+        "SaslAuthenticationException: Invalid username or password",
+    ),
+    "a topic that is gone": Example(
+        thrown(f"{KAFKA}.UnknownTopicOrPartitionException: This server does not host this"),
+        "RM302",
+        MAYBE,
+        "UnknownTopicOrPartitionException: This server does not host this",
+    ),
+    "an option that the client refuses": Example(
+        thrown(
+            "org.apache.kafka.common.KafkaException: Failed to create new KafkaAdminClient",
+            "org.apache.kafka.common.config.ConfigException: Invalid value x for y",
+        ),
+        "RM303",
+        NO,
+        "ConfigException: Invalid value x for y",
+    ),
+    "a name that cannot be resolved now": Example(
+        thrown(
+            "org.apache.kafka.common.KafkaException: Failed to create new KafkaAdminClient",
+            "org.apache.kafka.common.config.ConfigException: No resolvable bootstrap urls given",
+        ),
+        "RM301",
+        YES,
+        "ConfigException: No resolvable bootstrap urls given",
+    ),
+    "an error of Kafka's without a class of its own": Example(
+        thrown(f"{KAFKA}.UnknownServerException: unexpected error"),
+        "RM503",
+        MAYBE,
+        "UnknownServerException: unexpected error",
+    ),
+    "offsets that are gone": Example(
+        STREAM.format("[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Could not read 1-2"),
+        "RM406",
+        NO,
+        "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Could not read 1-2 SQLSTATE: XXKST",
+    ),
+    "a full disk, wherever it is said": Example(
+        called(
+            "save",
+            f"{WRITING} SQLSTATE: 58030",
+            "org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device",
+            "java.io.IOException: No space left on device",
+            "java.lang.IllegalStateException: closed",
+        ),
+        "RM503",
+        NO,
+        "IOException: No space left on device",
+    ),
+    "a constraint of others": Example(
+        called(
+            "save",
+            "org.apache.spark.sql.delta.schema.DeltaInvariantViolationException: "
+            "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint small violated by row "
+            "with values:\n - auction : 5000",
+        ),
+        "RM503",
+        NO,
+        "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint small violated by row "
+        "with values:",
+    ),
+    "a file that is gone": Example(
+        called(
+            "sql",
+            "org.apache.spark.SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered\n"
+            "You can explicitly invalidate the cache. SQLSTATE: KD001",
+            "java.io.FileNotFoundException: File file:/lake/part-0.parquet does not exist",
+        ),
+        "RM503",
+        MAYBE,
+        "FileNotFoundException: File file:/lake/part-0.parquet does not exist",
+    ),
+    "a table that is not there": Example(
+        "[TABLE_OR_VIEW_NOT_FOUND] The table `a`.`b` cannot be found. SQLSTATE: 42P01",
+        "RM503",
+        NO,
+        "[TABLE_OR_VIEW_NOT_FOUND] The table `a`.`b` cannot be found. SQLSTATE: 42P01",
+    ),
+    "a root without a word": Example(
+        thrown("java.io.IOException: stream is broken", "java.io.EOFException"),
+        "RM503",
+        MAYBE,
+        "IOException: stream is broken, caused by EOFException",
+    ),
+    "a function of ours that Spark called": Example(
+        thrown(
+            "org.apache.spark.SparkException: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error",
+            "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: "
+            'Traceback (most recent call last):\n  File "x.py", line 1, in call\n'
+            "builtins.KeyError: 'topic'",
+        ),
+        "RM503",
+        MAYBE,
+        "KeyError: 'topic'",
+    ),
+    "a session that the server has closed": Example(
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid. SQLSTATE: HY000",
+        "RM503",
+        NO,
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid. SQLSTATE: HY000",
+    ),
+    "a context that was stopped": Example(
+        called(
+            "save",
+            "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+        ),
+        "RM503",
+        NO,
+        "IllegalStateException: Cannot call methods on a stopped SparkContext.",
+    ),
+    "words that nobody knows": Example("something\nelse", "RM503", MAYBE, "something"),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_an_error_of_spark_is_told_by_its_root(example: Example) -> None:
+    for raised in (Py4JError(example.text), PySparkException(example.text)):
+        told = translate(raised, "p")
+        assert told.found == example.found
+        assert "An error occurred while calling" not in str(told)
+        assert (told.code, told.passes, told.where) == (example.code, example.passes, "p")
+
+
+def test_the_root_may_be_in_a_cause_that_python_knows() -> None:
+    outer = PySparkException("[STREAM_FAILED] it ended")
+    outer.__cause__ = Py4JError(called("load", f"{KAFKA}.DisconnectException: gone"))
+    assert translate(outer, "p").code == "RM301"
+    assert reason(outer) == "DisconnectException: gone"
+
+
+def test_the_trace_that_spark_connect_keeps_to_itself_is_read() -> None:
+    fault = PySparkException("Job aborted.")
+    trace = thrown("org.apache.spark.SparkException", f"{KAFKA}.TimeoutException: over")
+    vars(fault)["_stacktrace"] = trace
+    assert reason(fault) == "TimeoutException: over"
+
+
+CONFLICTS = (
+    "[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] Transaction conflict detected",
+    "[DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT] Transaction conflict",
+    "[DELTA_CONCURRENT_DELETE_DELETE] conflict",
+    "[DELTA_CONCURRENT_TRANSACTION] ConcurrentTransactionException",
+    "[DELTA_CONCURRENT_WRITE] ConcurrentWriteException",
+    "[DELTA_METADATA_CHANGED] MetadataChangedException",
+    "[DELTA_PROTOCOL_CHANGED] ProtocolChangedException: the protocol version has changed",
+    "[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] This commit has failed",
+    f"{DELTA}.ConcurrentAppendException: Files were added",
+    f"{DELTA}.ConcurrentDeleteDeleteException: x",
+    f"{DELTA}.ProtocolChangedException: x",
+    "com.databricks.sql.transaction.tahoe.MetadataChangedException: x",
+    "[SOME_NEW_ONE] of tomorrow. SQLSTATE: 2D521",
+)
+
+
+@pytest.mark.parametrize("text", CONFLICTS)
+def test_every_conflict_that_delta_names_is_one(text: str) -> None:
+    told = translate(PySparkException(called("save", text)), "p")
+    assert (told.code, told.passes) == ("RM504", YES)
+    assert is_conflict(PySparkException(text))
+
+
+def test_what_java_says_of_its_own_collections_is_no_conflict() -> None:
+    fault = PySparkException(thrown("java.util.ConcurrentModificationException: changed"))
+    assert translate(fault, "p").code == "RM503"
+
+
+@pytest.mark.parametrize("fault", [Py4JNetworkError("gone"), ConnectionRefusedError(111, "no")])
+def test_a_jvm_that_is_gone_does_not_come_back(fault: Exception) -> None:
+    told = translate(fault, "p")
+    assert (told.what, told.passes) == ("Spark's JVM is gone", NO)
