@@ -17,7 +17,8 @@ TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encod
 SNIPPETS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 SCHEMAS = re.findall(r"^```sql\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 KEYS = {key for section in TABLES.values() for key in keys_of(section)}
-ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
+VARIABLES = ("USER", "PASSWORD", "CERTIFICATE", "KEY", "CLIENT_SECRET")
+ENVIRON = {f"KAFKA_{each}": "x" for each in VARIABLES}
 
 
 def test_the_page_has_examples() -> None:
@@ -26,8 +27,12 @@ def test_the_page_has_examples() -> None:
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_every_example_of_a_file_loads(snippet: str, loads: Callable[..., Config]) -> None:
-    assert loads(snippet, ENVIRON).pipelines
+def test_every_example_of_a_file_loads(
+    snippet: str, lake: str, loads: Callable[..., Config]
+) -> None:
+    section = snippet.startswith("kafka:")
+    text = re.sub(r"^kafka: .*\n", snippet, lake, flags=re.MULTILINE) if section else snippet
+    assert loads(text, ENVIRON).pipelines
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
