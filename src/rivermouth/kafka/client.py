@@ -20,6 +20,7 @@ from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
+from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
@@ -52,12 +53,19 @@ class Kafka:
         self._timeout_s = timeout_s
         self._options = {**options, **_QUIET}
         self._errors: list[KafkaError] = []
+        self._files = LoginFiles(options)
         self._admin = client_of(self._connect, self._options)
 
-    def _connect(self, options: dict[str, str]) -> AdminClient:
+    def _connect(self, options: dict[str, Any]) -> AdminClient:
         # The callback gets the cause of a time-out, for example a wrong password.
         settings: dict[str, Any] = {**options, "error_cb": self._errors.append}
         return AdminClient(settings, logger=_LOG)
+
+    def _renew(self) -> None:
+        """Connect anew if files of the login were replaced: a client keeps what it has read."""
+        if self._files.replaced():
+            files = LoginFiles(self._options)
+            self._admin, self._files = client_of(self._connect, self._options), files
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
@@ -155,6 +163,7 @@ class Kafka:
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
 
     def _ask(self, question: Callable[[], T]) -> T:
+        self._renew()
         self._admin.poll(0)
         self._errors.clear()  # an old error does not explain a new one
         try:

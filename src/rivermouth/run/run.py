@@ -17,6 +17,7 @@ from rivermouth.config import Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError, Unexpected
+from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import spark_options
 from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.offsets import Position
@@ -25,7 +26,7 @@ from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.tally import Tally
-from rivermouth.source.batches import Trigger
+from rivermouth.source.batches import Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.driver_planned import DriverPlanned
 from rivermouth.source.options import reader_options
@@ -114,36 +115,61 @@ class Run:
     def _ingest(self, pipeline: Pipeline, tally: Tally, stop: threading.Event) -> int:
         with ExitStack() as held:
             ingest = self._shared.ingest(pipeline, tally, held, stop)
-            starts = ingest.open(self._session)
-            if not stop.is_set():
-                self._read(ingest, starts, stop, held)
+            again = True
+            while again:
+                starts = ingest.open(self._session)
+                again = not stop.is_set() and self._read(ingest, starts, stop)
             return ingest.sequence
 
-    def _read(
-        self, ingest: Ingest, starts: Position, stop: threading.Event, held: ExitStack
-    ) -> None:
-        """Feed the pipeline with batches, planned as the platform allows."""
+    def _read(self, ingest: Ingest, starts: Position, stop: threading.Event) -> bool:
+        """Feed the pipeline with batches, planned as the platform allows.
+
+        Returns whether to read on with another reader: that of an endless run keeps the files of
+        its login as they were when it began.
+        """
+        kafka = self._shared.config.kafka.revealed(self._shared.secrets)
+        files = LoginFiles(kafka)
+        if not self._continuous:
+            self._feed(ingest, starts, kafka, stop)
+            return False
+        self._feed(ingest, starts, kafka, _UntilReplaced(stop, files))
+        return not stop.is_set() and files.replaced()
+
+    def _feed(self, ingest: Ingest, starts: Position, kafka: Mapping[str, str], stop: Stop) -> None:
         pipeline, shared = ingest.pipeline, self._shared
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
-        options = reader_options(_kafka_options(pipeline, shared))
+        options = reader_options(_kafka_options(pipeline, kafka, shared.platform))
         if shared.platform.has(Capability.STREAMING):
-            scratch = ScratchFolder(shared.scratch / "checkpoints", pipeline.name)
-            stream = Stream(ingest, Checkpoint(held.enter_context(scratch)))
-            options |= streaming_options(pipeline, starts)
-            stream.run(self._session, options, trigger, stop)
+            with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
+                stream = Stream(ingest, Checkpoint(scratch))
+                options |= streaming_options(pipeline, starts)
+                stream.run(self._session, options, trigger, stop)
         else:
             DriverPlanned(ingest, starts).run(self._session, options, trigger, stop)
 
 
-def _kafka_options(pipeline: Pipeline, shared: Assembly) -> Mapping[str, str]:
+class _UntilReplaced:
+    """A stop that is also set once a file of the login was replaced."""
+
+    def __init__(self, stop: threading.Event, files: LoginFiles) -> None:
+        self._stop = stop
+        self._files = files
+
+    def is_set(self) -> bool:
+        return self._stop.is_set() or self._files.replaced()
+
+    def wait(self, timeout: float) -> bool:
+        return self._stop.wait(timeout) or self._files.replaced()
+
+
+def _kafka_options(
+    pipeline: Pipeline, kafka: Mapping[str, str], platform: Platform
+) -> Mapping[str, str]:
     """What Spark's source is told of Kafka: the whole cluster's options, then the source's."""
     own = pipeline.source.options.items()
-    options = {
-        **shared.config.kafka.revealed(shared.secrets),
-        **{name.removeprefix("kafka."): value for name, value in own},
-    }
-    return spark_options(options, databricks=shared.platform.has(Capability.SHADED_KAFKA))
+    options = {**kafka, **{name.removeprefix("kafka."): value for name, value in own}}
+    return spark_options(options, databricks=platform.has(Capability.SHADED_KAFKA))
 
 
 _ONCE_AT_ONCE = 4

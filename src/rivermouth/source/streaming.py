@@ -18,7 +18,7 @@ from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.offsets import Position
-from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
 
@@ -47,7 +47,7 @@ class Stream:
         session: SparkSession,
         options: Mapping[str, str],
         trigger: Trigger,
-        stop: threading.Event,
+        stop: Stop,
     ) -> None:
         """Run until the end is reached, ``stop`` is set, or an error is raised."""
         source = session.readStream.format("kafka").options(**options).load()
