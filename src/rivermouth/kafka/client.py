@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -62,10 +63,14 @@ class Kafka:
         return AdminClient(settings, logger=_LOG)
 
     def _renew(self) -> None:
-        """Connect anew if files of the login were replaced: a client keeps what it has read."""
+        """Connect anew if files of the login were replaced: a client keeps what it has read.
+
+        While the new ones do not go together it stays as it is.
+        """
         if self._files.replaced():
             files = LoginFiles(self._options)
-            self._admin, self._files = client_of(self._connect, self._options), files
+            with suppress(KafkaRefused):
+                self._admin, self._files = client_of(self._connect, self._options), files
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""

@@ -113,19 +113,20 @@ class Run:
         return report
 
     def _ingest(self, pipeline: Pipeline, tally: Tally, stop: threading.Event) -> int:
-        with ExitStack() as held:
-            ingest = self._shared.ingest(pipeline, tally, held, stop)
-            again = True
-            while again:
+        """Open the pipeline and feed it, and so again whenever files of the login were replaced."""
+        again, sequence = True, 0
+        while again:
+            with ExitStack() as held:
+                ingest = self._shared.ingest(pipeline, tally, held, stop)
                 starts = ingest.open(self._session)
                 again = not stop.is_set() and self._read(ingest, starts, stop)
-            return ingest.sequence
+                sequence = ingest.sequence
+        return sequence
 
     def _read(self, ingest: Ingest, starts: Position, stop: threading.Event) -> bool:
-        """Feed the pipeline with batches, planned as the platform allows.
+        """Feed the pipeline with batches; whether an endless run is to open again.
 
-        Returns whether to read on with another reader: that of an endless run keeps the files of
-        its login as they were when it began.
+        Its clients have read the files of the login when they were made, and keep them.
         """
         kafka = self._shared.config.kafka.revealed(self._shared.secrets)
         files = LoginFiles(kafka)
@@ -136,6 +137,7 @@ class Run:
         return not stop.is_set() and files.replaced()
 
     def _feed(self, ingest: Ingest, starts: Position, kafka: Mapping[str, str], stop: Stop) -> None:
+        """Read batches, planned as the platform allows."""
         pipeline, shared = ingest.pipeline, self._shared
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
