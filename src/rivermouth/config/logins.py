@@ -148,22 +148,30 @@ def _login_faults(login: Login, named: Mapping[str, str], place: str) -> Iterato
         message = f"{{path}} has {field}, which only the Java client understands"
         yield _fault(message, ("sasl.jaas.config",), fix)
     missing = [each for each in login.required if each not in named]
-    if PROVIDER in named and (TOKEN_ENDPOINT not in login.required and not login.provider):
+    python, java = PROVIDER in named, _gives_java_tokens(login, named)
+    if python and (TOKEN_ENDPOINT not in login.required and not login.provider):
         message = "{path} has no meaning with this sasl.mechanism"
         yield _fault(message, (PROVIDER,), "write sasl.mechanism: OAUTHBEARER, or remove it")
-    elif not missing or login.provider or {PROVIDER, HANDLER} <= {*named}:
+    elif not missing or login.provider or (python and java):
         return
-    elif PROVIDER in named:
+    elif python:
         message = "{path} is a Python function, which the Java client of Spark cannot call"
         fix = f"add {HANDLER}: a Java class that gives Spark its tokens"
         yield _fault(message, (PROVIDER,), fix)
-    elif HANDLER in named and named[HANDLER] not in login.java.values():
+    elif java and HANDLER in named:
         message = "{path} is a Java class, which librdkafka cannot call"
         fix = f"add {PROVIDER}: module:name, a Python function that gives librdkafka its tokens"
         yield _fault(message, (HANDLER,), fix)
     else:
         message = f"{{path}} is {{value}}, which needs {listed(missing)}"
         yield _fault(message, (place,), f"add {listed(missing)}", at_key=False)
+
+
+def _gives_java_tokens(login: Login, named: Mapping[str, str]) -> bool:
+    """Whether Spark logs in by other means than client credentials."""
+    kafkas_own = login.java.get(HANDLER, "").rpartition(".")[2]
+    handler = named.get(HANDLER, "").rpartition(".")[2]
+    return CREDENTIAL in named or handler not in ("", kafkas_own)
 
 
 def _tls_faults(options: Mapping[str, str], named: Mapping[str, str]) -> Iterator[Fault]:
