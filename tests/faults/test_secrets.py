@@ -56,7 +56,10 @@ class Watched:
         """A configuration with the password of this name; the broker wants RIGHT."""
         password = self.form.replace("NAME", variable)
         self.lake.configure(p={**append_pipeline(TOPIC), "target": {"table": table}})
-        unused = {"ssl.key.password": password, "ssl.keystore.password": password}
+        # Not used without TLS and OAuth, but given to both clients.
+        names = ("ssl.key.password", "ssl.keystore.password", "ssl.key.pem", "ssl.certificate.pem")
+        secret = "sasl.oauthbearer.client.credentials.client.secret"
+        unused = dict.fromkeys((*names, secret), password)
         log_in(self.lake, {**self.secured.login("owner", password, jaas=True), **unused})
         return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -18,9 +19,10 @@ from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
-from rivermouth.errors import KafkaUnreachable, SourceError
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.kafka.answers import Answer, native_answer, source_error
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
+from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
@@ -46,12 +48,23 @@ class Kafka:
         self._timeout_s = timeout_s
         self._options = {**options, **_QUIET}
         self._errors: list[KafkaError] = []
+        self._files = LoginFiles(options)
         self._admin = client_of(self._connect, self._options)
 
-    def _connect(self, options: dict[str, str]) -> AdminClient:
+    def _connect(self, options: dict[str, Any]) -> AdminClient:
         # The callback gets the cause of a time-out, for example a wrong password.
         settings: dict[str, Any] = {**options, "error_cb": self._errors.append}
         return AdminClient(settings, logger=_LOG)
+
+    def _renew(self) -> None:
+        """Connect anew if files of the login were replaced: a client keeps what it has read.
+
+        While the new ones do not go together it stays as it is.
+        """
+        if self._files.replaced():
+            files = LoginFiles(self._options)
+            with suppress(KafkaRefused):
+                self._admin, self._files = client_of(self._connect, self._options), files
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
@@ -149,6 +162,7 @@ class Kafka:
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
 
     def _ask(self, question: Callable[[], T]) -> T:
+        self._renew()
         self._admin.poll(0)
         self._errors.clear()  # an old error does not explain a new one
         try:

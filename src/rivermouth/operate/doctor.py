@@ -159,9 +159,12 @@ def _kinds(pipeline: Pipeline) -> str:
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
     from rivermouth.kafka.client import Kafka
+    from rivermouth.kafka.options import java_options
 
     try:
-        kafka = Kafka(config.kafka.revealed(secrets))
+        options = config.kafka.revealed(secrets)
+        java_options(options)  # what Spark needs of the login is there, such as its files
+        kafka = Kafka(options)
         cluster, _ = kafka.identities([])
     except (SourceError, SetupError) as error:
         yield refused("broker", error)

@@ -17,6 +17,7 @@ from rivermouth.config import Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError
+from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import spark_options
 from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.offsets import Position
@@ -26,7 +27,7 @@ from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
-from rivermouth.source.batches import Trigger
+from rivermouth.source.batches import Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.driver_planned import DriverPlanned
 from rivermouth.source.options import reader_options
@@ -122,45 +123,75 @@ class Run:
         return None
 
     def _attempt(self, pipeline: Pipeline, watch: Supervision, stop: threading.Event) -> None:
-        with ExitStack() as held:
-            if watch.again:  # somebody may have taken commits away in the pause
-                held.enter_context(self._shared.hold(pipeline))
-            ingest = self._shared.ingest(pipeline, watch, held, stop)
-            starts = ingest.open(self._session, audit=self._audit)
-            if not stop.is_set():
-                self._read(ingest, starts, watch, stop, held)
+        """Open the pipeline and feed it, and so again whenever files of the login were replaced."""
+        again = True
+        while again:
+            with ExitStack() as held:
+                if watch.again:  # somebody may have taken commits away in the pause
+                    held.enter_context(self._shared.hold(pipeline))
+                ingest = self._shared.ingest(pipeline, watch, held, stop)
+                starts = ingest.open(self._session, audit=self._audit)
+                again = not stop.is_set() and self._read(ingest, starts, watch, stop)
 
     def _read(
+        self, ingest: Ingest, starts: Position, watch: Supervision, stop: threading.Event
+    ) -> bool:
+        """Feed the pipeline with batches; whether an endless run is to open again.
+
+        Its clients have read the files of the login when they were made, and keep them.
+        """
+        kafka = self._shared.config.kafka.revealed(self._shared.secrets)
+        files = LoginFiles(kafka)
+        if not self._continuous:
+            self._feed(ingest, starts, kafka, watch, stop)
+            return False
+        self._feed(ingest, starts, kafka, watch, _UntilReplaced(stop, files))
+        return not stop.is_set() and files.replaced()
+
+    def _feed(
         self,
         ingest: Ingest,
         starts: Position,
+        kafka: Mapping[str, str],
         watch: Supervision,
-        stop: threading.Event,
-        held: ExitStack,
+        stop: Stop,
     ) -> None:
-        """Feed the pipeline with batches, planned as the platform allows."""
+        """Read batches, planned as the platform allows."""
         pipeline, shared = ingest.pipeline, self._shared
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
-        options = reader_options(_kafka_options(pipeline, shared))
+        options = reader_options(_kafka_options(pipeline, kafka, shared.platform))
         if shared.platform.has(Capability.STREAMING):
-            scratch = ScratchFolder(shared.scratch / "checkpoints", pipeline.name)
-            stream = Stream(ingest, Checkpoint(held.enter_context(scratch)))
-            options |= streaming_options(pipeline, starts)
-            stream.run(self._session, options, trigger, stop, watch.went_well)
+            with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
+                stream = Stream(ingest, Checkpoint(scratch))
+                options |= streaming_options(pipeline, starts)
+                stream.run(self._session, options, trigger, stop, watch.went_well)
         else:
             planned = DriverPlanned(ingest, starts)
             planned.run(self._session, options, trigger, stop, watch.went_well)
 
 
-def _kafka_options(pipeline: Pipeline, shared: Assembly) -> Mapping[str, str]:
+class _UntilReplaced:
+    """A stop that is also set once a file of the login was replaced."""
+
+    def __init__(self, stop: threading.Event, files: LoginFiles) -> None:
+        self._stop = stop
+        self._files = files
+
+    def is_set(self) -> bool:
+        return self._stop.is_set() or self._files.replaced()
+
+    def wait(self, timeout: float) -> bool:
+        return self._stop.wait(timeout) or self._files.replaced()
+
+
+def _kafka_options(
+    pipeline: Pipeline, kafka: Mapping[str, str], platform: Platform
+) -> Mapping[str, str]:
     """What Spark's source is told of Kafka: the whole cluster's options, then the source's."""
     own = pipeline.source.options.items()
-    options = {
-        **shared.config.kafka.revealed(shared.secrets),
-        **{name.removeprefix("kafka."): value for name, value in own},
-    }
-    return spark_options(options, databricks=shared.platform.has(Capability.SHADED_KAFKA))
+    options = {**kafka, **{name.removeprefix("kafka."): value for name, value in own}}
+    return spark_options(options, databricks=platform.has(Capability.SHADED_KAFKA))
 
 
 _ONCE_AT_ONCE = 4

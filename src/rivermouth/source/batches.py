@@ -19,6 +19,16 @@ class Trigger:
     every_ms: int | None
 
 
+class Stop(Protocol):
+    """What ends the reading of a source, as a ``threading.Event`` does."""
+
+    def is_set(self) -> bool:
+        """Whether the reading is to end."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for it, at most so many seconds; whether the reading is to end."""
+
+
 class Batches(Protocol):
     """One pipeline that is open, see ``run.ingest``."""
 

@@ -8,7 +8,6 @@ checkpoint is involved: the ledger knows where to start, Kafka where to end.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.errors import PySparkException
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
 from rivermouth.protocol.rate_limit import next_ranges
-from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.spark.errors import translate
 
 
@@ -33,7 +32,7 @@ class DriverPlanned:
         session: SparkSession,
         options: Mapping[str, str],
         trigger: Trigger,
-        stop: threading.Event,
+        stop: Stop,
         well: Callable[[], object] = lambda: None,
     ) -> None:
         """Run until the end is reached, ``stop`` is set, or an error is raised.
@@ -47,9 +46,7 @@ class DriverPlanned:
                 break
         reach("P11")
 
-    def _drain(
-        self, session: SparkSession, options: Mapping[str, str], stop: threading.Event
-    ) -> None:
+    def _drain(self, session: SparkSession, options: Mapping[str, str], stop: Stop) -> None:
         """Read up to where the topics end now. Raises the Halt that applies to the position."""
         marks = self._batches.watermarks(self._position)
         limit = self._batches.pipeline.source.max_offsets_per_trigger

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import Position
-from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
 
@@ -46,7 +46,7 @@ class Stream:
         session: SparkSession,
         options: Mapping[str, str],
         trigger: Trigger,
-        stop: threading.Event,
+        stop: Stop,
         well: Callable[[], object] = lambda: None,
     ) -> None:
         """Run until the end is reached, ``stop`` is set, or an error is raised.

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from rivermouth.config import Config
 from rivermouth.config.ddl import parse_columns
 from rivermouth.config.written import keys_of
+from tests.unit.config.examples import FILES, TEXT
 from tools.configuration_tables import MARKED, TABLES, page
 
-TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 SCHEMAS = re.findall(r"^```sql\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 KEYS = {key for section in TABLES.values() for key in keys_of(section)}
-ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "p"}
+VARIABLES = ("USER", "PASSWORD", "CERTIFICATE", "KEY", "CLIENT_SECRET")
+ENVIRON = {f"KAFKA_{each}": "x" for each in VARIABLES}
 
 
 def test_the_page_has_examples() -> None:
-    assert len(SNIPPETS) >= 4
+    assert len(FILES) >= 4
     assert len(SCHEMAS) >= 1
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS)
-def test_every_example_of_a_file_loads(snippet: str, loads: Callable[..., Config]) -> None:
-    assert loads(snippet, ENVIRON).pipelines
+@pytest.mark.parametrize("text", FILES)
+def test_every_example_of_a_file_loads(text: str, loads: Callable[..., Config]) -> None:
+    assert loads(text, ENVIRON).pipelines
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

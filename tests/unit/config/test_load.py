@@ -147,6 +147,24 @@ def test_options_and_properties_stay_word_for_word(lake: str, loads: Loads) -> N
     assert config.pipelines["p"].target.properties == {"delta.x": "true", "y": "007"}
 
 
+SASL = "security.protocol: SASL_SSL, sasl.mechanism"
+BOTH_CAN = [
+    f"{SASL}: PLAIN, sasl.jaas.config: '${{secret:kafka/jaas}}'",
+    f"{SASL}: AWS_MSK_IAM",
+    f"{SASL}: GSSAPI",
+    f"{SASL}: AWS_MSK_IAM, databricks.serviceCredential: msk",
+    f"{SASL}: OAUTHBEARER, databricks.serviceCredential: c, rivermouth.login.provider: m:f",
+    f"{SASL}: OAUTHBEARER, sasl.login.callback.handler.class: x.Y, rivermouth.login.provider: m:f",
+    "security.protocol: SSL, ssl.truststore.location: /t.jks, ssl.ca.location: probe",
+    "security.protocol: SSL, ssl.keystore.type: PKCS12, ssl.keystore.location: /me.p12",
+]
+
+
+@pytest.mark.parametrize("login", BOTH_CAN)
+def test_a_login_that_both_clients_can_use_is_accepted(login: str, lake: str, loads: Loads) -> None:
+    assert loads(lake.replace('"k:9092"', f'"k:9092", {login}')).pipelines
+
+
 def test_secrets_are_revealed_only_on_request(lake: str, loads: Loads) -> None:
     text = lake.replace(
         '"k:9092"',

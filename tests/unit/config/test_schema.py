@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from rivermouth.config import Config, Pipeline, Source, Target, json_schema
 from rivermouth.config.written import keys_of
+from tests.unit.config.examples import FILES
 
 LAKE = """
 version: 1
@@ -81,10 +82,9 @@ def test_a_catalog_in_place_of_a_folder_fits_the_schema() -> None:
     assert list(_wrong(json_schema(), _yaml(text))) == []
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 EARLIER = (Path(__file__).parent / "earlier.txt").read_text(encoding="utf-8")
 LOADED = [
-    *re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE),
+    *FILES,
     *re.findall(r"^### .+?\n(.*?)^=>\n", EARLIER, re.DOTALL | re.MULTILINE),
 ]
 

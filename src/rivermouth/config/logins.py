@@ -1,0 +1,195 @@
+"""Logins of a configuration: under one name each, and refused where one client cannot use them.
+
+Pure: it opens no file that an option names, and it reads no secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from rivermouth.config.jaas import read_jaas
+from rivermouth.config.problems import Fault, Kind, Path, listed
+from rivermouth.config.secret import Secret
+from rivermouth.registry.logins import (
+    CLIENT_ID,
+    HANDLER,
+    LOGINS,
+    PROVIDER,
+    SAME,
+    TOKEN_ENDPOINT,
+    WORD_FOR_WORD,
+    Login,
+)
+
+CREDENTIAL = "databricks.serviceCredential"
+"""The option that names the credential of Unity Catalog with which Spark authenticates."""
+
+BELONGS_TO_LOGIN = re.compile(r"security\.protocol|(sasl|ssl|https|enable\.ssl|rivermouth)\..*")
+"""Names of options with which a client logs in or trusts a broker."""
+
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_STORES = {
+    "keystore": (
+        "key store",
+        ("ssl.certificate.location", "ssl.certificate.pem"),
+        ("PEM", "PKCS12"),
+        "write ssl.keystore.type: PKCS12 if it is one, or convert it; or write PEM files under"
+        " ssl.certificate.location and ssl.key.location",
+    ),
+    "truststore": (
+        "trust store",
+        ("ssl.ca.location", "ssl.ca.pem"),
+        ("PEM",),
+        "convert it to type PEM; or add ssl.ca.location: a PEM file, or probe for what the system"
+        " trusts",
+    ),
+}
+
+
+def named_once(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with each part of a login under one name, whichever client's name was written.
+
+    Fields of a JAAS line and stores of type PEM have become options of their own. An option that
+    is given under its own name counts before its other names.
+    """
+    named = {name: text for name, text in options.items() if name not in SAME}
+    for other, name in SAME.items():
+        if other in options:
+            named.setdefault(name, options[other])
+    for name, text in _said_in_jaas(options, named.get("sasl.mechanism", "")).items():
+        named.setdefault(name, text)
+    if options.get("ssl.truststore.type") == "PEM" and "ssl.truststore.location" in options:
+        named.setdefault("ssl.ca.location", named.pop("ssl.truststore.location"))
+    if options.get("ssl.keystore.type") == "PEM" and "ssl.keystore.location" in options:
+        file = named.pop("ssl.keystore.location")
+        named.setdefault("ssl.certificate.location", file)
+        named.setdefault("ssl.key.location", file)
+    return named
+
+
+def _said_in_jaas(options: Mapping[str, str], mechanism: str) -> dict[str, str]:
+    """What the JAAS line says, as options."""
+    fields = read_jaas(options.get("sasl.jaas.config", ""))
+    known = LOGINS.get(mechanism, LOGINS["PLAIN"]).fields
+    said = {known[field]: text for field, text in fields.items() if field in known}
+    if CLIENT_ID not in said:
+        return said
+    start = "extension_"
+    extensions = [
+        f"{field[len(start) :]}={text}" for field, text in fields.items() if field.startswith(start)
+    ]
+    if extensions:
+        said["sasl.oauthbearer.extensions"] = ",".join(extensions)
+    if fields.get("ssl.truststore.type") == "PEM" and "ssl.truststore.location" in fields:
+        said["https.ca.location"] = fields["ssl.truststore.location"]
+    return said
+
+
+def login_faults(options: Mapping[str, str | Secret]) -> Iterator[Fault]:
+    """What one of the two clients could not use, or what is missing; paths lead to an option."""
+    texts = {name: _text(value) for name, value in options.items()}
+    named = named_once(texts)
+    protocol = named.get("security.protocol", "")
+    if CREDENTIAL in named and not protocol:
+        fix = "add security.protocol and sasl.* for librdkafka; Spark does not use them"
+        message = "{path} authenticates only Spark, not the checks of a run"
+        yield _fault(message, (CREDENTIAL,), fix)
+    yield from _provider_faults(texts)
+    if protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+        place = "sasl.mechanism" if "sasl.mechanism" in texts else "sasl.mechanisms"
+        jaas = options.get("sasl.jaas.config")
+        # What a secret holds is not known here.
+        unseen = isinstance(jaas, Secret) and jaas.names and not read_jaas(_text(jaas))
+        if not unseen:
+            yield from _mechanism_faults(named, place)
+    if protocol in ("SSL", "SASL_SSL"):
+        yield from _tls_faults(texts, named)
+
+
+def _text(value: str | Secret) -> str:
+    return value.reveal(lambda scope, key: "secret") if isinstance(value, Secret) else value
+
+
+def _fault(message: str, path: Path, fix: str, *, at_key: bool = True) -> Fault:
+    return Fault(Kind.LOGIN, message, path=path, fix=fix, at_key=at_key)
+
+
+def _provider_faults(options: Mapping[str, str]) -> Iterator[Fault]:
+    for name in options:
+        if name.startswith("rivermouth.") and not name.startswith("rivermouth.login."):
+            fix = f"such options begin with rivermouth.login., for example {PROVIDER}"
+            message = "{path} is no option of a Kafka client, and none of rivermouth"
+            yield Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True)
+    provider = options.get(PROVIDER)
+    if provider is not None and not _REFERENCE.fullmatch(provider):
+        fix = "write the name of a Python function, for example my_package.logins:token"
+        message = "{path} must be module:name, not {value}"
+        yield Fault(Kind.BAD_VALUE, message, path=(PROVIDER,), fix=fix)
+
+
+def _mechanism_faults(named: Mapping[str, str], place: str) -> Iterator[Fault]:
+    name = named.get("sasl.mechanism")
+    known = listed([*LOGINS, *sorted(WORD_FOR_WORD)])
+    if name is None:
+        message = "{path} is {value}, but sasl.mechanism is missing"
+        fix = f"add sasl.mechanism, one of: {known}"
+        yield _fault(message, ("security.protocol",), fix, at_key=False)
+    elif name in LOGINS:
+        yield from _login_faults(LOGINS[name], named, place)
+    elif name not in WORD_FOR_WORD:
+        message = "{path} is {value}, which librdkafka does not know"
+        yield _fault(message, (place,), f"write one of: {known}", at_key=False)
+
+
+def _login_faults(login: Login, named: Mapping[str, str], place: str) -> Iterator[Fault]:
+    for field in sorted(login.java_alone & {*read_jaas(named.get("sasl.jaas.config", ""))}):
+        fix = "remove it; let the surroundings give the credentials, or name a profile or a role"
+        message = f"{{path}} has {field}, which only the Java client understands"
+        yield _fault(message, ("sasl.jaas.config",), fix)
+    missing = [each for each in login.required if each not in named]
+    python, java = PROVIDER in named, _gives_java_tokens(login, named)
+    if python and (TOKEN_ENDPOINT not in login.required and not login.provider):
+        message = "{path} has no meaning with this sasl.mechanism"
+        yield _fault(message, (PROVIDER,), "write sasl.mechanism: OAUTHBEARER, or remove it")
+    elif not missing or login.provider or (python and java):
+        return
+    elif python:
+        message = "{path} is a Python function, which the Java client of Spark cannot call"
+        fix = f"add {HANDLER}: a Java class that gives Spark its tokens"
+        yield _fault(message, (PROVIDER,), fix)
+    elif java and HANDLER in named:
+        message = "{path} is a Java class, which librdkafka cannot call"
+        fix = f"add {PROVIDER}: module:name, a Python function that gives librdkafka its tokens"
+        yield _fault(message, (HANDLER,), fix)
+    else:
+        message = f"{{path}} is {{value}}, which needs {listed(missing)}"
+        yield _fault(message, (place,), f"add {listed(missing)}", at_key=False)
+
+
+def _gives_java_tokens(login: Login, named: Mapping[str, str]) -> bool:
+    """Whether Spark logs in by other means than client credentials."""
+    kafkas_own = login.java.get(HANDLER, "").rpartition(".")[2]
+    handler = named.get(HANDLER, "").rpartition(".")[2]
+    return CREDENTIAL in named or handler not in ("", kafkas_own)
+
+
+def _tls_faults(options: Mapping[str, str], named: Mapping[str, str]) -> Iterator[Fault]:
+    for store, (words, others, types, fix) in _STORES.items():
+        location, password = f"ssl.{store}.location", f"ssl.{store}.password"
+        kind = options.get(f"ssl.{store}.type", "JKS")
+        if location in options and kind not in types and not {*others} & {*named}:
+            shown = f"type {kind}" if kind in ("JKS", "PKCS12") else "another type"
+            message = f"{{path}} is a {words} of {shown}, which librdkafka cannot read"
+            yield _fault(message, (location,), fix)
+        if kind == "PEM" and password in options:
+            message = f"{{path}} is refused by the Java client for a {words} of type PEM"
+            fix = "remove it; the password of a key is ssl.key.password"
+            yield _fault(message, (password,), fix)
+    for one, other in (("certificate", "key"), ("key", "certificate")):
+        have = [f"ssl.{one}.{form}" for form in ("location", "pem") if f"ssl.{one}.{form}" in named]
+        if have and not any(f"ssl.{other}.{form}" in named for form in ("location", "pem")):
+            written = next((each for each in have if each in options), None)
+            path = written or next(old for old, new in SAME.items() if new in have)
+            message = f"{{path}} is given without ssl.{other}.location"
+            yield _fault(message, (path,), f"add ssl.{other}.location: a PEM file")

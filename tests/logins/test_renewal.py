@@ -1,0 +1,144 @@
+"""What expires while a run goes on: tokens, and certificates whose files are replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.faults.outcomes import applied, check_proved, refusal, went_well
+from tests.lake import Heard, bid, continuous
+from tests.logins.conftest import GuardedLake
+from tests.logins.guarded_broker import GuardedBroker
+from tests.logins.token_server import CLIENT
+from tests.logins.ways import section
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+LIFE_S = 12
+
+
+def five(lake: GuardedLake, topic: str) -> None:
+    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
+
+
+def _arrived(heard: Heard, records: int) -> bool:
+    """Whether so many records are applied, or the run has ended."""
+    return applied(heard) == records or bool(heard.ends)
+
+
+@contextmanager
+def short_lived(guarded: GuardedBroker) -> Iterator[None]:
+    """Tokens live a few seconds, for as long as the block takes."""
+    rules = guarded.tokens.rules
+    before, rules.life_s = rules.life_s, LIFE_S
+    try:
+        yield
+    finally:
+        rules.life_s, rules.closed = before, False
+
+
+def test_a_run_outlives_its_tokens(
+    lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("outlives")
+    lake.log_in_by("oauth", "outlives")
+    agents = guarded.tokens.rules.agents
+    with short_lived(guarded), continuous(lake, rivermouth_spark, "outlives") as heard:
+        five(lake, "outlives")
+        wait_for(lambda: applied(heard) == 5)
+        agents.clear()
+        ends = time.monotonic() + 3 * LIFE_S
+        records = 5
+        while time.monotonic() < ends:
+            records += 5
+            five(lake, "outlives")
+            wait_for(partial(_arrived, heard, records))
+            went_well(heard)
+            time.sleep(2)
+        by_java = [each for each in agents if each.startswith("Java")]
+        assert len(by_java) >= 2, "Spark's client asked for new tokens"
+        assert len(agents) - len(by_java) >= 2, "so did librdkafka"
+
+    went_well(heard)
+    assert len(heard.opens) == 1
+    check_proved(lake, records=records)
+
+
+def test_a_run_that_gets_no_new_token_ends_and_the_next_one_goes_on(
+    lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("denied")
+    lake.log_in_by("oauth", "denied")
+    with short_lived(guarded), continuous(lake, rivermouth_spark, "denied") as heard:
+        five(lake, "denied")
+        wait_for(lambda: applied(heard) == 5)
+        guarded.tokens.rules.closed = True
+        ends = time.monotonic() + 20 * LIFE_S
+        while not heard.ends and time.monotonic() < ends:
+            five(lake, "denied")
+            time.sleep(2)
+        assert heard.ends, "a batch without a valid token did not stop the run"
+    refused = refusal(heard)
+    assert refused.exit_code == 1
+    assert refused.code in ("RM301", "RM303", "RM503")
+
+    went_well(lake.run(rivermouth_spark, "denied"))
+    check_proved(lake, records=len(lake.rows("bronze.denied")))
+
+
+@pytest.mark.parametrize("way", ["mtls", "mtls in one file"])
+def test_a_run_goes_on_with_new_files_of_a_certificate(
+    way: str, lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
+) -> None:
+    topic = way.replace(" ", "-")
+    lake.topic(topic)
+    life = timedelta(seconds=40)
+    expires = time.monotonic() + life.total_seconds()
+    guarded.authority.issue(CLIENT, life)
+    lake.log_in(section(way, guarded), topic)
+    name = topic.replace("-", "_")
+    try:
+        with continuous(lake, rivermouth_spark, name) as heard:
+            five(lake, topic)
+            wait_for(lambda: applied(heard) == 5)
+            assert time.monotonic() < expires, "the machine is too slow for this certificate"
+            guarded.authority.issue(CLIENT)
+            wait_for(lambda: len(heard.opens) == 2, "the run did not open again")
+            time.sleep(max(0, expires - time.monotonic()) + 6)  # the first one is no longer good
+            five(lake, topic)
+            wait_for(partial(_arrived, heard, 10))
+        went_well(heard)
+        assert len(heard.opens) == 2
+        check_proved(lake, records=10)
+    finally:
+        guarded.authority.issue(CLIENT)
+
+
+def test_a_certificate_that_expires_ends_the_run_and_a_new_one_goes_on(
+    lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("expired")
+    life = timedelta(seconds=30)
+    expires = time.monotonic() + life.total_seconds()
+    guarded.authority.issue(CLIENT, life)
+    try:
+        lake.log_in_by("mtls", "expired")
+        with continuous(lake, rivermouth_spark, "expired") as heard:
+            five(lake, "expired")
+            wait_for(lambda: applied(heard) == 5)
+            time.sleep(max(0, expires - time.monotonic()) + 6)
+            five(lake, "expired")
+            wait_for(lambda: bool(heard.ends))
+        assert refusal(heard).exit_code == 1
+    finally:
+        guarded.authority.issue(CLIENT)
+
+    went_well(lake.run(rivermouth_spark, "expired"))
+    check_proved(lake, records=10)
