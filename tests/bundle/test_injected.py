@@ -13,7 +13,7 @@ from tests.bundle.expected import ALL_MADE, ALL_THERE, counted
 from tests.bundle.workspace.faults import JOBS_PATH, SCHEMAS_PATH, UPLOAD, Fault, once
 from tests.bundle.workspace.workspace import Workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 STATE = "/Workspace/Applications/greeter/state"
 

@@ -68,6 +68,7 @@ def laptop(tmp_path: Path) -> Iterator[Laptop]:
         yield Laptop(tmp_path, running.bootstrap_servers)
 
 
+@pytest.mark.thorough
 def test_every_job_runs_on_a_laptop_as_it_is(laptop: Laptop) -> None:
     with laptop.start("ingest.py --continuous --select=bids") as endless:
         done = BIDS - BAD_BIDS

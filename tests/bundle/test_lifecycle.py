@@ -25,6 +25,7 @@ def volume_of_others(workspace: Workspace) -> None:
 
 
 @pytest.mark.usefixtures("volume_of_others")
+@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_bundle_lives_from_validate_to_destroy(
     cli: Cli, workspace: Workspace, target: str
@@ -44,6 +45,7 @@ def test_a_bundle_lives_from_validate_to_destroy(
 
 
 @pytest.mark.usefixtures("volume_of_others")
+@pytest.mark.short(("target",), {("prod",)})
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_second_deploy_changes_nothing(cli: Cli, workspace: Workspace, target: str) -> None:
     cli.must("deploy", "-t", target)

@@ -84,6 +84,7 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
         yield started
 
 
+@pytest.mark.thorough
 def test_a_script_finds_its_wheel_its_files_and_the_tables_of_the_run_before(
     wheel: bytes, runtime: Runtime, tmp_path: Path
 ) -> None:

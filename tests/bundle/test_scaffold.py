@@ -318,6 +318,7 @@ def test_a_new_user_makes_a_project_and_its_own_test_passes(
     assert not (project / ".venv").is_symlink()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka

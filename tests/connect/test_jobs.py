@@ -61,7 +61,7 @@ def counts(said: str) -> dict[str, tuple[int, int, int]]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.short(("platform",), {("serverless",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
     rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path, platform: str

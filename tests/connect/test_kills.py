@@ -41,7 +41,10 @@ def passes(shape: Shape, point: str) -> bool:
     return point not in MODES[mode].never
 
 
-SHORT = pairs(SHORT_SHAPES, POINTS, passes)
+# Where a commit, and what comes after it, differs from that of a local driver, which ``make test``
+# kills at every point.
+SHORT_POINTS = ("P9", "P6", "P13", "P12")
+SHORT = pairs(SHORT_SHAPES, SHORT_POINTS, passes)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 

@@ -122,6 +122,7 @@ def sparse(run: Told, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return copied
 
 
+@pytest.mark.thorough
 def test_a_good_run_has_no_finding_as_a_whole_or_bit_by_bit(run: Told) -> None:
     whole = check(run.scene.evidence)
     assert (whole.ok, run.middle.ok, run.then.ok) == (True, True, True), str(whole)

@@ -347,6 +347,7 @@ def test_a_run_goes_on_while_its_table_is_maintained(
     clean(two, ("a",))
 
 
+@pytest.mark.thorough
 def test_tables_that_only_a_catalog_knows_are_maintained_by_their_names(
     made: Lake, tmp_path: Path, rivermouth_spark: SparkSession
 ) -> None:

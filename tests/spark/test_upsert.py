@@ -90,6 +90,7 @@ def table_of(bench: Bench) -> dict[int, Row]:
     }
 
 
+@pytest.mark.short(("seed",), {(1,)})
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
     bench: Bench, upsert: Landing, log: FolderLog, seed: int
