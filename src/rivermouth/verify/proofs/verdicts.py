@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from confluent_kafka import Message
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key
 from rivermouth.verify.result import Kind, Unchecked
@@ -16,14 +18,19 @@ class Verdicts:
     """Judges the quarantined records of a pipeline, one by one."""
 
     def __init__(self, subject: Subject, table: Rows) -> None:
-        columns = [each.name for each in subject.pipeline.columns]
         self._subject = subject
-        self._keys = [columns.index(name) for name in subject.pipeline.target.keys]
-        # A shape may have a table without the columns of the records.
-        known = {*columns} <= {*table.schema.names}
-        self._read = subject.reader(table.schema, columns) if known else None
-        self._read_key = subject.key_reader(table.schema) if known else None
+        self._schema = table.schema
+        self._columns = [each.name for each in subject.pipeline.columns]
+        self._keys = [self._columns.index(name) for name in subject.pipeline.target.keys]
         self._untold = 0
+
+    @cached_property
+    def _readers(self) -> tuple[Reader, Reader | None] | None:
+        """Of values and of message keys; None where a shape has a table without the columns."""
+        if not {*self._columns} <= {*self._schema.names}:
+            return None
+        of_values = self._subject.reader(self._schema, self._columns)
+        return of_values, self._subject.key_reader(self._schema)
 
     def judge(self, partition: Partition, message: Message) -> None:
         """Add a finding where a record gives all that the table needs."""
@@ -47,13 +54,14 @@ class Verdicts:
 
     def _decode(self, message: Message) -> None:
         """Raises Undecodable where the record is bad, and CannotTell."""
-        if self._read is None:
+        if self._readers is None:
             raise CannotTell("the table has other columns")
+        read, read_key = self._readers
         value = message.value()
-        if value is None and self._read_key is not None:
-            key = decoded_key(self._read_key, message.key())
+        if value is None and read_key is not None:
+            key = decoded_key(read_key, message.key())
         else:
-            found = decoded(self._read, value)
+            found = decoded(read, value)
             key = tuple(found[index] for index in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")
