@@ -115,6 +115,25 @@ def test_batches_lead_where_the_records_one_by_one_lead(
         assert table_of(bench) == state, f"seed {seed}, batch {sequence}: {rows}"
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("land_by", ["MERGE", "replaceUsing"])
+def test_a_key_that_moves_to_another_partition_keeps_its_newest_row(
+    bench: Bench, land_by: str, ordered: bool
+) -> None:
+    pipeline = a_pipeline() if ordered else a_pipeline(order_by=())
+    site = new_site(bench, pipeline, marked=land_by != "MERGE")
+    landing: Landing = Merge(site) if land_by == "MERGE" else by_replace(site)
+    first: list[RawRow] = [(b"1", order(1, 5), 1, 0), (b"2", order(2, 5), 1, 1)]
+    later: list[RawRow] = [(b"1", order(1, 4), 0, 0), (b"2", order(2, 6), 0, 1)]
+    plan = bench.plan(1, first, Position())
+    landing.land(decoder(pipeline)(bench.raw(first)), plan)
+
+    plan = bench.plan(2, later, plan.draft.position)
+    landing.land(decoder(pipeline)(bench.raw(later)), plan)
+
+    assert table_of(bench) == {1: (5, 1, 0) if ordered else (4, 0, 0), 2: (6, 0, 1)}
+
+
 def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
     bench: Bench, upsert: Landing
 ) -> None:

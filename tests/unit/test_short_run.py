@@ -39,8 +39,7 @@ ONLY_IN_TEST_ALL = {
     "tests/bundle/test_scaffold.py::test_a_new_user_makes_a_project_and_its_own_test_passes",
     "tests/bundle/test_scaffold.py::"
     "test_so_does_that_of_one_for_a_secured_broker_and_tables_in_several_schemas",
-    "tests/connect/test_jobs.py::"
-    "test_ingest_verify_and_maintain_do_their_work_in_every_mode",
+    "tests/connect/test_jobs.py::test_ingest_verify_and_maintain_do_their_work_in_every_mode",
     "tests/faults/test_campaign.py::test_a_short_campaign_of_real_kills_finds_nothing",
     "tests/faults/test_checker.py::test_a_good_run_has_no_finding_as_a_whole_or_bit_by_bit",
     "tests/kafka/test_maintain.py::"

@@ -123,8 +123,9 @@ class Target(Model):
     )
     order_by: OrderBy = Field(
         default=(),
-        description="The row with the greater value is newer. If they are equal, or the list is"
-        " empty, Kafka partition and offset decide.",
+        description="The row with the greater value is newer. If they are equal, Kafka partition"
+        " and offset decide. If the list is empty, the row that was read later is newer; in one"
+        " batch, partition and offset decide.",
         examples=[["updated_at"]],
     )
     properties: Properties = Field(

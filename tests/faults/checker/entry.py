@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tests.faults.checker.evidence import Place, shown
@@ -48,6 +48,7 @@ class Entry:
     lost: tuple[Span, ...] = ()
     restamp: bool = False
     ends: Mapping[Place, int] = field(default_factory=dict)
+    format: int = 1
 
     def __str__(self) -> str:
         return f"entry {self.sequence} (version {self.version})"
@@ -56,10 +57,10 @@ class Entry:
 def read_entry(text: str | None, pipeline: str, version: int) -> Entry:
     """The pipeline's entry in a ``userMetadata``. Raises ValueError where it is none."""
     try:
-        facts = first_format(json.loads(text or ""))
-        if facts["pipeline"] != pipeline:
-            raise ValueError(f"pipeline {facts['pipeline']}")
-        return _entry(version, facts)
+        written = json.loads(text or "")
+        if written["pipeline"] != pipeline:
+            raise ValueError(f"pipeline {written['pipeline']}")
+        return replace(_entry(version, first_format(written)), format=written["rivermouth"])
     except (LookupError, TypeError, AttributeError) as fault:
         raise ValueError(f"not an entry: {fault!r}") from fault
 

@@ -3,7 +3,8 @@
 Within an entry and a partition, a tombstone removes the records of its key that came before
 it. Of what is left in the entry the greatest rank wins: (order_by, topic, partition, offset),
 nulls lowest. A tombstone in the entry deletes the row that stood before; otherwise the winner
-replaces that row only if it ranks higher.
+replaces that row if it ranks higher, or if there is no order_by (in entries of format 1: only if it
+ranks higher).
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ class Fold:
     deleted before they could be read here; without such records (``dark``) all are.
     """
 
-    def __init__(self, quarantined: Container[tuple[str, Place, int]]) -> None:
+    def __init__(
+        self, quarantined: Container[tuple[str, Place, int]], *, ordered: bool = True
+    ) -> None:
         self.rows: dict[int, Ref] = {}
         self.total = 0
         self.dark = False
         self.certain: set[int] = set()
         self.sums: dict[Node | None, tuple[int, int]] = {None: (0, 0)}
         self._quarantined = quarantined
+        self._ordered = ordered
         self._nodes: list[Node] = []
         self._changes: list[list[tuple[int, Ref | None]]] = []
 
@@ -70,7 +74,8 @@ class Fold:
         changes: list[tuple[int, Ref | None]] = []
         for key in removed | winners.keys():
             stood, new = self.rows.get(key), winners.get(key)
-            if key not in removed and stood is not None and new is not None:
+            by_rank = self._ordered or node.entry.format == 1
+            if key not in removed and stood is not None and new is not None and by_rank:
                 new = max(stood, new, key=lambda each: self.rank(each, records))
             if new != stood:
                 changes.append((key, stood))

@@ -36,7 +36,7 @@ class Table:
         self._quarantine = Quarantine(first.quarantine)
         self._held = Held({}, {})
         self._tally = None if first.keys else Tally(self.log, first)
-        self._fold = Fold(self._quarantine.places)
+        self._fold = Fold(self._quarantine.places, ordered=bool(first.order_by))
         self._found: list[Finding] = []
         self._known = 0
 

@@ -3,7 +3,9 @@
 The fold, which ``verify`` repeats on its own: within a partition offsets order the records
 of a key, and a tombstone removes all that came before it. Of what is left the newest wins: the
 greatest (order_by columns, topic, partition, offset), nulls lowest. A tombstone deletes
-the row that stood before the batch; otherwise the winner replaces it only if it is newer.
+the row that stood before the batch; otherwise the winner replaces it if it is newer. Without
+``order_by`` it always is: the ledger's order decides between batches. A key that moves to another
+partition, as it may when partitions are added, would otherwise keep its old row for ever.
 """
 
 from __future__ import annotations
@@ -24,9 +26,8 @@ def latest(pipeline: Pipeline) -> Keyed:
     order_by, tombstones = pipeline.target.order_by, pipeline.source.key is not None
     names = [each.name for each in pipeline.columns]
     values = {name: f"s.change.row.{quoted(name)}" for name in names}
-    newer = (
-        f"{_rank('s.change.row', 's.change._kafka', order_by)} > {_rank('t', 't._kafka', order_by)}"
-    )
+    ranks = _rank("s.change.row", "s.change._kafka", order_by), _rank("t", "t._kafka", order_by)
+    newer = " > ".join(ranks) if order_by else "s.change IS NOT NULL"
     return Keyed(
         keys=pipeline.target.keys,
         fold=partial(fold, order_by=order_by, tombstones=tombstones),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 from hypothesis import given
@@ -62,6 +62,28 @@ def test_the_rule_leaves_the_newest_row(case: str) -> None:
     row = found.row
     assert (row and (row.partition[1], row.offset)) == expected
     assert found.certain
+
+
+@pytest.mark.parametrize(
+    ("replacing", "expected"),
+    [((), (1, 0)), ({1}, (0, 7)), ({0}, (1, 0))],
+    ids=["by rank", "the later entry", "the later entry, by rank again"],
+)
+def test_without_order_a_key_that_moved_to_a_lower_partition_has_its_newest_row(
+    replacing: Collection[int], expected: tuple[int, int]
+) -> None:
+    facts = [(0, 1, 0, None, False), (1, 0, 7, None, False)]
+    rule = Latest(replacing)
+    row = rule.expected([change(each) for each in facts], 0, certain=True).row
+    assert row is not None
+    assert (row.partition[1], row.offset) == expected
+
+
+def test_within_one_entry_the_rank_decides_also_without_order() -> None:
+    facts = [(0, 1, 0, None, False), (0, 0, 7, None, False)]
+    row = Latest({0}).expected([change(each) for each in facts], 0, certain=True).row
+    assert row is not None
+    assert row.partition[1] == 1
 
 
 @pytest.mark.parametrize(
