@@ -170,7 +170,8 @@ class Kafka:
     def _ask(self, question: Callable[[], T]) -> T:
         self._renew()
         self._admin.poll(0)
-        self._errors.clear()  # an old error does not explain a new one
+        # An old error does not explain a new one; a login that failed does, until an answer comes.
+        self._errors[:] = [each for each in self._errors if _refuses(each)]
         try:
             return question()
         except KafkaException as fault:
@@ -178,11 +179,14 @@ class Kafka:
 
     def _wait(self, future: Future[Any], topic: str) -> Any:
         try:
-            return future.result(timeout=self._timeout_s + 5)
+            answer = future.result(timeout=self._timeout_s + 5)
         except KafkaException as fault:
             raise self._translate(fault, topic) from fault
         except FutureTimeout as fault:
             raise KafkaUnreachable("no answer in time", where=self._where) from fault
+        self._admin.poll(0)
+        self._errors.clear()
+        return answer
 
     def _translate(self, fault: KafkaException, topic: str) -> SourceError:
         error = fault.args[0]
@@ -196,12 +200,19 @@ class Kafka:
         """No answer in time, with the cause if the client has reported one."""
         self._admin.poll(0)
         errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in errors if each.code() in _REFUSED]
+        refused = [each for each in errors if _refuses(each)]
         if refused:
             found = str(refused[0].str())
             return KafkaRefused("the broker refused", where=self._where, found=found)
         found = str(errors[0].str()) if errors else str(error.name())
         return KafkaUnreachable("no broker answers", where=self._where, found=found)
+
+
+def _refuses(error: KafkaError) -> bool:
+    """Whether an error is a refused login. With TLS 1.3 that of a certificate comes as an alert
+    on a connection that stands, which librdkafka calls an error of transport.
+    """
+    return error.code() in _REFUSED or "tls alert" in error.str()
 
 
 def _marks(
