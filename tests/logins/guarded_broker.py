@@ -97,7 +97,9 @@ def _logins(authority: Authority, tokens: TokenServer) -> dict[str, str]:
             for size in (256, 512)
         },
         f"{oauth}.jaas.config": (
-            f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required {trusted};"
+            # The claim is for a login of the broker itself, which none asks for.
+            f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required {trusted}"
+            ' unsecuredLoginStringClaim_sub="broker";'
         ),
         f"{oauth}.server.callback.handler.class": (
             f"{_SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"

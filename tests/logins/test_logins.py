@@ -95,6 +95,6 @@ def test_a_login_that_is_refused_is_never_an_empty_success(
 
     refused = refusal(lake.run(rivermouth_spark, topic.replace("-", "_")))
 
-    assert (refused.code, refused.exit_code) == ("RM303", 1)
+    assert (refused.code, refused.exit_code) == ("RM303", 1), refused
     assert "wrong" not in refused.found
     assert lake.rows(f"bronze.{topic.replace('-', '_')}") == []

@@ -164,7 +164,8 @@ class Kafka:
     def _ask(self, question: Callable[[], T]) -> T:
         self._renew()
         self._admin.poll(0)
-        self._errors.clear()  # an old error does not explain a new one
+        # An old error does not explain a new one; a login that failed does, until an answer comes.
+        self._errors[:] = [each for each in self._errors if _refuses(each)]
         try:
             return question()
         except KafkaException as fault:
@@ -172,11 +173,14 @@ class Kafka:
 
     def _wait(self, future: Future[Any], topic: str) -> Any:
         try:
-            return future.result(timeout=self._timeout_s + 5)
+            answer = future.result(timeout=self._timeout_s + 5)
         except KafkaException as fault:
             raise self._translate(fault, topic) from fault
         except FutureTimeout as fault:
             raise KafkaUnreachable("no answer in time", where=self._where) from fault
+        self._admin.poll(0)
+        self._errors.clear()
+        return answer
 
     def _translate(self, fault: KafkaException, topic: str) -> SourceError:
         error = fault.args[0]
@@ -189,7 +193,7 @@ class Kafka:
         """No answer in time, with the cause if the client has reported one."""
         self._admin.poll(0)
         errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in errors if _answer(each) in _REFUSED]
+        refused = [each for each in errors if _refuses(each)]
         if refused:
             return source_error(_answer(refused[0]), str(refused[0].str()), self._where)
         found = str(errors[0].str()) if errors else str(error.name())
@@ -197,7 +201,17 @@ class Kafka:
 
 
 def _answer(error: KafkaError) -> Answer:
+    """What the client says. With TLS 1.3 a refused certificate comes as an alert on a connection
+    that stands, which librdkafka calls an error of transport.
+    """
+    if "tls alert" in error.str():
+        return Answer.TLS
     return native_answer(str(error.name()), retriable=error.retriable())
+
+
+def _refuses(error: KafkaError) -> bool:
+    """Whether an error is a refused login."""
+    return _answer(error) in _REFUSED
 
 
 def _marks(
