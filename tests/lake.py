@@ -58,7 +58,7 @@ def impatient(topic: str, **source: Any) -> dict[str, Any]:
     """An append pipeline whose Spark waits for seconds where it would wait for minutes."""
     waits = {"default.api.timeout.ms": 4000, "request.timeout.ms": 3000}
     options = {f"kafka.{name}": str(each) for name, each in waits.items()}
-    return append_pipeline(topic, options=options, **source)
+    return append_pipeline(topic, **options, **source)
 
 
 def bid(auction: int, price: int = 100) -> bytes:

@@ -93,7 +93,7 @@ def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lak
     assert {each["error"]["what"] for each in ends} == {"Spark's JVM is gone"}
     assert err.rstrip().endswith("FAILED: 2 of 2 pipelines, exit code 1"), err
     assert "unexpected" not in err
-    assert "Traceback" not in err
+    assert "Traceback" not in err, err
 
 
 def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_once(

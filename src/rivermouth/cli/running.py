@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -90,6 +91,8 @@ def start_spark(shown: Console) -> SparkSession:
     from rivermouth.local.jars import jars
     from rivermouth.local.scratch import scratch_root
 
+    # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
     shown.print("starting Spark…")
     from rivermouth.local.session import start_session

@@ -23,6 +23,8 @@ __all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
 
 FAULTS = (PySparkException, Py4JError, ConnectionError)
 """What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
+# The driver's words, and an executor's.
+_LOST = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost because they are not available")
 # As Delta names them, in its conditions and by its classes; Databricks has the same names.
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
@@ -52,7 +54,7 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     text = said(fault)
     chain = causes(text)
     found = _reason(text, chain) or repr(fault)
-    if "KAFKA_DATA_LOSS" in text:
+    if _LOST.search(text):
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=found)
     if _CONFLICT.search(text):
         return CommitConflict("commits of others were in the way", where=where, found=found)

@@ -145,6 +145,18 @@ EXAMPLES = {
         NO,
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Could not read 1-2 SQLSTATE: XXKST",
     ),
+    "offsets that an executor did not find": Example(
+        called(
+            "save",
+            f"{WRITING} SQLSTATE: 58030",
+            "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been "
+            "lost because they are not available in Kafka any more;\neither the data was aged out",
+            "org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position 5",
+        ),
+        "RM406",
+        NO,
+        "OffsetOutOfRangeException: Fetch position 5",
+    ),
     "a full disk, wherever it is said": Example(
         called(
             "save",
