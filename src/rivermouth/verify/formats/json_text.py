@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from rivermouth.verify.formats.reader import CannotTell, Undecodable
 
-_DEPTH, _DIGITS, _NAME = 1_000, 1_000, 50_000
+_DEPTH, _DIGITS, _NAME, _BUFFER = 1_000, 1_000, 50_000, 2_000
 _LONG_NUMBER = re.compile(rb"[0-9.eE+-]{1001}")
 _LONG_NAME = re.compile(rb'[^"]{50001}')
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -182,10 +182,21 @@ class _Scanner:
         if number is None:
             raise Undecodable(f"not JSON: a value that begins with {char!r}")
         self._at = number.end()
-        if sum(len(part or "") for part in number.groups()) > _DIGITS:
-            raise Undecodable(f"a number of more than {_DIGITS:,} digits")
+        self._check_length(*number.groups())
         whole = number[2] is None and number[3] is None
         return int(number[0]) if whole else Number(number[0])
+
+    def _check_length(self, whole: str, part: str | None, exponent: str | None) -> None:
+        digits = len(whole) + len(part or "") + len(exponent or "")
+        if digits == _DIGITS + 1 and (part is None) is not (exponent is None):
+            # Spark's parser counts one less for a part that is missing, if the number begins with
+            # zero or does not fit into the buffer of which it has read a part.
+            if whole == "0":
+                return
+            if len(self._text) > _BUFFER:
+                raise CannotTell(f"a number of {digits:,} digits")
+        if digits > _DIGITS:
+            raise Undecodable(f"a number of more than {_DIGITS:,} digits")
 
     def _string(self, quote: str) -> str:
         """The text up to the closing quote, which is taken."""

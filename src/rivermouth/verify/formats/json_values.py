@@ -15,7 +15,7 @@ import pyarrow as pa
 from rivermouth.verify.formats.json_text import Number, Pairs
 from rivermouth.verify.formats.json_written import Written
 from rivermouth.verify.formats.reader import CannotTell, Undecodable
-from rivermouth.verify.formats.scalars import days, decimal, micros, rounded
+from rivermouth.verify.formats.scalars import days, decimal, has_foreign_digits, micros, rounded
 
 Convert = Callable[[Any], Any]
 
@@ -147,8 +147,8 @@ def _date(text: str) -> int:
             return days(each)
         except Undecodable:
             continue
-    if not text.isascii():
-        raise CannotTell("a date with characters outside of ASCII")
+    if has_foreign_digits(text):
+        raise CannotTell("a date in digits of another script")
     if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << 31) <= int(text) < 1 << 31:
         raise Undecodable(f"not a date: {text!r}")
     if int(text) < _GREGORIAN:

@@ -43,14 +43,15 @@ def days(text: str) -> int:
     return _days(match)
 
 
-def micros(text: str, *, zone: bool = True) -> int:
+def micros(text: str, *, zone: bool = True, local: bool = False) -> int:
     """A TIMESTAMP from ISO text such as ``2026-01-31T10:00:00.5+01:00``.
 
-    Raises CannotTell for a time without a date: Spark takes the date of the day on which it reads.
+    ``zone``: the text may name a time zone; ``local``: which counts for nothing. Raises CannotTell
+    for a time without a date: Spark takes the date of the day on which it reads.
     """
     trimmed = text.strip(TRIMMED)
     match = _TIMESTAMP.fullmatch(trimmed)
-    if match is None and zone and _NO_DATE.fullmatch(trimmed):
+    if match is None and zone and not local and _NO_DATE.fullmatch(trimmed):
         raise CannotTell("a time without a date")
     if match is None or len(match["year"]) > 6 or (match["zone"] and not zone):
         raise Undecodable(f"not a timestamp: {text!r}")
@@ -58,9 +59,9 @@ def micros(text: str, *, zone: bool = True) -> int:
     if hour > 23 or minute > 59 or second > 59:
         raise Undecodable(f"not a time of day: {text!r}")
     fraction = int((match["fraction"] or "")[:6].ljust(6, "0"))
-    local = ((_days(match) * 24 + hour) * 60 + minute) * 60 + second
-    ahead = ahead_of_utc(match["zone"], local) if match["zone"] else 0
-    found = (local - ahead) * _MICROS + fraction
+    here = ((_days(match) * 24 + hour) * 60 + minute) * 60 + second
+    ahead = ahead_of_utc(match["zone"], here) if match["zone"] else 0
+    found = (here - (0 if local else ahead)) * _MICROS + fraction
     if not -(1 << 63) <= found < 1 << 63:
         raise Undecodable(f"beyond the range of timestamps: {text!r}")
     return found
@@ -68,8 +69,8 @@ def micros(text: str, *, zone: bool = True) -> int:
 
 def decimal(text: str, precision: int, scale: int) -> Decimal:
     """A DECIMAL rounded half up to ``scale``; raises where it needs more digits."""
-    if not text.isascii():  # Java knows digits of other scripts
-        raise CannotTell("a number with characters outside of ASCII")
+    if has_foreign_digits(text):
+        raise CannotTell("a number in digits of another script")
     match = _NUMBER.fullmatch(text)
     if match is None or abs(int(match["exponent"] or 0)) >= 1 << 31:
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
@@ -80,6 +81,11 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
     if abs(found) >= Decimal(10) ** (precision - scale):
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
     return found
+
+
+def has_foreign_digits(text: str) -> bool:
+    """Whether there are digits outside of ASCII: Java reads most of them, each version more."""
+    return not text.isascii() and any(each.isdecimal() and not each.isascii() for each in text)
 
 
 def single(value: float) -> float:

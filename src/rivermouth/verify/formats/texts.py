@@ -75,5 +75,5 @@ def _cast(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_date(kind):
         return days
     if pa.types.is_timestamp(kind):
-        return lambda text: micros(text, zone=kind.tz is not None)
+        return lambda text: micros(text, local=kind.tz is None)
     raise Undecodable(f"text for a column of type {kind}")
