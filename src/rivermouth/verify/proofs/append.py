@@ -15,6 +15,7 @@ from __future__ import annotations
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.by_offset import RowsByOffset
 from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.partition_check import PartitionCheck
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
@@ -28,7 +29,8 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     """The ``Proof`` of the shape ``append``."""
     columns = [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
-    comparison = Comparison(subject.reader(stored.table.schema, columns), columns)
+    comparison = Comparison(columns)
+    readers = EntryReaders(subject, stored.table.schema, columns)
     total = subject.coverage.total()
     stride = 1 if total <= workspace.bounds.values else _STRIDE
     if stride > 1:
@@ -42,7 +44,7 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
         each = seen.partition
         if each not in checks:
             quarantined = stored.quarantine.get(each)
-            checks[each] = PartitionCheck(subject, each, rows, quarantined, comparison)
+            checks[each] = PartitionCheck(subject, each, rows, quarantined, comparison, readers)
         if seen.messages:
             checks[each].see(seen.offsets, seen.messages)
         if seen.done:

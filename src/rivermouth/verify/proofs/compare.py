@@ -30,19 +30,21 @@ class Comparison:
     ``untold`` counts the values that the reader could not tell; the others of a row are compared.
     """
 
-    def __init__(self, read: Reader, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str]) -> None:
         self.untold = 0
-        self._read = read
         self._names = (*columns, "_kafka.timestamp")
 
-    def differences(self, value: bytes | None, timestamp_us: int, row: Sequence[Any]) -> str:
+    def differences(
+        self, read: Reader, value: bytes | None, timestamp_us: int, row: Sequence[Any]
+    ) -> str:
         """Names the columns of ``row`` that the record does not have so; empty where none.
 
-        ``row`` are the canonical values of the columns, then the timestamp in microseconds.
-        Raises Undecodable where the record value cannot be read.
+        ``read`` is the reader of the record's entry. ``row`` are the canonical values of the
+        columns, then the timestamp in microseconds. Raises Undecodable where the record value
+        cannot be read.
         """
         try:
-            found = decoded(self._read, value)
+            found = decoded(read, value)
         except CannotTell:
             self.untold += len(self._names) - 1
             return differences(self._names[-1:], (timestamp_us,), row[-1:])

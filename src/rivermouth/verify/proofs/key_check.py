@@ -11,6 +11,7 @@ from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.doubts import Doubts
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Rule, rank
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
@@ -46,6 +47,7 @@ class KeyCheck:
         self,
         subject: Subject,
         comparison: Comparison,
+        readers: EntryReaders,
         rule: Rule,
         doubts: Doubts,
         untold: Untold,
@@ -58,6 +60,7 @@ class KeyCheck:
         self._theirs = subject.shared | {topic for topic, _ in subject.retired}
         self._subject = subject
         self._comparison = comparison
+        self._readers = readers
         self._rule = rule
         columns = [each.name for each in subject.pipeline.columns]
         self._order = [columns.index(name) for name in subject.pipeline.target.order_by]
@@ -146,8 +149,9 @@ class KeyCheck:
 
     def _compare(self, key: Key, expected: Change, row: Row) -> None:
         held = (*row.values, row.timestamp_us)
+        read = self._readers.of(expected.entry)
         try:
-            found = self._comparison.differences(expected.value, expected.timestamp_us, held)
+            found = self._comparison.differences(read, expected.value, expected.timestamp_us, held)
         except Undecodable as fault:
             line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
             self._subject.findings.add(Kind.DIFFERENT, line)

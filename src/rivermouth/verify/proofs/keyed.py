@@ -22,6 +22,7 @@ from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecod
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
 from rivermouth.verify.proofs.doubts import Doubts
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
@@ -43,7 +44,8 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     table, coverage = stored.table, subject.coverage
     columns = [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
-    comparison = Comparison(subject.reader(table.schema, columns), columns)
+    comparison = Comparison(columns)
+    readers = EntryReaders(subject, table.schema, columns)
     number = min(_BUCKETS_MAX, 1 + coverage.total() // workspace.bounds.bucket)
     changes = Buckets(workspace.folder / "changes", number)
     rows = Buckets(workspace.folder / "rows", number)
@@ -55,7 +57,7 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
         rows.add(key, row, _size(row.values))
     doubts = Doubts(workspace.folder / "doubts")
     untold = Untold(keyed.untold, keyed.untold_deletes)
-    check = KeyCheck(subject, comparison, rule, doubts, untold)
+    check = KeyCheck(subject, comparison, readers, rule, doubts, untold)
     for its_changes, its_rows in _by_bucket(changes, rows, workspace):
         _check_bucket(check, its_changes, its_rows)
     check.settle()

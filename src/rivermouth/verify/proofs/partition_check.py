@@ -13,6 +13,7 @@ from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.by_offset import RowsByOffset
 from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject
@@ -28,12 +29,14 @@ class PartitionCheck:
         rows: RowsByOffset,
         quarantined: Quarantined | None,
         comparison: Comparison,
+        readers: EntryReaders,
     ) -> None:
         self._subject = subject
         self._partition = partition
         self._by_offset = rows
         self._quarantined = quarantined
         self._comparison = comparison
+        self._readers = readers
         self._span = subject.coverage.spans[partition]
         self._compacted_away = 0
         self._number = -1
@@ -115,8 +118,11 @@ class PartitionCheck:
             if row is None:
                 continue
             where = f"{shown(self._partition)}@{each.offset()}"
+            range_index = self._span.index(np.array([each.offset()], np.int64))[0]
+            read = self._readers.of(int(self._span.entries[range_index]))
+            stamp = each.timestamp()[1] * 1000
             try:
-                found = self._comparison.differences(each.value(), each.timestamp()[1] * 1000, row)
+                found = self._comparison.differences(read, each.value(), stamp, row)
             except Undecodable as fault:
                 found = f"in the table, but verify cannot decode its record: {fault}"
             if found:

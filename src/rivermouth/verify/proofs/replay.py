@@ -84,7 +84,7 @@ def _seen(
                 where = f"{shown(partition)}@{offsets[position]}"
                 line = f"{where}: quarantine holds other bytes than Kafka"
                 subject.findings.add(Kind.DIFFERENT, line)
-            verdicts.judge(partition, messages[position])
+            verdicts.judge(partition, messages[position], int(span.entries[ranges[position]]))
     return Seen(partition, messages, offsets, ranges, ~bad, done)
 
 

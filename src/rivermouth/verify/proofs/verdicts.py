@@ -9,6 +9,7 @@ from confluent_kafka import Message
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject, count
 from rivermouth.verify.tables.ports import Rows
@@ -25,17 +26,17 @@ class Verdicts:
         self._untold = 0
 
     @cached_property
-    def _readers(self) -> tuple[Reader, Reader | None] | None:
+    def _readers(self) -> tuple[EntryReaders, Reader | None] | None:
         """Of values and of message keys; None where a shape has a table without the columns."""
         if not {*self._columns} <= {*self._schema.names}:
             return None
-        of_values = self._subject.reader(self._schema, self._columns)
+        of_values = EntryReaders(self._subject, self._schema, self._columns)
         return of_values, self._subject.key_reader(self._schema)
 
-    def judge(self, partition: Partition, message: Message) -> None:
-        """Add a finding where a record gives all that the table needs."""
+    def judge(self, partition: Partition, message: Message, entry: int) -> None:
+        """Add a finding where a record of that entry gives all that the table needs."""
         try:
-            self._decode(message)
+            self._decode(message, entry)
         except Undecodable:
             return
         except CannotTell:
@@ -52,16 +53,16 @@ class Verdicts:
             line = f"{records} in quarantine: verify cannot tell what Spark makes of them"
             self._subject.findings.leave(Unchecked.VERDICTS, line, self._untold)
 
-    def _decode(self, message: Message) -> None:
+    def _decode(self, message: Message, entry: int) -> None:
         """Raises Undecodable where the record is bad, and CannotTell."""
         if self._readers is None:
             raise CannotTell("the table has other columns")
-        read, read_key = self._readers
+        readers, read_key = self._readers
         value = message.value()
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())
         else:
-            found = decoded(read, value)
+            found = decoded(readers.of(entry), value)
             key = tuple(found[index] for index in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")

@@ -11,6 +11,7 @@ import pytest
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.doubts import Doubts
+from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold, shown_key
 from rivermouth.verify.proofs.latest import Latest
 from rivermouth.verify.proofs.rule import Change
@@ -50,8 +51,9 @@ def held(offset: int, n: int, partition: Partition = ZERO) -> Row:
 def a_check(
     asked: Subject, columns: Sequence[str], folder: Path, untold: Untold = NOTHING
 ) -> KeyCheck:
-    comparison = Comparison(asked.reader(SCHEMA, columns), columns)
-    return KeyCheck(asked, comparison, Latest(), Doubts(folder / "doubts"), untold)
+    comparison = Comparison(columns)
+    readers = EntryReaders(asked, SCHEMA, columns)
+    return KeyCheck(asked, comparison, readers, Latest(), Doubts(folder / "doubts"), untold)
 
 
 def checked(
