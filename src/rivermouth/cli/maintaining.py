@@ -41,7 +41,7 @@ def maintain(
     from rivermouth.run.report import exit_code
 
     check_retention(retain_hours)
-    session = start_spark(console(stderr=True))
+    session = start_spark(config, console(stderr=True))
     from rivermouth.local.session import ending
 
     with ending(session):

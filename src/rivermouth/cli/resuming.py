@@ -42,7 +42,7 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
 
     require_spark()
     shown = console(stderr=json)
-    session = start_spark(shown)
+    session = start_spark(config, shown)
     from rivermouth.local.session import ending
     from rivermouth.run.report import Silent
     from rivermouth.run.run import Run

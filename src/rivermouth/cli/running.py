@@ -86,8 +86,8 @@ def require_spark() -> None:
         raise MissingPackage("the command needs Spark, and pyspark is not installed")
 
 
-def start_spark(shown: Console) -> SparkSession:
-    """Start a local session; print which slow step it is at."""
+def start_spark(config: Config, shown: Console) -> SparkSession:
+    """Start a local session with the settings of the file; print which slow step it is at."""
     from rivermouth.local.jars import jars
     from rivermouth.local.scratch import scratch_root
 
@@ -97,7 +97,7 @@ def start_spark(shown: Console) -> SparkSession:
     shown.print("starting Spark…")
     from rivermouth.local.session import start_session
 
-    return start_session(scratch_root())
+    return start_session(scratch_root(), config.spark)
 
 
 def _run(
@@ -112,7 +112,7 @@ def _run(
     from rivermouth.cli.progress import listener
     from rivermouth.local.scratch import scratch_root
 
-    session = start_spark(shown)
+    session = start_spark(config, shown)
     from rivermouth.local.session import ending
     from rivermouth.run.run import Run
 

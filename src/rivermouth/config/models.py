@@ -20,6 +20,7 @@ from rivermouth.config.problems import Fault, Kind, Refused
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults, shared_table_faults
 from rivermouth.config.sound import given
+from rivermouth.config.spark_conf import catalog_faults
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
@@ -35,6 +36,7 @@ from rivermouth.config.value_types import (
     Properties,
     ShapeName,
     SourceOptions,
+    SparkConf,
     StartAt,
     Table,
     Topics,
@@ -204,6 +206,12 @@ class Config(Model):
     )
     trigger: Trigger = _TEN_SECONDS
     retry: RetryTimes = Retry()
+    spark: SparkConf = Field(
+        default={},
+        description="Settings of the Spark session that a command starts on this machine, word"
+        " for word.",
+        examples=[{"spark.driver.memory": "8g"}],
+    )
     pipelines: Pipelines = Field(
         description="The pipelines by name, at least one.",
         json_schema_extra={"minProperties": 1, "additionalProperties": False},
@@ -227,7 +235,8 @@ class Config(Model):
         tables = {name: pipeline.target.table for name, pipeline in self.pipelines.items()}
         ours = offsets_table_faults(self.warehouse, tables)
         found = {name: given(pipeline) for name, pipeline in self.pipelines.items()}
-        return _without(self, [*shared_table_faults(found), *ours])
+        spark = catalog_faults(self.warehouse, self.spark)
+        return _without(self, [*shared_table_faults(found), *ours, *spark])
 
 
 _IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"

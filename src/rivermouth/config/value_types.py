@@ -20,6 +20,7 @@ from rivermouth.config.names import IDENTIFIER, PIPELINE, TableName, read_pipeli
 from rivermouth.config.options import check_source_options, read_kafka_options
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret
+from rivermouth.config.spark_conf import check_spark_names
 from rivermouth.config.start import Start, read_start, whole
 from rivermouth.config.values import (
     OnDataLoss,
@@ -183,6 +184,11 @@ DataLossChoice = Annotated[
 Properties = Annotated[
     Mapping[str, str],
     AfterValidator(check_property_names),
+    Written(lambda: _OPTIONS, "mapping", verbatim=True),
+]
+SparkConf = Annotated[
+    Mapping[str, str],
+    AfterValidator(check_spark_names),
     Written(lambda: _OPTIONS, "mapping", verbatim=True),
 ]
 SourceOptions = Annotated[

@@ -89,7 +89,7 @@ class Job:
         if self.local:
             from rivermouth.local.session import start_session
 
-            return start_session(scratch_root())
+            return start_session(scratch_root(), self.config.spark)
         session = SparkSession.builder.getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "UTC")  # JSON times without a zone are UTC
         return session

@@ -57,6 +57,8 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         "spark.driver.memory": "2g",
+        # Each pipeline has a pool of its own: none waits until the batches of all others are done.
+        "spark.scheduler.mode": "FAIR",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # Otherwise every Column records its line of Python, with several calls into the JVM.

@@ -100,6 +100,8 @@ class Run:
         pipeline, tally = self._config.pipelines[name], Tally(listener)
         attempts = Attempts.by(pipeline.retry, stop)
         attempts = replace(attempts, pause=giving_way(turns, attempts.pause))
+        if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool
+            self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         with turns:
             began = time.monotonic()
             error = self._outcome(pipeline, Supervision(pipeline, tally, stop, attempts), stop)
