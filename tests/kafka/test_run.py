@@ -416,3 +416,17 @@ def test_one_failing_pipeline_does_not_stop_the_others(
     assert errors["lost"] is not None
     assert errors["lost"].code == "RM302"
     assert load(lake.file).path == tmp_path / "rivermouth.yml"
+
+
+def test_each_pipeline_of_a_run_has_a_scheduling_pool_of_its_own(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    for name in ("pool-a", "pool-b"):
+        lake.topic(name)
+        lake.produce(name, [(None, bid(1), 0)])
+    lake.configure(a=append_pipeline("pool-a"), b=append_pipeline("pool-b"))
+    assert [each.error for each in lake.run(rivermouth_spark, "a", "b").ends] == [None, None]
+    context = rivermouth_spark.sparkContext
+    assert context.getConf().get("spark.scheduler.mode") == "FAIR"
+    pools = context._jsc.sc().getAllPools()
+    assert {"a", "b"} <= {pools.apply(n).name() for n in range(pools.size())}

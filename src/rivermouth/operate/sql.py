@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
 from rivermouth.errors import QueryRefused
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.warehouse.folder.log import FolderLog
@@ -58,7 +59,7 @@ def query(config: Config, statement: str) -> QueryResult:
     """Answer one SQL statement that reads. Raises QueryRefused, with what DataFusion says."""
     _check_reads(statement)
     engine = QueryBuilder(_ENGINE)
-    present = _register(engine, config)
+    present = _register(engine, config, statement)
     try:
         answer = pa.RecordBatchReader.from_stream(engine.execute(statement)).read_all()
     except (DeltaError, pa.ArrowException, ValueError) as fault:
@@ -78,8 +79,12 @@ def _check_reads(statement: str) -> None:
         )
 
 
-def _register(engine: QueryBuilder, config: Config) -> list[str]:
-    """Make every table that exists known under its name; return the names."""
+def _register(engine: QueryBuilder, config: Config, statement: str) -> list[str]:
+    """Make every table that exists known under its name; return the names.
+
+    Which rows of a quarantine count is read from the whole log of its table: only where the
+    statement names it.
+    """
     tables: dict[TableName, list[Pipeline]] = {}
     for pipeline in config.pipelines.values():
         tables.setdefault(pipeline.target.table, []).append(pipeline)
@@ -89,7 +94,9 @@ def _register(engine: QueryBuilder, config: Config) -> list[str]:
         engine.execute(f"CREATE SCHEMA {_quoted(schema)}")
     conditions = dict.fromkeys(present, "")
     for name, pipelines in tables.items():
-        if name.quarantine in conditions:
+        if name.quarantine in conditions and name.quarantine.name not in statement:
+            conditions[name.quarantine] = " WHERE false"
+        elif name.quarantine in conditions:
             log = FolderLog(name.path(config.folder))
             effective = _effective(log, pipelines, projected=OFFSETS_TABLE in conditions)
             conditions[name.quarantine] = f" WHERE {effective}"
@@ -122,7 +129,7 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
     for pipeline in pipelines:
         history, recorded = replay(History(pipeline.name, pipeline.name), records)
         entries, stands = [each.entry for each in recorded], history.effective_sequences()
-        effective = [each.commit for each in entries if each.sequence in stands]
+        effective = [e.commit for e in entries if e.sequence in stands and _left_bad_records(e)]
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in effective)
         conditions += [f'"commit" IN ({listed})'] if listed else []
         if projected and records and records[0].version > 0:
@@ -132,6 +139,11 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
             earlier = f'SELECT "commit" FROM rivermouth.offsets WHERE {older}'
             conditions.append(f'"commit" IN ({earlier})')
     return " OR ".join(conditions)
+
+
+def _left_bad_records(entry: Entry) -> bool:
+    """Whether rows of a commit may be in quarantine. Without counts all its records were good."""
+    return any(each.quarantined for each in entry.rows or ())
 
 
 def _remedy(fault: Exception, present: Sequence[str]) -> str:

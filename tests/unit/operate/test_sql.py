@@ -16,9 +16,11 @@ from rivermouth.config import Config, load
 from rivermouth.errors import QueryRefused
 from rivermouth.operate.sql import query
 from rivermouth.protocol.commits import app_id
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.warehouse.folder.log import FolderLog
+from tests.builders import place
 
 pytestmark = pytest.mark.unit
 
@@ -57,8 +59,9 @@ def commit(config: Config, sequence: int, commit_id: str) -> Path:
         cluster="K",
         table="",
         topics={},
-        ranges=(),
-        position=Position(),
+        ranges=(OffsetRange(place(), sequence - 1, sequence),),
+        position=Position({place(): sequence}),
+        rows=(RowCounts(0, 1),),
     )
     rows = {
         "id": [sequence],
@@ -119,6 +122,19 @@ def test_quarantine_shows_only_commits_in_effect(config: Config) -> None:
     assert commits_shown(config) == ["c1", "c2"]
     DeltaTable(str(config.folder / "silver" / "Orders")).restore(0)
     assert commits_shown(config) == ["c1"]
+
+
+def test_the_log_is_read_only_where_a_statement_names_a_quarantine(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quarantine(config, "c1")
+    monkeypatch.setattr(FolderLog, "commits", lambda self: pytest.fail("it reads the log"))
+    assert query(config, "SELECT count(*) FROM silver.Orders").rows() == [(1,)]
+    assert ("silver", "Orders_quarantine") in {
+        row[1:3] for row in query(config, "SHOW TABLES").rows()
+    }
+    with pytest.raises(pytest.fail.Exception, match="it reads the log"):
+        query(config, 'SELECT count(*) FROM silver."Orders_quarantine"')
 
 
 def test_quarantine_of_trimmed_entries_is_known_from_the_offsets_table(config: Config) -> None:
