@@ -27,6 +27,7 @@ from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import LOCAL, SERVERLESS
 from rivermouth.registry.shapes import SHAPES
 from rivermouth.testing import Record
+from tests.faults.checker.first_format import first_format
 from tests.kinds.kinds import PAIRS, registered
 from tests.lake import Lake
 from tests.processes import ROOT
@@ -213,7 +214,8 @@ def test_bad_records_lie_in_quarantine_and_each_format_says_why(shop: Lake) -> N
 @pytest.mark.parametrize("table", ["bronze.receipts", "bronze.bids"])
 def test_the_new_landing_counts_every_batch_before_its_commit(shop: Lake, table: str) -> None:
     history = DeltaTable(str(shop.path(table))).history()
-    entries = [json.loads(each["userMetadata"]) for each in history if "userMetadata" in each]
+    texts = [each["userMetadata"] for each in history if "userMetadata" in each]
+    entries = [first_format(json.loads(each)) for each in texts]
     batches = [
         each for each in entries if any(start < until for *_, start, until in each["ranges"])
     ]
