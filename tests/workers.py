@@ -12,6 +12,7 @@ LONGEST_FIRST = (
     "tests/connect/",
     "tests/bundle/test_own_bundle.py",
     "tests/kafka/test_kills.py",
+    "tests/logins/",
     "tests/faults/",
     "tests/kafka/",
     "tests/bundle/",

@@ -93,6 +93,7 @@ def test_a_run_that_gets_no_new_token_ends_and_the_next_one_goes_on(
     check_proved(lake, records=len(lake.rows("bronze.denied")))
 
 
+@pytest.mark.short(("way",), {("mtls",)})
 @pytest.mark.parametrize("way", ["mtls", "mtls in one file"])
 def test_a_run_goes_on_with_new_files_of_a_certificate(
     way: str, lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
