@@ -27,23 +27,42 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rivermouth.config import OnDataLoss
-from rivermouth.errors import CommitError, Halt, LedgerBroken, OffsetsTableAhead, TableUndone
+from rivermouth.config import OnDataLoss, Start
+from rivermouth.errors import (
+    CommitError,
+    Halt,
+    LedgerBroken,
+    OffsetsTableAhead,
+    RivermouthError,
+    TableUndone,
+)
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.replay import replay
+from rivermouth.protocol.resume import resume
+from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.memory.log import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from tests.builders import PIPELINE, place
-from tests.doubles import NO_SESSION, STEPS, Driver, Killed, Offset, World, a_pipeline
+from tests.doubles import (
+    NO_SESSION,
+    STEPS,
+    Driver,
+    Killed,
+    MemoryKafka,
+    Offset,
+    World,
+    a_pipeline,
+)
 
 DEATHS = st.sampled_from(["write failed", "log unreadable", *STEPS])
 CRASHES = st.just("") | DEATHS
 DRIVERS = st.integers(0, 1)
 SETTINGS = a_pipeline(on_data_loss=OnDataLoss.RECORD)
+FROM_THE_END = a_pipeline(start=Start(edge="latest"), on_data_loss=OnDataLoss.RECORD)
 
 crashes: Counter[str] = Counter()
 """How often a driver has died at each step, in all machines of this process."""
@@ -300,6 +319,15 @@ class AnyOrder(RuleBasedStateMachine):
         assert [*map(str, recent.history.faults)] == [*map(str, whole.history.faults)]
         assert recent.history.effective == whole.history.effective
         assert (recent.newest, recent.forgotten) == (whole.newest, whole.forgotten)
+        assert self._accepting(recent) == self._accepting(whole)
+
+    def _accepting(self, ledger: LedgerSnapshot) -> Position | str:
+        """Where a RESTORE would be accepted to go on, were ``start: latest`` configured."""
+        facts = MemoryKafka(self.world).facts(self.world.topics)
+        try:
+            return resume(ledger, facts, FROM_THE_END, "restore").position
+        except RivermouthError as fault:
+            return str(fault)
 
     @invariant()
     def the_offsets_table_follows_the_ledger(self) -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rivermouth.config.jaas import read_jaas
 from rivermouth.config.logins import named_once
 from rivermouth.config.secret import MASK, sensitive
-from rivermouth.errors import KafkaRefused, MissingPackage, RivermouthError
+from rivermouth.errors import KafkaRefused, MissingPackage, Passing, RivermouthError
 from rivermouth.registry.logins import LOGINS, PROVIDER
 from rivermouth.registry.references import Reference, resolve
 
@@ -97,11 +98,15 @@ def _ask(provider: Provider, reference: Reference, options: Mapping[str, str]) -
         expected="a rivermouth.kafka.tokens.Token",
         found=found,
         remedy="Check the credentials that it uses",
+        passes=Passing.IF_IT_WORKED,  # what it asks may be away for a while
     ) from None
 
 
 def _masked(text: str, options: Mapping[str, str]) -> str:
-    for name, value in options.items():
-        if value and sensitive(name):
-            text = text.replace(value, MASK)
+    """The text without secrets: those of the options, and those inside a line of JAAS."""
+    secrets = {value for name, value in options.items() if sensitive(name)}
+    lines = (read_jaas(value) for name, value in options.items() if "jaas" in name)
+    secrets |= {text for line in lines for name, text in line.items() if sensitive(name)}
+    for each in sorted(secrets - {""}, key=len, reverse=True):
+        text = text.replace(each, MASK)
     return text

@@ -71,6 +71,8 @@ class Stream:
             raise self._fault or translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
+        if self._fault is not None:  # of the batch that was to finish
+            raise self._fault
         reach("P9")
 
     def _end(self, query: StreamingQuery) -> None:

@@ -42,8 +42,7 @@ def end_of_log(
             break
         found.append(record)
         if rolls_back(record):
-            back_to = _earlier(back_to, _restored(record))
-            ends_at = None
+            back_to, ends_at = _leads_back(back_to, record), None
         entry = _entry(record, pipeline)
         if entry is None or ends_at is not None:
             continue
@@ -60,11 +59,18 @@ def _entry(record: CommitRecord, pipeline: str) -> Entry | None:
         return None
 
 
-def _restored(record: CommitRecord) -> int | None:
-    """The version that a RESTORE went back to; None where nothing before it matters."""
+def _leads_back(back_to: int | None, record: CommitRecord) -> int | None:
+    """The version back to which a rollback leads, where a later one leads to ``back_to``.
+
+    A RESTORE leads to its version. Any other leaves nothing in effect; where a later RESTORE may
+    have gone back to that, reading starts where the partitions once did, which the first entry
+    tells.
+    """
+    if record.operation != "RESTORE":
+        return None if back_to is None else _TO_THE_FIRST
     to = str(record.parameters.get("version"))
-    return int(to) if record.operation == "RESTORE" and to.isdigit() else None
+    found = [each for each in (back_to, int(to) if to.isdigit() else None) if each is not None]
+    return min(found, default=None)
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    return min((each for each in (one, other) if each is not None), default=None)
+_TO_THE_FIRST = -1

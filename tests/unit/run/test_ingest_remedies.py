@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rivermouth.config import OnDataLoss
+from rivermouth.config import OnDataLoss, Start
 from rivermouth.errors import (
     CommitConflict,
     LedgerBroken,
@@ -108,6 +108,27 @@ def test_a_restore_that_came_into_a_batch_is_torn_and_heals_through_one_more_res
     assert resume(world, "restore") == position(0)
     until_done(world)
     check_exactly_once(world)
+
+
+def test_a_restore_to_an_emptied_table_goes_on_where_the_partitions_once_began() -> None:
+    """Not where the configuration says: ``latest`` is another offset by now."""
+    latest = a_pipeline(start=Start(edge="latest"))
+    world = a_world(10)
+    driver = Driver(world, latest).open()
+    world.ends[place()] = 13
+    driver.batch()
+    world.ends[place()] = 16
+    world.truncate()
+    with pytest.raises(LedgerBroken, match="TO VERSION AS OF 3"):
+        driver.batch()
+    world.restore(3)
+    world.ends[place()] = 50
+    with pytest.raises(TableUndone, match="--accept restore"):
+        Driver(world, latest).open()
+    assert Driver(world, latest).ingest.resume(NO_SESSION, "restore") == position(10)
+    driver = Driver(world, latest).open()
+    driver.batch()
+    assert driver.stands == position(50)
 
 
 def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:

@@ -57,7 +57,8 @@ class KeyCheck:
         self.retired = 0
         self._doubts = doubts
         self._untold = untold
-        self._theirs = subject.shared | {topic for topic, _ in subject.retired}
+        ours = {topic for topic, _ in subject.coverage}
+        self._theirs = (subject.shared | {topic for topic, _ in subject.retired}) - ours
         self._subject = subject
         self._comparison = comparison
         self._readers = readers

@@ -53,10 +53,17 @@ class Verdicts:
             line = f"{records} in quarantine: verify cannot tell what Spark makes of them"
             self._subject.findings.leave(Unchecked.VERDICTS, line, self._untold)
 
+    def _knew_more(self, entry: int) -> bool:
+        """Whether an entry was decoded with columns that are not configured any more."""
+        told = self._subject.ledger.effective[entry].columns
+        return not {*(told or ())} <= {*self._columns}
+
     def _decode(self, message: Message, entry: int) -> None:
         """Raises Undecodable where the record is bad, and CannotTell."""
         if self._readers is None:
             raise CannotTell("the table has other columns")
+        if self._knew_more(entry):
+            raise CannotTell("the record was decoded with columns that are not configured any more")
         readers, read_key = self._readers
         value = message.value()
         if value is None and read_key is not None:
