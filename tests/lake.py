@@ -137,10 +137,16 @@ class Lake:
     def produce(self, topic: str, records: Iterable[Record]) -> int:
         return produce(self.servers, topic, records)
 
-    def run(self, spark: SparkSession, *names: str, heard: Heard | None = None) -> Heard:
+    def run(
+        self,
+        spark: SparkSession,
+        *names: str,
+        heard: Heard | None = None,
+        audit: bool = False,
+    ) -> Heard:
         """Run the named pipelines once, to the end of their topics."""
         kept = heard or Heard()
-        run = Run(load(self.file), spark, self.scratch, continuous=False)
+        run = Run(load(self.file), spark, self.scratch, continuous=False, audit=audit)
         run.pipelines(names, kept, threading.Event())
         return kept
 

@@ -105,7 +105,7 @@ def test_a_commit_that_is_torn_or_empty_halts_before_a_write(
     damage(commit(lake, version))
     before = names(lake.warehouse)
 
-    halted = refusal(lake.run(rivermouth_spark, "a"))
+    halted = refusal(lake.run(rivermouth_spark, "a", audit=True))
 
     assert (halted.code, halted.exit_code) == ("RM410", 3)
     assert names(lake.warehouse) == before

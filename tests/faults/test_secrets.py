@@ -21,7 +21,7 @@ from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import environ_of
 from tests.bundle.workspace.workspace import Workspace
 from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
-from tests.lake import Lake, append_pipeline, bid
+from tests.lake import Lake, append_pipeline, bid, retrying
 from tests.processes import Started, processes, said_by, started
 from tests.waiting import wait_for, wait_for_rows
 
@@ -55,7 +55,8 @@ class Watched:
     def configure(self, variable: str, table: str) -> Path:
         """A configuration with the password of this name; the broker wants RIGHT."""
         password = self.form.replace("NAME", variable)
-        self.lake.configure(p={**append_pipeline(TOPIC), "target": {"table": table}})
+        pipeline = {**append_pipeline(TOPIC), "target": {"table": table}}
+        self.lake.configure(p=retrying(pipeline, seconds=5))
         # Not used without TLS and OAuth, but given to both clients.
         names = ("ssl.key.password", "ssl.keystore.password", "ssl.key.pem", "ssl.certificate.pem")
         secret = "sasl.oauthbearer.client.credentials.client.secret"

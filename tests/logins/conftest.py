@@ -31,6 +31,7 @@ class GuardedLake(Lake):
             "kafka": kafka,
             "warehouse": "./lake",
             "trigger": "200ms",
+            "retry": {"for": "20s", "up_to": "2s"},
             "pipelines": {each.replace("-", "_"): append_pipeline(each) for each in topics},
         }
         self.file.write_text(json.dumps(text), encoding="utf-8")

@@ -25,7 +25,7 @@ from rivermouth.registry.logins import (
 CREDENTIAL = "databricks.serviceCredential"
 """The option that names the credential of Unity Catalog with which Spark authenticates."""
 
-BELONGS_TO_LOGIN = re.compile(r"security\.protocol|(sasl|ssl|https|enable\.ssl|rivermouth)\..*")
+BELONGS_TO_LOGIN = re.compile(r"(sasl|ssl|https|enable\.ssl|rivermouth)\..*")
 """Names of options with which a client logs in or trusts a broker."""
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")

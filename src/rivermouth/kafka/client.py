@@ -202,8 +202,11 @@ class Kafka:
 
 def _answer(error: KafkaError) -> Answer:
     """What the client says. With TLS 1.3 a refused certificate comes as an alert on a connection
-    that stands, which librdkafka calls an error of transport.
+    that stands, which librdkafka calls an error of transport. A token that is renewed while the
+    broker is about to close the connection comes too late: that passes.
     """
+    if "not valid in current SASL state" in error.str():
+        return Answer.UNSETTLED
     if "tls alert" in error.str():
         return Answer.TLS
     return native_answer(str(error.name()), retriable=error.retriable())
