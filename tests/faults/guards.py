@@ -5,7 +5,7 @@ A guard that can be removed without anybody noticing is either not needed or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from rivermouth.protocol.relation import Action, Decision
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
 from rivermouth.warehouse import end_of_log
-from rivermouth.warehouse.ports import Counted, LedgerStore
+from rivermouth.warehouse.ports import Counted
 from tests import doubles
 from tests.doubles import CrashingOffsets, MemoryLanding, World
 
@@ -86,13 +86,15 @@ def _no_commit_id(patch: pytest.MonkeyPatch) -> None:
 def _only_the_newest_entry(patch: pytest.MonkeyPatch) -> None:
     """A start takes the newest entry at its word, whatever came between its base and itself."""
 
-    def recent(store: LedgerStore, pipeline: str) -> list[CommitRecord]:
-        found = real(store, pipeline)
+    def end(
+        newest_first: Iterable[CommitRecord], pipeline: str, projected: int
+    ) -> list[CommitRecord]:
+        found = real(newest_first, pipeline, projected)
         entries = (n for n, each in enumerate(found) if protocol.app_id(pipeline) in each.txns)
         return found[max(entries, default=0) :]
 
-    real = end_of_log.recent_commits
-    patch.setattr("rivermouth.warehouse.reading.recent_commits", recent)
+    real = end_of_log.end_of_log
+    patch.setattr("rivermouth.warehouse.reading.end_of_log", end)
 
 
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:

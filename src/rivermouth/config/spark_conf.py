@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.values import not_yours
 
 _DECODING = "it changes what records are decoded to, and verify would decode them otherwise"
 _DELTA = "without Delta's own there is no commit to carry the offsets"
@@ -37,12 +38,12 @@ NOT_YOURS: Mapping[str, str] = {
     ),
     "spark.jars": "the jars of Spark, Delta and Kafka are locked together",
 }
-"""What may not be set, and why: in lower case; with a dot at its end, all that begins so."""
+"""What may not be set, and why, see ``not_yours``."""
 
 
 def check_spark_names(conf: Mapping[str, str]) -> Mapping[str, str]:
     """The settings, without any on which the guarantee hangs. Raises ``Refused``."""
-    faults = [each for name in conf for each in _faults(name)]
+    faults = [*not_yours(conf, NOT_YOURS), *_without_prefix(conf)]
     if faults:
         raise Refused(*faults)
     return conf
@@ -56,12 +57,8 @@ def catalog_faults(warehouse: object, conf: Mapping[str, str]) -> Iterator[Fault
         yield Fault(Kind.NOT_YOURS, message, path=("spark",), fix=fix, at_key=True)
 
 
-def _faults(name: str) -> Iterator[Fault]:
-    if not name.startswith("spark."):
-        message, fix = "{path} does not start with spark.", f"write spark.{name}, or remove it"
-        yield Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True)
-    wanted = name.lower()
-    for refused, why in NOT_YOURS.items():
-        if wanted == refused or (refused.endswith(".") and wanted.startswith(refused)):
-            message = f"{{path}} cannot be set: {why}"
-            yield Fault(Kind.NOT_YOURS, message, path=(name,), fix="remove it", at_key=True)
+def _without_prefix(names: Iterable[str]) -> Iterator[Fault]:
+    for name in names:
+        if not name.startswith("spark."):
+            message, fix = "{path} does not start with spark.", f"write spark.{name}, or remove it"
+            yield Fault(Kind.UNKNOWN_KEY, message, path=(name,), fix=fix, at_key=True)

@@ -175,12 +175,22 @@ def check_servers(value: str) -> Iterable[Fault]:
 
 
 def not_yours(names: Iterable[str], table: Mapping[str, str], prefix: str = "") -> Iterable[Fault]:
-    """A fault for each option that a user may not set."""
+    """A fault for each option that a user may not set.
+
+    ``table`` has their names in lower case, each with its reason; a name with a dot at its end
+    stands for all that begin so.
+    """
     for name in names:
-        reason = table.get(name.removeprefix(prefix).lower())
+        wanted = name.removeprefix(prefix).lower()
+        reasons = (why for each, why in table.items() if _names(each, wanted))
+        reason = next(reasons, None)
         if reason is not None:
             message = f"{{path}} cannot be set: {reason}"
             yield Fault(Kind.NOT_YOURS, message, path=(name,), fix="remove it", at_key=True)
+
+
+def _names(entry: str, wanted: str) -> bool:
+    return wanted == entry or (entry.endswith(".") and wanted.startswith(entry))
 
 
 def check_property_names(properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -91,10 +91,21 @@ JAVA = _by_name(_JAVA, "Exception")
 """The exceptions of the Java client, without their packages; any other is OTHER."""
 _JAVA_CLASS = re.compile(r"(?:kafkashaded\.)?org\.apache\.kafka\.(?:\w+\.)*(\w+)")
 _NO_HOST = "No resolvable bootstrap urls"
+_LATE_TOKEN = "not valid in current SASL state"
+_TLS_ALERT = "tls alert"
 
 
-def native_answer(name: str, *, retriable: bool = False) -> Answer:
-    """What librdkafka says by the error code of that name; ``retriable`` is its own word."""
+def native_answer(name: str, said: str = "", *, retriable: bool = False) -> Answer:
+    """What librdkafka says by the error code of that name; ``retriable`` is its own word.
+
+    Two codes say too little. With TLS 1.3 a refused certificate comes as an alert on a connection
+    that stands, which is an error of transport there. A token that is renewed while the broker is
+    about to close the connection is no refused login: that passes.
+    """
+    if _LATE_TOKEN in said:
+        return Answer.UNSETTLED
+    if _TLS_ALERT in said:
+        return Answer.TLS
     return NATIVE.get(name, Answer.UNSETTLED if retriable else Answer.OTHER)
 
 

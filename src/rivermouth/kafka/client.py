@@ -201,15 +201,7 @@ class Kafka:
 
 
 def _answer(error: KafkaError) -> Answer:
-    """What the client says. With TLS 1.3 a refused certificate comes as an alert on a connection
-    that stands, which librdkafka calls an error of transport. A token that is renewed while the
-    broker is about to close the connection comes too late: that passes.
-    """
-    if "not valid in current SASL state" in error.str():
-        return Answer.UNSETTLED
-    if "tls alert" in error.str():
-        return Answer.TLS
-    return native_answer(str(error.name()), retriable=error.retriable())
+    return native_answer(str(error.name()), error.str(), retriable=error.retriable())
 
 
 def _refuses(error: KafkaError) -> bool:

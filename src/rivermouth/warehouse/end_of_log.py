@@ -14,21 +14,14 @@ from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.commits import CommitRecord, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.rollback import rolls_back
-from rivermouth.warehouse.ports import LedgerStore
-
-
-def recent_commits(store: LedgerStore, pipeline: str) -> list[CommitRecord]:
-    """The commits of a table that a start has to replay, in order.
-
-    Raises LogUnreadable, OffsetsUnreadable, and LedgerBroken where a commit is missing.
-    """
-    return end_of_log(store.log.commits_backwards(), pipeline, store.offsets.sequence(pipeline))
 
 
 def end_of_log(
     newest_first: Iterable[CommitRecord], pipeline: str, projected: int
 ) -> list[CommitRecord]:
-    """The same of ``newest_first``, of which no more is taken than is needed.
+    """The commits of a table that a start has to replay, in order.
+
+    Of ``newest_first`` no more is taken than is needed.
 
     ``projected`` is the newest sequence in the offsets table. All are taken where there is no
     entry, and where entries of an early version do not tell their base.

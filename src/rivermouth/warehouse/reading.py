@@ -11,23 +11,26 @@ from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
-from rivermouth.warehouse.end_of_log import recent_commits
+from rivermouth.warehouse.end_of_log import end_of_log
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore, TableFacts
 
 
 def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The ledger as it is now, from the end of the log: enough to say what a run would do.
 
-    Of the log is read what the newest entry's driver did not know, see ``recent_commits``: that
-    does not grow with the log. What is broken there is in the value. Raises LogUnreadable and
-    OffsetsUnreadable.
+    Of the log is read what the newest entry's driver did not know, see ``end_of_log``: that does
+    not grow with the log. What is broken there is in the value. Raises LogUnreadable,
+    OffsetsUnreadable, and LedgerBroken where a commit is missing.
     """
-    return _replayed(store, pipeline, recent_commits(store, pipeline.name))
+    projected = store.offsets.sequence(pipeline.name)
+    recent = end_of_log(store.log.commits_backwards(), pipeline.name, projected)
+    return _replayed(store, pipeline, recent, projected)
 
 
 def audit_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The same with the whole readable log replayed: all entries, and what is broken anywhere."""
-    return _replayed(store, pipeline, store.log.commits())
+    projected = store.offsets.sequence(pipeline.name)
+    return _replayed(store, pipeline, store.log.commits(), projected)
 
 
 def read_on(
@@ -41,18 +44,23 @@ def read_on(
     if not since:
         return None
     history, entries = replay(ledger.history, since)
-    return _snapshot(store, pipeline, history, (*ledger.entries, *entries))
+    projected = store.offsets.sequence(pipeline.name)
+    return _snapshot(store, pipeline, projected, history, (*ledger.entries, *entries))
 
 
 def _replayed(
-    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord]
+    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord], projected: int
 ) -> LedgerSnapshot:
     begun = History(pipeline.name, f"{pipeline.name} {pipeline.target.table}")
-    return _snapshot(store, pipeline, *replay(begun, commits))
+    return _snapshot(store, pipeline, projected, *replay(begun, commits))
 
 
 def _snapshot(
-    store: LedgerStore, pipeline: Pipeline, history: History, entries: tuple[Recorded, ...]
+    store: LedgerStore,
+    pipeline: Pipeline,
+    projected: int,
+    history: History,
+    entries: tuple[Recorded, ...],
 ) -> LedgerSnapshot:
     name, log, offsets = pipeline.name, store.log, store.offsets
     there = history.version is not None
@@ -71,7 +79,7 @@ def _snapshot(
         entries=entries,
         table=facts.table_id,
         txn=txn,
-        projected=offsets.sequence(name),
+        projected=projected,
         last_projected=kept,
         rollback_noted=offsets.rollback_noted(name),
         retention_s=facts.retention_s,

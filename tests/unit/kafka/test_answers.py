@@ -80,6 +80,19 @@ def test_what_the_client_calls_retriable_is() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "said", "answer"),
+    [
+        ("_TRANSPORT", "Receive failed: SSL routines::ssl/tls alert certificate", Answer.TLS),
+        ("_AUTHENTICATION", "Request not valid in current SASL state", Answer.UNSETTLED),
+        ("_AUTHENTICATION", "Invalid username or password", Answer.UNKNOWN_LOGIN),
+        ("_TRANSPORT", "Connection refused", Answer.AWAY),
+    ],
+)
+def test_where_a_code_says_too_little_its_text_tells(name: str, said: str, answer: Answer) -> None:
+    assert native_answer(name, said) is answer
+
+
+@pytest.mark.parametrize(
     ("name", "answer"),
     [
         ("org.apache.kafka.common.errors.NotLeaderOrFollowerException", Answer.UNSETTLED),

@@ -35,6 +35,36 @@ KAFKA = pa.struct(
     ]
 )
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("_kafka", KAFKA)])
+QUARANTINE = pa.schema(
+    [
+        ("commit", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+CREATE = Commit({"operation": "CREATE TABLE"}, {})
+
+
+def commit(
+    sequence: int, start: int, until: int, *, pipeline: str = "p", topic: str = "t", **changes: Any
+) -> Commit:
+    """A commit with an entry that covers one range of partition 0."""
+    facts = {
+        "rivermouth": 1,
+        "pipeline": pipeline,
+        "sequence": sequence,
+        "commit": f"{pipeline}-{sequence}",
+        "cluster": "cluster",
+        "topics": {topic: "id"},
+        "ranges": [[topic, 0, start, until]],
+        "position": {topic: {"0": until}},
+        **changes,
+    }
+    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
+    return Commit(info, {f"rivermouth/{pipeline}": sequence})
 
 
 def message(

@@ -24,12 +24,14 @@ from rivermouth.verify.result import Kind, PipelineProof
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import (
+    CREATE,
     SCHEMA,
     ZERO,
     MemoryCommits,
     MemoryRows,
     MemorySource,
     MemoryTables,
+    commit,
     configured,
     message,
     row,
@@ -42,23 +44,6 @@ RECORDS = [message(each, value(each, 1)) for each in range(4)]
 ROWS = [row(each, 1, each) for each in range(4)]
 
 
-def commit(sequence: int, start: int, until: int, **changes: Any) -> Commit:
-    facts = {
-        "rivermouth": 1,
-        "pipeline": "p",
-        "sequence": sequence,
-        "commit": f"commit-{sequence}",
-        "cluster": "cluster",
-        "topics": {"t": "id"},
-        "ranges": [["t", 0, start, until]],
-        "position": {"t": {"0": until}},
-        **changes,
-    }
-    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
-    return Commit(info, {"rivermouth/p": sequence})
-
-
-CREATE = Commit({"operation": "CREATE TABLE"}, {})
 COMMITS = (CREATE, commit(1, 0, 2), commit(2, 2, 4))
 
 

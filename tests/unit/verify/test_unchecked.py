@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +17,13 @@ from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import PipelineProof
 from tests.unit.verify.doubles import (
+    CREATE,
+    QUARANTINE,
     MemoryCommits,
     MemoryRows,
     MemorySource,
     MemoryTables,
+    commit,
     configured,
     message,
     row,
@@ -31,37 +33,13 @@ from tests.unit.verify.doubles import (
 pytestmark = pytest.mark.unit
 
 KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
-CREATE = Commit({"operation": "CREATE TABLE"}, {})
 OTHER: Partition = ("other", 0)
-QUARANTINE = pa.schema(
-    [
-        ("commit", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 
 
-def commit(
-    sequence: int, start: int, until: int, *, pipeline: str = "p", topic: str = "t", **changes: Any
-) -> Commit:
-    facts = {
-        "rivermouth": 1,
-        "pipeline": pipeline,
-        "sequence": sequence,
-        "commit": f"{pipeline}-{sequence}",
-        "cluster": "cluster",
-        "topics": {topic: "id"},
-        "ranges": [[topic, 0, start, until]],
-        "position": {topic: {"0": until}},
-        "ends": {topic: {"0": until}},
-        **changes,
-    }
-    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
-    return Commit(info, {f"rivermouth/{pipeline}": sequence})
+def wrote(sequence: int, start: int, until: int, topic: str = "t", **more: Any) -> Commit:
+    """A commit that also tells where the log of its topic ended."""
+    ends = {topic: {"0": until}}
+    return commit(sequence, start, until, topic=topic, **{"ends": ends, **more})
 
 
 def proven(
@@ -127,7 +105,7 @@ def test_a_record_in_quarantine_that_can_be_decoded_is_a_fault(
 ) -> None:
     config = configured(tmp_path, key="string", **KEYED)
     source = MemorySource({("t", 0): [message(0, content, key)]})
-    proof = proven(config, source, [], [CREATE, commit(1, 0, 1)], [bad(0, content, key)])
+    proof = proven(config, source, [], [CREATE, wrote(1, 0, 1)], [bad(0, content, key)])
     assert found(proof) == ({"wrongly_quarantined": 1} if wrong else {})
     assert proof.ok is not wrong
 
@@ -135,9 +113,9 @@ def test_a_record_in_quarantine_that_can_be_decoded_is_a_fault(
 # Neighbours
 
 
-NEIGHBOUR = commit(1, 0, 2, pipeline="q", topic="other")
+NEIGHBOUR = wrote(1, 0, 2, pipeline="q", topic="other")
 THEIRS = [row(each, 9, each, OTHER) for each in range(2)]
-OURS = [CREATE, commit(1, 0, 4)]
+OURS = [CREATE, wrote(1, 0, 4)]
 
 
 def with_q(config: Config, *topics: str) -> Config:
@@ -180,7 +158,7 @@ def test_a_row_that_no_range_of_a_retired_pipeline_covers_is_still_unexpected(
 
 def test_rows_of_a_topic_of_which_clean_up_left_no_entry_are_unchecked(tmp_path: Path) -> None:
     source = MemorySource({("t", 0): records(0, 1, 2, 3)})
-    log = [commit(1, 0, 4)]
+    log = [wrote(1, 0, 4)]
     all_rows = [*rows(0, 1, 2, 3), *THEIRS]
     proof = proven(configured(tmp_path), source, all_rows, log, first=5)
     assert found(proof) == {}
@@ -197,7 +175,7 @@ def test_a_deleted_topic_that_had_been_read_is_unchecked(tmp_path: Path) -> None
 
 
 def test_a_deleted_topic_that_had_not_been_read_to_its_end_is_a_fault(tmp_path: Path) -> None:
-    log = [CREATE, commit(1, 0, 4, ends={"t": {"0": 9}})]
+    log = [CREATE, wrote(1, 0, 4, ends={"t": {"0": 9}})]
     proof = proven(configured(tmp_path), MemorySource(topics={}), rows(0, 1, 2, 3), log)
     assert found(proof) == {"faults": 1}
     assert "5 offsets of it were never read" in proof.problems[0]
@@ -214,7 +192,7 @@ def test_every_row_is_looked_up_that_compaction_may_explain(
     topic = frozenset({"t"})
     aborted = frozenset({(("t", 0), each) for each in range(200, 300)})
     source = MemorySource(compacted=topic, aborted=aborted)
-    log = [CREATE, commit(1, 0, 300)]
+    log = [CREATE, wrote(1, 0, 300)]
     proof = proven(configured(tmp_path, **target), source, rows(*range(300)), log)
     assert found(proof) == {"unexpected": 100}
     assert any(line.startswith("200 ") for line in proof.unchecked)
@@ -229,7 +207,7 @@ def projected(commits: int, partitions: int) -> tuple[list[Commit], list[dict[st
     for sequence in range(1, commits + 1):
         ranges = [["t", each, 0, 0] for each in range(partitions)]
         position = {"t": {str(each): 0 for each in range(partitions)}}
-        log.append(commit(sequence, 0, 0, ranges=ranges, position=position, ends=position))
+        log.append(wrote(sequence, 0, 0, ranges=ranges, position=position, ends=position))
         for each in range(partitions):
             table.append(
                 {

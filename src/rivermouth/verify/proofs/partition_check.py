@@ -52,7 +52,7 @@ class PartitionCheck:
             first, last = np.searchsorted(numbers, [number, number + 1])
             self._visible[offsets[first:last] - self._start] = True
             if self._samples:
-                self._compare(messages[first:last])
+                self._compare(offsets[first:last], messages[first:last])
 
     def finish(self) -> int:
         """Check what is left; returns how many rows compaction may explain."""
@@ -111,15 +111,15 @@ class PartitionCheck:
         lines = [f"{shown(self._partition)}@{offset}: {what}" for offset in offsets]
         self._subject.findings.add(kind, *lines, count=number)
 
-    def _compare(self, messages: Sequence[Message]) -> None:
+    def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose rows were sampled."""
-        for each in messages:
-            row = self._samples.get(int(each.offset() or 0))
+        entries = self._span.entries[self._span.index(offsets)].tolist()
+        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
+            row = self._samples.get(offset)
             if row is None:
                 continue
-            where = f"{shown(self._partition)}@{each.offset()}"
-            range_index = self._span.index(np.array([each.offset()], np.int64))[0]
-            read = self._readers.of(int(self._span.entries[range_index]))
+            where = f"{shown(self._partition)}@{offset}"
+            read = self._readers.of(entry)
             stamp = each.timestamp()[1] * 1000
             try:
                 found = self._comparison.differences(read, each.value(), stamp, row)

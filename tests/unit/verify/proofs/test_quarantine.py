@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from rivermouth.config import TableName
@@ -14,6 +13,7 @@ from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.quarantine import Quarantined, read_quarantine
 from rivermouth.verify.result import Findings, Kind
 from tests.unit.verify.doubles import (
+    QUARANTINE,
     ZERO,
     MemoryRows,
     MemoryTables,
@@ -27,16 +27,6 @@ from tests.unit.verify.doubles import (
 pytestmark = pytest.mark.unit
 
 TABLE = TableName("t", "p_quarantine")
-SCHEMA = pa.schema(
-    [
-        ("commit", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 ENTRIES = (entry(1, span(0, 5)), entry(2, span(5, 9)))
 
 
@@ -48,7 +38,7 @@ def bad(offset: int, sequence: int, value: bytes | None = b"?") -> dict[str, Any
 def read(
     rows: Sequence[Mapping[str, Any]],
 ) -> tuple[Mapping[Partition, Quarantined], Coverage, Findings]:
-    tables = MemoryTables({str(TABLE): MemoryRows(rows, SCHEMA)})
+    tables = MemoryTables({str(TABLE): MemoryRows(rows, QUARANTINE)})
     coverage, findings = Coverage(ENTRIES), Findings("p")
     return read_quarantine(tables, TABLE, ENTRIES, coverage, findings), coverage, findings
 
