@@ -3,12 +3,19 @@ are for ``make test-all`` alone, and how workers share them."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 from tests.workers import rank, share
 
 pytest_plugins = ["rivermouth.testing"]
+
+# Every JVM of a test ends before the optimizing compiler has paid for itself. Without that
+# compiler the code cache is 48 MB, too small for Hive and Connect.
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m"
+os.environ["JDK_JAVA_OPTIONS"] = f"{_BRIEF} {os.environ.get('JDK_JAVA_OPTIONS', '')}"
 
 # A busy machine makes any example slow; how fast things are is what benchmarks tell. And what a
 # commit is told must come of the commit: the same examples each time; campaigns draw new ones.
