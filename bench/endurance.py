@@ -35,7 +35,7 @@ from typing import Any
 from bids import bid
 from long_log import lengthen, newest_entry
 from measured import Figures, Sizes, compared, drained, fill_topic, order, say
-from peer import peak_mb
+from peer import Peer, peak_mb
 
 from rivermouth.local.broker import Broker
 from rivermouth.protocol.entry import Entry, RowCounts
@@ -51,7 +51,9 @@ def start(sizes: Sizes, folder: Path) -> Figures:
     seconds: dict[int, list[float]] = {sizes.short_log: [], sizes.long_log: []}
     mb: list[float] = []
     with Broker(folder / "kafka") as broker:
-        orders = {commits: _with_log(sizes, broker, folder, commits) for commits in seconds}
+        peer = Peer("ours")
+        orders = {commits: _with_log(sizes, broker, peer, folder, commits) for commits in seconds}
+        peer.close()
         for turn in range(sizes.rounds):
             for commits in seconds if turn % 2 else reversed(seconds):
                 answer = drained(orders[commits])
@@ -64,7 +66,9 @@ def start(sizes: Sizes, folder: Path) -> Figures:
     return {"start_s_1k": short, "start_s_100k": long, "start_mb_100k": max(mb)}
 
 
-def _with_log(sizes: Sizes, broker: Broker, folder: Path, commits: int) -> dict[str, Any]:
+def _with_log(
+    sizes: Sizes, broker: Broker, peer: Peer, folder: Path, commits: int
+) -> dict[str, Any]:
     """The order to open a pipeline that has read all of its topic, in so many commits."""
     topic, partitions = f"bids-{commits}", sizes.log_partitions
     table = folder / topic / "bronze" / "bids"
@@ -77,11 +81,11 @@ def _with_log(sizes: Sizes, broker: Broker, folder: Path, commits: int) -> dict[
         produce(broker.bootstrap_servers, topic, more)
 
     fill_topic(broker, topic, partitions, partitions)
-    drained(drain)
+    peer.drain(drain)
     add(commits)
     lengthen(table, "bids", commits)
     add(1)
-    drained(drain)  # the offsets table catches up
+    peer.drain(drain)  # the offsets table catches up
     newest = newest_entry(table, "bids").entry.sequence
     say(f"start: a log of {newest:,} entries, after {time.monotonic() - began:.0f} s")
     return drain

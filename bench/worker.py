@@ -33,7 +33,7 @@ _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
 
 
 class _Clock:
-    """Records when the pipeline opened and when it committed."""
+    """Records when the pipeline opened and when it committed batches after that."""
 
     def __init__(self) -> None:
         self.began = 0.0
@@ -46,6 +46,7 @@ class _Clock:
 
     def opened(self, report: OpenReport) -> None:
         self.began = time.monotonic()
+        self.commits.clear()  # of newly discovered partitions
 
     def committed(self, report: CommitReport) -> None:
         self.commits.append(time.monotonic())

@@ -47,8 +47,8 @@ def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(
     raw: list[RawRow] = []
     for offset in range(20, 60):
         key = dice.randrange(40)
-        value = None if dice.random() < 0.3 else order(key, dice.randrange(10))
-        raw.append((b"%d" % key, value, 0, offset))
+        change = None if dice.random() < 0.3 else order(key, dice.randrange(10))
+        raw.append((b"%d" % key, change, 0, offset))
     changes = rows.fold(decoder(pipeline)(bench.raw(raw))).localCheckpoint()
     table = bench.address("orders").read(bench.spark)
     before = {name: bench.spark.conf.get(name, None) for name in _THRESHOLDS}
