@@ -7,10 +7,10 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench torture databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench bench-endurance torture databricks-cli lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 setup: ## Create .venv with the locked packages, a Java where none is, and the jars
 	@$(PYTHON) tools/setup.py
@@ -36,6 +36,9 @@ torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 
 bench: setup ## Compare the append path with Delta's own streaming sink
 	@$(BIN)/python bench/append.py
+
+bench-endurance: setup ## What must not grow: with history, partitions, a bad record, rows
+	@$(BIN)/python bench/endurance.py --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 
 databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 	@$(BIN)/python tools/databricks_cli/build.py >/dev/null

@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -27,55 +24,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from bids import fill
 from deltalake import DeltaTable
+from peer import Peer
 
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 
 ROLES = ("ours", "tuned", "stock")
 PARTITIONS = 4
-
-
-class Peer:
-    """A worker process, which gets one order at a time."""
-
-    def __init__(self, role: str) -> None:
-        self.role = role
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("worker.py")), role],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def drain(self, order: dict[str, Any]) -> dict[str, float]:
-        """Send one order and return its answer, with its CPU-seconds as ``cpu``."""
-        assert self._process.stdin
-        assert self._process.stdout
-        before = cpu_seconds(self._process.pid)
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"{self.role} ended with {self._process.wait()}")
-        return {**json.loads(answer), "cpu": cpu_seconds(self._process.pid) - before}
-
-    def close(self) -> None:
-        """End the worker."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(60)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, its living descendants and its ended children."""
-    try:
-        tasks = [each / "children" for each in Path(f"/proc/{pid}/task").iterdir()]
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        children = [child for each in tasks if each.exists() for child in each.read_text().split()]
-    except FileNotFoundError:  # a thread or process has ended meanwhile
-        return cpu_seconds(pid) if Path(f"/proc/{pid}").exists() else 0.0
-    own = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-    return own + sum(cpu_seconds(int(child)) for child in children)
 
 
 def check(table: Path, messages: int) -> None:

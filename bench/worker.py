@@ -13,10 +13,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bids import COLUMNS
+from peer import peak_mb
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -31,17 +33,23 @@ _STOCK = {"spark.driver.memory": "2g", "spark.ui.enabled": "true"}
 
 
 class _Clock:
-    """Records when the pipeline opened and when it committed last."""
+    """Records when the pipeline opened and when it committed batches after that."""
 
     def __init__(self) -> None:
-        self.began = self.ended = 0.0
+        self.began = 0.0
+        self.commits: list[float] = []
         self.error: str | None = None
+
+    @property
+    def ended(self) -> float:
+        return self.commits[-1] if self.commits else self.began
 
     def opened(self, report: OpenReport) -> None:
         self.began = time.monotonic()
+        self.commits.clear()  # of newly discovered partitions
 
     def committed(self, report: CommitReport) -> None:
-        self.ended = time.monotonic()
+        self.commits.append(time.monotonic())
 
     def tries_again(self, report: RetryReport) -> None: ...
 
@@ -49,8 +57,12 @@ class _Clock:
         self.error = str(report.error) if report.error else None
 
 
-def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:
-    """Drain the topic with the product; return the time from open to the last commit."""
+def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
+    """Drain the topic with the product; return the time from open to the last commit.
+
+    ``startup`` is the time until the pipeline was open, ``batches`` is that of each commit, and
+    ``mb`` the most memory that this process has had, without its JVM.
+    """
     folder = table.parent.parent
     file = folder / "rivermouth.yml"
     file.write_text(
@@ -80,7 +92,12 @@ def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[s
     run.pipelines(["bids"], clock, threading.Event())
     if clock.error:
         raise SystemExit(clock.error)
-    return {"seconds": clock.ended - clock.began, "startup": clock.began - asked}
+    return {
+        "seconds": clock.ended - clock.began,
+        "startup": clock.began - asked,
+        "batches": [end - start for start, end in pairwise([clock.began, *clock.commits])],
+        "mb": peak_mb(),
+    }
 
 
 def native(

@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.spark.address import quoted
-from rivermouth.write.bad_records import grouped_counts
-from rivermouth.write.counts import quarantined
+from rivermouth.write.counts import grouped_counts, quarantined
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Plain

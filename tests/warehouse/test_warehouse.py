@@ -171,3 +171,28 @@ def test_rows_are_counted_where_an_entry_does_not_tell(site: Site) -> None:
     ledger = site.warehouse.ledger(pipeline)
     [counted] = site.warehouse.writes(pipeline).count(recorded(ledger.log, pipeline))
     assert counted.rows == (RowCounts(4, 0), RowCounts(0, 0))
+
+
+@pytest.mark.parametrize("site", [FOLDER_WITH_SPARK, CATALOG], indirect=True)
+def test_rows_of_many_partitions_and_several_entries_are_counted_each_in_its_range(
+    site: Site,
+) -> None:
+    pipeline = site.pipeline()
+    address = site.warehouse.address(pipeline.target.table)
+    first = replace(
+        entry_after(None, *(span(0, 3, n, topic) for topic in "tu" for n in range(40))), rows=None
+    )
+    second = replace(entry_after(first, span(3, 9, 1, "t"), span(3, 1_000_000, 39, "u")), rows=None)
+    for entry, offsets in ((first, "id % 3 <= partition % 3"), (second, "id BETWEEN 3 AND 6")):
+        rows = site.session.sql(
+            "SELECT id, named_struct('topic', topic, 'partition', partition, 'offset', id,"
+            " 'timestamp', timestamp'2026-01-01') AS _kafka FROM"
+            " (SELECT cast(id AS INT) AS partition FROM range(40)), range(9),"
+            f" (SELECT explode(array('t', 'u')) AS topic) WHERE {offsets}"
+            + (" AND id < 3" if entry is first else " AND partition IN (1, 39)")
+        )
+        address.write(rows.write.mode("append").options(**writer_options(entry)))
+    ledger = site.warehouse.ledger(pipeline)
+    counted = site.warehouse.writes(pipeline).count(recorded(ledger.log, pipeline))
+    expected = tuple(RowCounts(each.partition % 3 + 1, 0) for each in first.ranges)
+    assert [each.rows for each in counted] == [expected, (RowCounts(4, 0), RowCounts(4, 0))]

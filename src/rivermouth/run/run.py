@@ -61,6 +61,7 @@ class Run:
         self._session = session
         self._continuous = continuous
         self._audit = audit
+        self._beside = 1
         tables = {each.target.table for each in config.pipelines.values()}
         self._shared = Assembly(
             config=config,
@@ -76,6 +77,7 @@ class Run:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
+        self._beside = max(len(names), 1)
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         with ThreadPoolExecutor(max_workers=max(len(names), 1)) as threads:
             drive: Callable[[str], PipelineReport] = partial(
@@ -162,7 +164,8 @@ class Run:
         pipeline, shared = ingest.pipeline, self._shared
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
-        options = reader_options(_kafka_options(pipeline, kafka, shared.platform))
+        partitions = len(starts.offsets) * self._beside
+        options = reader_options(_kafka_options(pipeline, kafka, shared.platform), partitions)
         if shared.platform.has(Capability.STREAMING):
             with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))

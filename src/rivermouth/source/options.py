@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_UNREAD_BYTES = 256 << 20
+_FETCH_LEAST, _FETCH_MOST = 128 << 10, 16 << 20
+
 READER_DEFAULTS: Mapping[str, str] = {
     # Spark asks the broker for both ends of a partition after every poll, and polls 500
     # records by default: large polls are worth 1.8x on the raw read.
     "kafka.max.poll.records": "50000",
     "kafka.fetch.max.bytes": str(64 << 20),
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.max.partition.fetch.bytes": str(_FETCH_MOST),
     "kafka.receive.buffer.bytes": str(4 << 20),
 }
 
 
-def reader_options(kafka: Mapping[str, str]) -> dict[str, str]:
-    """The options of Spark's Kafka source, whoever plans the batches, over those in ``kafka``."""
+def reader_options(kafka: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
+    """The options of Spark's Kafka source, whoever plans the batches, over those in ``kafka``.
+
+    ``partitions`` are read by this process. Spark keeps a consumer for each of them, with what it
+    has fetched and not read yet; so each may fetch less, the more there are.
+    """
+    fetch = min(max(_UNREAD_BYTES // max(partitions, 1), _FETCH_LEAST), _FETCH_MOST)
     return {
         **READER_DEFAULTS,
+        "kafka.max.partition.fetch.bytes": str(fetch),
         **kafka,
         "kafka.isolation.level": "read_committed",
         "kafka.allow.auto.create.topics": "false",

@@ -9,15 +9,13 @@ twice or lose when it computes a partition again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.protocol.entry import Counts, RowCounts
-from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.errors import said
 from rivermouth.write.staging import staged
 
@@ -53,15 +51,3 @@ def kept(decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
         yield cached
     finally:
         cached.unpersist()
-
-
-def grouped_counts(decoded: DataFrame, ranges: Sequence[OffsetRange]) -> Counts:
-    """The records of each range, counted by grouping: exact, whatever Spark computes again."""
-    bad = F.count_if(F.col("code").isNotNull()).alias("bad")
-    rows = decoded.groupBy("_kafka.topic", "_kafka.partition").agg(F.count("*").alias("n"), bad)
-    found = {(row["topic"], row["partition"]): row for row in rows.collect()}
-    counts: list[RowCounts] = []
-    for each in ranges:
-        row = found.get((each.topic, each.partition))
-        counts.append(RowCounts(row["n"] - row["bad"], row["bad"]) if row else RowCounts(0, 0))
-    return tuple(counts)

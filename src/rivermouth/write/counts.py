@@ -1,32 +1,94 @@
-"""Counting the records of each range on the way, by ``observe``: without a pass of its own."""
+"""Counting the records of each range: on the way, by ``observe``, or by grouping.
+
+Neither grows with the number of ranges: one aggregate for all of them, however many they are.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.spark.address import literal
+
+_COUNTS = "counts"
 
 
-def counters(ranges: Sequence[OffsetRange]) -> list[Column]:
-    """Two aggregates per range over a decoded batch: applied ``a<i>``, quarantined ``q<i>``."""
-    code = F.col("code")
-    columns: list[Column] = []
-    for index, each in enumerate(ranges):
-        partition = F.col("_kafka").getField("partition") == each.partition
-        here = partition & (F.col("_kafka").getField("topic") == each.topic)
-        columns.append(F.count_if(here & code.isNull()).alias(f"a{index}"))
-        columns.append(F.count_if(here & code.isNotNull()).alias(f"q{index}"))
-    return columns
+class CountedOnTheWay:
+    """Counts the good records of each range while a batch of nothing else passes.
+
+    Each partition has a number, and one histogram counts the numbers. It has a bin for each of
+    them, so it is exact.
+    """
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self._ranges = ranges
+        self._firsts = first_numbers(ranges)
+        self._observation = Observation()
+
+    def watched(self, good: DataFrame, **more: Column) -> DataFrame:
+        """The same rows, counted when they are evaluated; ``more`` are further aggregates."""
+        pairs = ", ".join(f"{literal(topic)}, {n}" for topic, n in self._firsts.items())
+        number = F.expr(f"cast(map({pairs})[_kafka.topic] + _kafka.partition as double)")
+        bins = F.lit(max(len(self._ranges), 2))
+        # As text: a list of structs is no metric through Spark Connect.
+        counts = F.to_json(F.histogram_numeric(number, bins)).alias(_COUNTS)
+        named = [column.alias(name) for name, column in more.items()]
+        return good.observe(self._observation, counts, *named)
+
+    def metric(self, name: str) -> int | None:
+        """One of the further aggregates; None if Spark has dropped the plan of an empty batch."""
+        value: int | None = self._observation.get.get(name)
+        return value
+
+    def counts(self, decoded: DataFrame) -> Counts:
+        """The counts, once the watched rows were evaluated.
+
+        They are counted again in ``decoded``, by grouping, where the metric cannot be right: Spark
+        drops the plan of an empty batch, and what it computes again it may count twice.
+        """
+        histogram = self._observation.get.get(_COUNTS)
+        if histogram is not None:
+            counts = counts_of(self._ranges, self._firsts, histogram)
+            if all(n.applied <= each.span for n, each in zip(counts, self._ranges, strict=True)):
+                return counts
+        return grouped_counts(decoded, self._ranges)
 
 
-def counted(ranges: Sequence[OffsetRange], metrics: Mapping[str, int]) -> Counts:
-    """The observed counts of each range."""
-    numbers = range(len(ranges))
-    return tuple(RowCounts(metrics[f"a{each}"], metrics[f"q{each}"]) for each in numbers)
+def first_numbers(ranges: Sequence[OffsetRange]) -> Mapping[str, int]:
+    """The number of each topic's partition 0; further partitions follow it, without overlaps."""
+    sizes: dict[str, int] = {}
+    for each in ranges:
+        sizes[each.topic] = max(sizes.get(each.topic, 0), each.partition + 1)
+    firsts, first = {}, 0
+    for topic, size in sizes.items():
+        firsts[topic], first = first, first + size
+    return firsts
+
+
+def counts_of(ranges: Sequence[OffsetRange], firsts: Mapping[str, int], histogram: str) -> Counts:
+    """The counts of the ranges in a histogram of their partitions' numbers, a list of x and y."""
+    found: Counter[int] = Counter()
+    for each in json.loads(histogram):
+        found[round(each["x"])] += round(each["y"])  # bins that were merged have rounding errors
+    return tuple(RowCounts(found[firsts[each.topic] + each.partition], 0) for each in ranges)
+
+
+def grouped_counts(decoded: DataFrame, ranges: Sequence[OffsetRange]) -> Counts:
+    """The records of each range, counted by grouping: exact, whatever Spark computes again."""
+    bad = F.count_if(F.col("code").isNotNull()).alias("bad")
+    rows = decoded.groupBy("_kafka.topic", "_kafka.partition").agg(F.count("*").alias("n"), bad)
+    found = {(row["topic"], row["partition"]): row for row in rows.collect()}
+    counts: list[RowCounts] = []
+    for each in ranges:
+        row = found.get((each.topic, each.partition))
+        counts.append(RowCounts(row["n"] - row["bad"], row["bad"]) if row else RowCounts(0, 0))
+    return tuple(counts)
 
 
 def applied(counts: Counts) -> int:

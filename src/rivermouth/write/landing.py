@@ -45,8 +45,8 @@ class Landing(Protocol):
 class Site:
     """What a landing has to work with, for one pipeline.
 
-    ``tasks`` is how many tasks write at once, which is the number of files of a commit (None:
-    as the platform thinks best). ``cache``: whether a batch may be kept in memory. ``staging``
+    ``tasks`` is how many tasks evaluate a batch, and write its files (None: as the platform thinks
+    best). ``cache``: whether a batch may be kept in memory. ``staging``
     gives a folder of this run alone that driver and executors see by the same path. ``others``
     are the other pipelines that write the table.
     """
@@ -60,6 +60,13 @@ class Site:
     cache: bool
     staging: Callable[[], Path]
     others: tuple[str, ...] = ()
+
+    def few(self, rows: DataFrame) -> DataFrame:
+        """The rows in no more parts than there are tasks.
+
+        Kafka's rows come in a part for each partition, and each costs a task, and often a file.
+        """
+        return rows if self.tasks is None else rows.coalesce(self.tasks)
 
 
 def landing_of(site: Site, platform: Platform) -> Landing:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -40,13 +42,19 @@ def with_counts(
 def _counted(
     session: SparkSession, address: Address, ranges: Sequence[OffsetRange]
 ) -> list[RowCounts]:
-    counts = [F.count_if(_inside(each)).alias(f"c{n}") for n, each in enumerate(ranges)]
-    offset = F.col("_kafka").getField("offset")
-    bounds = offset.between(
-        min(each.from_offset for each in ranges), max(each.until_offset for each in ranges)
-    )
+    rows = [
+        (each.topic, each.partition, each.from_offset, each.until_offset, number)
+        for number, each in enumerate(ranges)
+    ]
     try:
-        row = address.read(session).where(bounds).select(*counts).collect()[0]
+        # One join, whatever their number: an aggregate for each range would be asked for each row.
+        wanted = session.createDataFrame(rows, _RANGES).hint("broadcast")
+        kafka = F.col("_kafka")
+        place = [kafka.getField(each).alias(each) for each in ("topic", "partition", "offset")]
+        here = address.read(session).where(_bounds(ranges)).select(*place)
+        inside = (F.col("offset") >= F.col("first")) & (F.col("offset") < F.col("until"))
+        joined = here.join(wanted, ["topic", "partition"]).where(inside)
+        found = {row["number"]: row["count"] for row in joined.groupBy("number").count().collect()}
     except FAULTS as fault:
         raise ProjectionFailed(
             "the commits stand, but their rows cannot be counted",
@@ -54,11 +62,26 @@ def _counted(
             found=reason(fault),
             remedy="Run again: the start counts them and brings the offsets table up to date",
         ) from fault
-    return [RowCounts(number, 0) for number in row]
+    return [RowCounts(found.get(number, 0), 0) for number in range(len(ranges))]
 
 
-def _inside(each: OffsetRange) -> Column:
-    kafka = F.col("_kafka")
-    here = (kafka.getField("topic") == each.topic) & (kafka.getField("partition") == each.partition)
-    offset = kafka.getField("offset")
-    return here & (offset >= each.from_offset) & (offset < each.until_offset)
+_RANGES = "topic STRING, partition INT, first BIGINT, until BIGINT, number INT"
+
+
+def _bounds(ranges: Sequence[OffsetRange]) -> Column:
+    """What statistics of files can rule out: for each topic its partitions and their offsets."""
+    by_topic: dict[str, list[OffsetRange]] = {}
+    for each in ranges:
+        by_topic.setdefault(each.topic, []).append(each)
+    return reduce(or_, (_bound(topic, its) for topic, its in by_topic.items()))
+
+
+def _bound(topic: str, ranges: Sequence[OffsetRange]) -> Column:
+    kafka, numbers = F.col("_kafka"), [each.partition for each in ranges]
+    first = min(each.from_offset for each in ranges)
+    last = max(each.until_offset for each in ranges)
+    return (
+        (kafka.getField("topic") == topic)
+        & kafka.getField("partition").between(min(numbers), max(numbers))
+        & kafka.getField("offset").between(first, last)
+    )

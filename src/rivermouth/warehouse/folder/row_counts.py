@@ -7,13 +7,13 @@ Reads only ``_kafka``'s topic, partition and offset, file by file, so memory sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
@@ -66,34 +66,25 @@ def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[Ro
     for file in files:
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(batch_size=1 << 18, columns=_COORDINATES):
-                topics, partitions, offsets = batch.column("_kafka").flatten()
-                topics = topics.dictionary_encode()
-                known = {name: index for index, name in enumerate(topics.dictionary.to_pylist())}
-                rows = _Rows(topics.indices.to_numpy(), partitions.to_numpy(), offsets.to_numpy())
-                for place, its_ranges in by_partition.items():
-                    if place.topic in known:
-                        rows.count(known[place.topic], place.partition, its_ranges, found)
+                for place, offsets in _by_partition(batch):
+                    its_ranges = by_partition.get(place, [])
+                    starts = np.searchsorted(offsets, [each.from_offset for each in its_ranges])
+                    ends = np.searchsorted(offsets, [each.until_offset for each in its_ranges])
+                    found.update(dict(zip(its_ranges, (ends - starts).tolist(), strict=True)))
     return tuple(RowCounts(found[each], 0) for each in ranges)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Coordinates of rows, column by column; topics by their number in a dictionary."""
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Integers]]:
+    """The offsets of each partition that has rows in the batch, in order.
 
-    topics: Integers
-    partitions: Integers
-    offsets: Integers
-
-    def count(
-        self, topic: int, partition: int, ranges: Sequence[OffsetRange], found: Counter[OffsetRange]
-    ) -> None:
-        """Add the rows of one partition to ``found``, by range."""
-        here = self.offsets[(self.partitions == partition) & (self.topics == topic)]
-        if len(ranges) > 1:  # all of them at once, where a table is counted as a whole
-            here = np.sort(here)
-            starts = np.searchsorted(here, [each.from_offset for each in ranges])
-            ends = np.searchsorted(here, [each.until_offset for each in ranges])
-            found.update(dict(zip(ranges, (ends - starts).tolist(), strict=True)))
-            return
-        inside = (here >= ranges[0].from_offset) & (here < ranges[0].until_offset)
-        found[ranges[0]] += int(np.count_nonzero(inside))
+    The rows are sorted once for all partitions: looking for each of them would take as many passes.
+    """
+    topics, partitions, offsets = batch.column("_kafka").flatten()
+    topics = topics.dictionary_encode()
+    places = topics.indices.to_numpy().astype(np.int64) << 32 | partitions.to_numpy()
+    order = np.lexsort((offsets.to_numpy(), places))
+    places, ordered = places[order], offsets.to_numpy()[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    for start, here in zip(starts, np.split(ordered, starts[1:]), strict=True):
+        topic = topics.dictionary[int(places[start]) >> 32].as_py()
+        yield TopicPartition(topic, int(places[start]) & 0xFFFFFFFF), here

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
-from rivermouth.write.bad_records import grouped_counts, kept, refused, refusing
+from rivermouth.write.bad_records import kept, refused, refusing
+from rivermouth.write.counts import grouped_counts
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Plain
@@ -33,6 +34,7 @@ class DataFrameWriter:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are known only where a record was bad."""
+        decoded = self._site.few(decoded)
         try:
             self._commit(decoded.select(*self._columns, self._refusing), plan.entry())
         except Exception as fault:
@@ -55,6 +57,4 @@ class DataFrameWriter:
         return self._stage / plan.commit
 
     def _commit(self, rows: DataFrame, entry: Entry) -> None:
-        tasks = self._site.tasks
-        few = rows.coalesce(tasks) if tasks is not None else rows
-        self._site.address.write(few.write.mode("append").options(**writer_options(entry)))
+        self._site.address.write(rows.write.mode("append").options(**writer_options(entry)))

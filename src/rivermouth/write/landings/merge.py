@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.spark.address import Address, quoted
-from rivermouth.write.bad_records import grouped_counts, kept, refused, refusing
-from rivermouth.write.counts import applied, counted, counters
+from rivermouth.write.bad_records import kept, refused, refusing
+from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Keyed
@@ -39,11 +39,9 @@ class Merge:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
-        ranges = plan.draft.ranges
-        observation = Observation()
+        decoded, counting = self._site.few(decoded), CountedOnTheWay(plan.draft.ranges)
         refused_at_once = decoded.withColumn("_kafka", self._refusing)
-        observed = refused_at_once.observe(observation, *counters(ranges))
-        folded = self._rows.fold(observed)
+        folded = self._rows.fold(counting.watched(refused_at_once))
         try:
             with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
                 # The one materialisation: MERGE scans its source twice, and Kafka is no place for
@@ -54,7 +52,7 @@ class Merge:
                 raise
             self._land_split(decoded, plan)
         else:
-            self._merge(changes, counted(ranges, observation.get), plan)
+            self._merge(changes, counting.counts(decoded), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         with kept(decoded, None) as batch:

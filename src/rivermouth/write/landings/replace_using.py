@@ -9,15 +9,17 @@ and whoever runs it, and when, it removes nothing else.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
-from rivermouth.write.bad_records import grouped_counts, kept, refused, refusing
-from rivermouth.write.counts import applied, counted, counters
+from rivermouth.write.bad_records import kept, refused, refusing
+from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import Site
 from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
@@ -60,6 +62,7 @@ class ReplaceUsing:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
+        decoded = self._site.few(decoded)
         try:
             self._land_clean(decoded, plan)
         except Exception as fault:
@@ -69,16 +72,14 @@ class ReplaceUsing:
         self._remove_marked(decoded.sparkSession)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        ranges, observation = plan.draft.ranges, Observation()
-        metrics_of = [*counters(ranges), F.count_if("tombstone").alias("deleting")]
+        counting = CountedOnTheWay(plan.draft.ranges)
         refused_at_once = decoded.withColumn("_kafka", self._refusing)
-        folded = self._rows.fold(refused_at_once.observe(observation, *metrics_of))
+        watched = counting.watched(refused_at_once, deleting=F.count_if("tombstone"))
         # The one materialisation: the join and Delta's writer evaluate their source again.
-        with staged(folded, self._stage / plan.commit) as changes:
-            # Of a batch without a record Spark drops the plan while it runs, and the counts.
-            metrics = observation.get or _counted_again(decoded, metrics_of)
-            self._sweep = self._sweep or metrics["deleting"] > 0
-            self._commit(changes, counted(ranges, metrics), plan)
+        with staged(self._rows.fold(watched), self._stage / plan.commit) as changes:
+            if self._rows.delete is not None and counting.metric("deleting") != 0:
+                self._sweep = True
+            self._commit(changes, counting.counts(decoded), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         self._sweep = self._sweep or self._rows.delete is not None
@@ -91,9 +92,8 @@ class ReplaceUsing:
 
     def _commit(self, folded: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         small = applied(counts) <= BROADCAST_RECORDS_MAX
-        changes, entry = folded.hint("broadcast") if small else folded, plan.entry(counts)
-        table = self._site.address.read(changes.sparkSession)
-        rows = replaced_rows(changes, table, self._rows, marked=self._marked)
+        entry, table = plan.entry(counts), self._site.address.read(folded.sparkSession)
+        rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=small)
         keys = {"replaceUsing": ",".join(self._rows.keys)}
         writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))
         self._site.address.write(writer)
@@ -105,21 +105,18 @@ class ReplaceUsing:
             self._sweep = False
 
 
-def _counted_again(decoded: DataFrame, counted_by: list[Column]) -> dict[str, int]:
-    """What ``observe`` would have counted (``merge`` forbids the drop by a session conf)."""
-    return decoded.agg(*counted_by).collect()[0].asDict()
-
-
-def replaced_rows(changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: bool) -> DataFrame:
+def replaced_rows(
+    changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: bool, small: bool
+) -> DataFrame:
     """The rows of ``table`` that ``changes`` (see ``Keyed.fold``) touch, as they are to be.
 
-    The same columns in the same order. A row to delete comes with the mark.
+    The same columns in the same order. A row to delete comes with the mark. If the changes are
+    ``small``, they are broadcast, and the table is not shuffled.
     """
     there = table.where(F.col(TOMBSTONE).isNull()) if marked else table
     old = there.select(F.struct(*there.columns).alias("t"))
-    changed = changes.alias("s")
-    on = [F.col("t").getField(k) == F.col("s.key_columns").getField(k) for k in rows.keys]
-    joined = changed.join(old, on, "left")
+    changed = changes.select(F.struct(*changes.columns).alias("s"))
+    joined = (_with_broadcast if small else _with_shuffle)(changed, old, rows.keys)
     absent = F.col("t").isNull()
     deleted = ~absent & F.expr(rows.delete or "false")
     updated = ~absent & F.expr(rows.update or "false")
@@ -128,6 +125,28 @@ def replaced_rows(changes: DataFrame, table: DataFrame, rows: Keyed, *, marked: 
         _column(name, absent, deleted, rows, marked=marked).alias(name) for name in table.columns
     ]
     return joined.where(touched).select(*columns)
+
+
+def _with_shuffle(changes: DataFrame, old: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Each change with the row that it touches, null where there is none."""
+    return changes.join(old, _same_key("t", keys), "left")
+
+
+def _with_broadcast(changes: DataFrame, old: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The same without a shuffle of the table; its key columns are read twice.
+
+    Spark never broadcasts the side of an outer join of which it keeps all rows. So the changes are
+    broadcast to an inner join, and those that touch no row are added.
+    """
+    touching = old.join(changes.hint("broadcast"), _same_key("t", keys)).select("s", "t")
+    found = touching.select(F.col("s").getField("key_columns").alias("found"))
+    others = changes.join(found.hint("broadcast"), _same_key("found", keys), "left_anti")
+    return touching.union(others.select("s", F.lit(None).alias("t")))
+
+
+def _same_key(other: str, keys: Sequence[str]) -> list[Column]:
+    ours = F.col("s").getField("key_columns")
+    return [F.col(other).getField(each) == ours.getField(each) for each in keys]
 
 
 def _column(name: str, absent: Column, deleted: Column, rows: Keyed, *, marked: bool) -> Column:

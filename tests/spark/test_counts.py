@@ -1,0 +1,88 @@
+"""Counting the records of many ranges on a real Spark: exact, and not dearer than of few."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.write.counts import CountedOnTheWay, grouped_counts
+from tests.builders import span
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TOPICS = ("a", "b.c-d_e")
+
+
+def decoded(spark: SparkSession, records: int, partitions: int, tasks: int) -> DataFrame:
+    """Good records, in turn on ``partitions`` of each topic; those with odd numbers on more."""
+    number = F.col("id")
+    topic = F.element_at(F.array(*map(F.lit, TOPICS)), (number % 2 + 1).cast("int"))
+    partition = (F.floor(number / 2) % partitions).cast("int")
+    kafka = F.struct(topic.alias("topic"), partition.alias("partition"), number.alias("offset"))
+    code = F.lit(None).cast("string").alias("code")
+    return spark.range(0, records, 1, tasks).select(kafka.alias("_kafka"), code, number)
+
+
+def ranges_of(records: int, partitions: int) -> list[OffsetRange]:
+    return [span(0, records, n, topic) for topic in TOPICS for n in range(partitions)]
+
+
+@pytest.mark.parametrize(
+    ("records", "partitions", "tasks"),
+    [(1, 1, 1), (20, 1, 3), (10_007, 1_000, 2), (10_007, 1_000, 300)],
+)
+def test_each_range_is_counted_exactly(
+    rivermouth_spark: SparkSession, records: int, partitions: int, tasks: int
+) -> None:
+    rows, ranges = decoded(rivermouth_spark, records, partitions, tasks), ranges_of(10_007, 1_000)
+    counting = CountedOnTheWay(ranges)
+    counting.watched(rows).groupBy("id").count().localCheckpoint()
+
+    found = counting.counts(rows.limit(0))  # of the metric: there is nothing to count again
+
+    assert found == grouped_counts(rows, ranges)
+    assert sum(each.applied for each in found) == records
+
+
+def test_rows_that_spark_counted_twice_are_counted_again(rivermouth_spark: SparkSession) -> None:
+    rows, ranges = decoded(rivermouth_spark, 10, 1, 2), [span(0, 9, 0, each) for each in TOPICS]
+    counting = CountedOnTheWay(ranges)
+    counting.watched(rows.union(rows)).groupBy("id").count().localCheckpoint()
+
+    assert counting.counts(rows) == (RowCounts(5, 0), RowCounts(5, 0))
+
+
+def test_a_further_aggregate_is_told_beside_the_counts(rivermouth_spark: SparkSession) -> None:
+    rows, ranges = decoded(rivermouth_spark, 10, 1, 2), ranges_of(10, 1)
+    counting = CountedOnTheWay(ranges)
+    counting.watched(rows, big=F.count_if(F.col("id") > 6)).groupBy("id").count().localCheckpoint()
+
+    assert counting.metric("big") == 3
+
+
+def test_the_calls_into_the_jvm_do_not_grow_with_the_ranges(
+    rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = decoded(rivermouth_spark, 10, 1, 1)
+    gateway = rivermouth_spark.sparkContext._gateway
+    assert gateway is not None
+    client = gateway._gateway_client
+    send = client.send_command
+    calls: list[str] = []
+
+    def counted(command: str, *more: object, **named: object) -> object:
+        if not command.startswith("m\nd\n"):  # the collector of garbage, which comes at any time
+            calls.append(command)
+        return send(command, *more, **named)
+
+    monkeypatch.setattr(client, "send_command", counted)
+    CountedOnTheWay(ranges_of(1, 2)).watched(rows)
+    few = len(calls)
+    calls.clear()
+    CountedOnTheWay(ranges_of(1, 2_000)).watched(rows)
+
+    assert few
+    assert len(calls) == few

@@ -1,0 +1,72 @@
+"""How Spark joins a few changes with a large table where rows are replaced by key."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.replace_using import replaced_rows
+from rivermouth.write.rows import Keyed
+from tests.spark.conftest import Bench, RawRow, a_pipeline
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_THRESHOLDS = (
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold",
+)
+
+
+def order(key: int, rank: int) -> bytes:
+    return json.dumps({"order_id": key, "status": "x", "rank": rank}).encode()
+
+
+def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
+    """Orders 0 to 19, all of rank 5."""
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    raw: list[RawRow] = [(b"%d" % key, order(key, 5), 0, key) for key in range(20)]
+    Merge(site).land(decoder(pipeline)(bench.raw(raw)), bench.plan(1, raw, Position()))
+
+
+def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(
+    bench: Bench,
+) -> None:
+    pipeline = a_pipeline()
+    rows = bench.site(pipeline, "orders").rows
+    assert isinstance(rows, Keyed)
+    a_table(bench, rows, pipeline)
+    dice = random.Random(3)
+    raw: list[RawRow] = []
+    for offset in range(20, 60):
+        key = dice.randrange(40)
+        change = None if dice.random() < 0.3 else order(key, dice.randrange(10))
+        raw.append((b"%d" % key, change, 0, offset))
+    changes = rows.fold(decoder(pipeline)(bench.raw(raw))).localCheckpoint()
+    table = bench.address("orders").read(bench.spark)
+    before = {name: bench.spark.conf.get(name, None) for name in _THRESHOLDS}
+    try:
+        for name in _THRESHOLDS:  # so that nothing but the hint makes it a broadcast
+            bench.spark.conf.set(name, "-1")
+        small = replaced_rows(changes, table, rows, marked=False, small=True)
+        large = replaced_rows(changes, table, rows, marked=False, small=False)
+        plan = small._jdf.queryExecution().executedPlan().toString()
+        found, expected = small.collect(), large.collect()
+    finally:
+        for name, value in before.items():
+            bench.spark.conf.unset(name) if value is None else bench.spark.conf.set(name, value)
+
+    assert "BroadcastHashJoin" in plan
+    assert "SortMergeJoin" not in plan
+    assert "ShuffledHashJoin" not in plan
+    assert "hashpartitioning" not in plan
+    assert small.columns == large.columns == table.columns
+    assert len(expected) > 10
+    assert sorted(found) == sorted(expected)

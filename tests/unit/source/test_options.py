@@ -1,0 +1,33 @@
+"""Options of Spark's Kafka source: what it keeps unread does not grow with the partitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from rivermouth.source.options import READER_DEFAULTS, reader_options
+
+pytestmark = pytest.mark.unit
+
+FETCH = "kafka.max.partition.fetch.bytes"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "fetch"),
+    [
+        (0, 16 << 20),
+        (1, 16 << 20),
+        (16, 16 << 20),
+        (64, 4 << 20),
+        (2_000, 134_217),
+        (1_000_000, 128 << 10),
+    ],
+)
+def test_the_more_partitions_there_are_the_less_each_may_fetch(partitions: int, fetch: int) -> None:
+    options = reader_options({}, partitions)
+    assert options[FETCH] == str(fetch)
+    assert {*READER_DEFAULTS} <= {*options}
+
+
+def test_an_option_of_the_configuration_wins() -> None:
+    assert reader_options({FETCH: "1048576"}, 2_000)[FETCH] == "1048576"
+    assert reader_options({"kafka.isolation.level": "x"})["kafka.isolation.level"] != "x"
