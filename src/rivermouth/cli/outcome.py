@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rivermouth.cli.render import failure, wrapped
@@ -12,6 +13,7 @@ from rivermouth.cli.text_table import text_table
 if TYPE_CHECKING:
     from rivermouth.operate.maintain.maintenance import MaintenanceReport
     from rivermouth.protocol.offsets import Position
+    from rivermouth.run.deletes import AcceptedDelete
     from rivermouth.verify import PipelineProof, Verification
 
 NOT_OK = 3
@@ -69,3 +71,19 @@ def accepted(name: str, what: str, position: Position) -> str:
     """Where the pipeline ``name`` continues, after an operator accepted ``what``."""
     lines = [f"{name}: {each} continues at {at:,}" for each, at in position.offsets.items()]
     return "\n".join([*lines, f"OK: {what} accepted"])
+
+
+def shown_delete(name: str, delete: AcceptedDelete) -> str:
+    """A DELETE of others as the table's log tells it, and how many rows of ``name`` it took."""
+    at = datetime.fromtimestamp(delete.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    took = f"{delete.rows:,} rows" if delete.rows != 1 else "1 row"
+    known = took if delete.listed else f"at most {took}, and nobody can tell which any more"
+    what = f"{delete.operation} {delete.predicate}".strip()
+    return f"{name}: version {delete.version}, {at}: {what}: {known}"
+
+
+def deletes_accepted(found: Sequence[AcceptedDelete], *, dry_run: bool) -> str:
+    """The verdict of ``accept-deletes``."""
+    rows = sum(each.rows for each in found)
+    said = f"{len(found):,} DELETE, {rows:,} rows"
+    return f"OK: dry run, nothing was written: {said}" if dry_run else f"OK: accepted {said}"
