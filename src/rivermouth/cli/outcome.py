@@ -51,6 +51,8 @@ def verified(found: Verification) -> str:
     for each in found.pipelines:
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
+        if each.erased:
+            lines.append(f"  {each.name}: {each.erased:,} deleted on purpose, as its ledger says")
     left = sum((Counter(each.left) for each in found.pipelines), Counter())
     if left:
         named = (f"{number:,} {what.value.replace('_', ' ')}" for what, number in left.items())

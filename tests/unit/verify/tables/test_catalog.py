@@ -46,7 +46,13 @@ class Spark:
 
 def history(*commits: tuple[str, str | None]) -> pa.Table:
     rows = [
-        {"version": n, "operation": name, "operationParameters": {"a": "b"}, "userMetadata": text}
+        {
+            "version": n,
+            "operation": name,
+            "operationParameters": {"a": "b"},
+            "operationMetrics": {"numDeletedRows": "3"},
+            "userMetadata": text,
+        }
         for n, (name, text) in enumerate(commits)
     ]
     return pa.Table.from_pylist(rows[::-1])

@@ -56,6 +56,7 @@ def commit(version: int, operation: str = "WRITE", text: str | None = None) -> d
         "operation": operation,
         "parameters": {},
         "user_metadata": text,
+        "metrics": {"numDeletedRows": "3"} if operation == "DELETE" else None,
     }
 
 
