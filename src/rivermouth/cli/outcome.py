@@ -78,7 +78,7 @@ def accepted(name: str, what: str, position: Position) -> str:
 def shown_delete(name: str, delete: AcceptedDelete) -> str:
     """A DELETE of others as the table's log tells it, and how many rows of ``name`` it took."""
     at = datetime.fromtimestamp(delete.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    took = f"{delete.rows:,} rows" if delete.rows != 1 else "1 row"
+    took = _number(delete.rows, "row")
     known = took if delete.listed else f"at most {took}, and nobody can tell which any more"
     what = f"{delete.operation} {delete.predicate}".strip()
     return f"{name}: version {delete.version}, {at}: {what}: {known}"
@@ -87,5 +87,9 @@ def shown_delete(name: str, delete: AcceptedDelete) -> str:
 def deletes_accepted(found: Sequence[AcceptedDelete], *, dry_run: bool) -> str:
     """The verdict of ``accept-deletes``."""
     rows = sum(each.rows for each in found)
-    said = f"{len(found):,} DELETE, {rows:,} rows"
+    said = f"{_number(len(found), 'DELETE')}, {_number(rows, 'row')}"
     return f"OK: dry run, nothing was written: {said}" if dry_run else f"OK: accepted {said}"
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -49,6 +49,13 @@ def standing(log: TableLog, *versions: int) -> tuple[StandingDelete, ...]:
     return standing_deletes(log.records[min(versions) :], history, versions)
 
 
+def of_ours() -> TableLog:
+    """The log with an entry that came in a DELETE."""
+    log = a_log().wrote(span(9, 10))
+    log.records[-1] = replace(log.records[-1], operation="DELETE", parameters=SOME)
+    return log
+
+
 # Which DELETEs stand
 
 
@@ -66,6 +73,7 @@ def test_a_delete_of_others_stands_with_what_entries_have_accepted_of_it() -> No
     [
         (a_log, 2, "WRITE with an entry"),
         (a_log, 9, "version 3 at its end"),
+        (of_ours, 4, "DELETE with an entry"),
         (lambda: a_log().did("UPDATE", **SOME), 4, "UPDATE"),
         (lambda: a_log().did("MERGE", **SOME), 4, "MERGE"),
         (lambda: a_log().did("DELETE", predicate="[]"), 4, "which is a reset"),

@@ -84,6 +84,15 @@ def test_the_entry_names_the_rows_and_a_run_goes_on_from_it() -> None:
     assert [each.recorded.entry.sequence for each in world.projected][-2:] == [4, 5]
 
 
+def test_what_the_offsets_table_lacked_is_there_afterwards() -> None:
+    world = erased()
+    world.ends[place()] = 9
+    with pytest.raises(Killed):
+        Driver(world).open().batch(crash="before projection")
+    accept(world, 4)
+    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2, 3, 4, 5]
+
+
 def test_a_dry_run_writes_nothing() -> None:
     world = erased()
     assert accept(world, 4, dry_run=True)[0].rows == 2

@@ -248,3 +248,15 @@ def test_a_key_whose_row_was_deleted_on_purpose_begins_anew(
 ) -> None:
     proof = keyed(tmp_path, log(delete(2), *deletes), RECORDS, rows)
     assert (found(proof), proof.erased) == (faults, erased), proof.problems
+
+
+def test_after_an_accepted_delete_a_key_is_certain_whatever_has_expired_before(
+    tmp_path: Path,
+) -> None:
+    config = configured(tmp_path, key="string", **KEYED)
+    source = MemorySource({("t", 0): RECORDS[1:6]}, first={("t", 0): 1})
+    commits = [*log(delete(1), named(2, 1))[:4], accepts(3, 6, named(2, 1))]
+    right = proven(config, source, WHOLE[:3], commits)
+    assert (found(right), right.erased) == ({}, 1)
+    expired = proven(config, source, [*WHOLE[:3], row(1, 5, 0)], commits)
+    assert found(expired) == {"unexpected": 1}

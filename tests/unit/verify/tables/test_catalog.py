@@ -49,7 +49,7 @@ def history(*commits: tuple[str, str | None]) -> pa.Table:
         {
             "version": n,
             "operation": name,
-            "operationParameters": {"a": "b"},
+            "operationParameters": {"predicate": "b"},
             "operationMetrics": {"numDeletedRows": "3"},
             "userMetadata": text,
         }
@@ -86,6 +86,7 @@ def test_a_text_is_an_entry_only_with_an_operation_that_writes_rows(
     ledger = read_ledger(CatalogTables(NAMES, spark).commits(TABLE), PIPELINE, findings)
     assert ledger is not None
     assert (len(ledger.recorded), findings.proof().problems) == (entries, ())
+    assert ledger.deletes == ({1: 3} if operation == "DELETE" else {})
 
 
 def test_an_entry_stamped_on_a_compaction_is_no_second_one() -> None:
