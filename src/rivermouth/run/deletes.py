@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Pipeline
+from rivermouth.debug import trace
 from rivermouth.protocol.accept_deletes import (
     RUNS_IN_ALL,
     StandingDelete,
@@ -93,6 +94,8 @@ def _record(
 ) -> None:
     history: History = committer.history
     draft = deletes_draft(history, table, portion)
+    facts = {"kind": Purpose.RESUME.value, "sequence": draft.sequence}
+    trace.step(history.pipeline, "plan", ranges=trace.listed(draft.ranges), **facts)
     committer.record(session, CommitPlan(Purpose.RESUME, draft, new_commit(), history.version))
 
 

@@ -13,10 +13,9 @@ from rivermouth.protocol.deleted import Deleted, portions
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.run import deletes
-from rivermouth.run.committer import Coordinates
-from rivermouth.run.deletes import AcceptedDelete, accept_deletes
+from rivermouth.run.deletes import AcceptedDelete
 from tests.builders import place, replayed, span
-from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, edges
+from tests.doubles import STEPS, Driver, Killed, World, accept_in
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -40,22 +39,7 @@ def accept(
     rows: Sequence[OffsetRange] | None = TOOK,
     dry_run: bool = False,
 ) -> tuple[AcceptedDelete, ...]:
-    driver = Driver(world)
-    driver.crash.step = crash
-    its = edges(world, driver.crash, driver.heard)
-    at = Coordinates("silver.orders", its.store, its.writes, its.listener, its.attempts)
-    told: list[AcceptedDelete] = []
-
-    def rows_of(version: int, most: int) -> Sequence[OffsetRange] | None:
-        assert version in versions
-        assert most > 1000
-        return rows
-
-    found = accept_deletes(
-        NO_SESSION, a_pipeline(), at, versions, rows_of, told.append, dry_run=dry_run
-    )
-    assert found == tuple(told)
-    return found
+    return accept_in(world, *versions, rows=rows, crash=crash, dry_run=dry_run)
 
 
 def newest(world: World) -> Entry:
