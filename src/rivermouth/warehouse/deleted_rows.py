@@ -29,8 +29,8 @@ def deleted_rows(
     None where nobody can tell: the files before it are gone, or there are more than ``most`` runs.
     Reads the coordinates of the whole table twice. Raises LogUnreadable.
     """
-    before, after = (_places(address.at(session, each)) for each in (version - 1, version))
     try:
+        before, after = (_places(address.at(session, each)) for each in (version - 1, version))
         found = _runs(before.subtract(after)).limit(most + 1).collect()
     except FAULTS as fault:
         if _GONE.search(said(fault)):
