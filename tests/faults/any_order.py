@@ -243,7 +243,7 @@ class AnyOrder(RuleBasedStateMachine):
         except Halt:
             assert self._must_halt() or self._history().faults
 
-    @precondition(lambda self: self.world.rows)
+    @precondition(lambda self: bool(self.world.rows))
     @rule(share=st.floats(0, 1, exclude_max=True), crash=CRASHES)
     def others_delete_a_row_and_an_operator_accepts_that(self, share: float, crash: str) -> None:
         gone = self.world.rows.pop(int(share * len(self.world.rows)))

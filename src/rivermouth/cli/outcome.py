@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rivermouth.cli.render import failure, wrapped
@@ -77,7 +77,9 @@ def accepted(name: str, what: str, position: Position) -> str:
 
 def shown_delete(name: str, delete: AcceptedDelete) -> str:
     """A DELETE of others as the table's log tells it, and how many rows of ``name`` it took."""
-    at = datetime.fromtimestamp(delete.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    at = datetime.fromtimestamp(delete.timestamp_ms / 1000, timezone.utc).strftime(
+        "%Y-%m-%d %H:%M:%S UTC"
+    )
     took = _number(delete.rows, "row")
     known = took if delete.listed else f"at most {took}, and nobody can tell which any more"
     what = f"{delete.operation} {delete.predicate}".strip()

@@ -11,9 +11,10 @@ the entries that wrote these rows: while those are verified, it is there.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,19 +48,21 @@ class Erased:
             for partition, found in deletion.rows.items():
                 listed = runs.setdefault(partition, [])
                 listed += [(start, until, follows) for start, until in found]
-        self._runs = {
-            partition: np.array(sorted(found), np.int64) for partition, found in runs.items()
-        }
+        self._runs = {partition: sorted(found) for partition, found in runs.items()}
 
     def mask(self, partition: Partition, offsets: Offsets) -> NDArray[np.bool_]:
         """Which of the offsets are those of rows that are named."""
-        return self._follows(partition, offsets) >= 0
+        if partition not in self._runs:
+            return np.zeros(len(offsets), bool)
+        runs = np.array(self._runs[partition], np.int64)
+        found = np.searchsorted(runs[:, 0], offsets, side="right") - 1
+        return (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
 
     def follows(self, partition: Partition, offset: int) -> int:
         """The first entry after the DELETE that took the row of an offset; -1: none took it."""
-        if partition not in self._runs:
-            return -1
-        return int(self._follows(partition, np.array([offset], np.int64))[0])
+        runs = self._runs.get(partition, [])
+        found = bisect_right(runs, offset, key=itemgetter(0)) - 1
+        return runs[found][2] if found >= 0 and offset < runs[found][1] else -1
 
     def any_named(self) -> bool:
         """Whether any row is named."""
@@ -90,14 +93,6 @@ class Erased:
             rows = f"{self._used:,} row" + ("s" if self._used != 1 else "")
             line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
             findings.leave(Unchecked.ERASED, line, self._used)
-
-    def _follows(self, partition: Partition, offsets: Offsets) -> Offsets:
-        runs = self._runs.get(partition)
-        if runs is None:
-            return np.full(len(offsets), -1, np.int64)
-        found = np.searchsorted(runs[:, 0], offsets, side="right") - 1
-        inside = (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
-        return np.where(inside, runs[np.maximum(found, 0), 2], -1)
 
 
 def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:

@@ -102,11 +102,12 @@ class KeyCheck:
         not stand then by the rule, is a finding.
         """
         erased = self._subject.erased
-        took = {str(each): erased.follows(each.partition, each.offset) for each in changes}
+        # by partition and offset
+        took = {each[1:3]: erased.follows(each.partition, each.offset) for each in changes}
         for follows in sorted({each for each in took.values() if each >= 0}):
             before = [each for each in changes if each.entry < follows]
             stood = self._rule.expected(before, self._readable_from, certain=certain)
-            named = [each for each in before if took[str(each)] == follows]
+            named = [each for each in before if took[each[1:3]] == follows]
             if stood.row in named or not stood.certain or self._theirs or self._untold.deletes:
                 erased.rows += 1
             else:
