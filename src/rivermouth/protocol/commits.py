@@ -47,8 +47,9 @@ class Recorded:
 
 def deleted_rows(metrics: Mapping[str, Any] | None) -> int | None:
     """How many rows a DELETE took, from its ``operationMetrics``; Spark's name, and deltalake's."""
-    found = [(metrics or {}).get(name) for name in ("numDeletedRows", "num_deleted_rows")]
-    return next((int(each) for each in found if str(each).isdigit()), None)
+    names = ("numDeletedRows", "num_deleted_rows")
+    found = (str((metrics or {}).get(name)) for name in names)
+    return next((int(each) for each in found if each.isdigit()), None)
 
 
 class Purpose(Enum):
