@@ -56,7 +56,8 @@ class Erased:
             return np.zeros(len(offsets), bool)
         runs = np.array(self._runs[partition], np.int64)
         found = np.searchsorted(runs[:, 0], offsets, side="right") - 1
-        return (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
+        inside: NDArray[np.bool_] = (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
+        return inside
 
     def follows(self, partition: Partition, offset: int) -> int:
         """The first entry after the DELETE that took the row of an offset; -1: none took it."""
