@@ -31,6 +31,8 @@ from rivermouth.protocol.offsets import (
 )
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
+from rivermouth.run.committer import Coordinates
+from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 from rivermouth.warehouse.attempts import Attempts
@@ -376,3 +378,23 @@ def until_done(
     driver = Driver(world).open()
     act(driver)
     return driver
+
+
+def accept_in(
+    world: World,
+    *versions: int,
+    rows: Sequence[OffsetRange] | None,
+    crash: str = "",
+    dry_run: bool = False,
+) -> tuple[AcceptedDelete, ...]:
+    """Accept the DELETEs at ``versions`` in a process of its own; each took ``rows``."""
+    driver = Driver(world)
+    driver.crash.step = crash
+    its = edges(world, driver.crash, driver.heard)
+    at = Coordinates("silver.orders", its.store, its.writes, its.listener, its.attempts)
+    told: list[AcceptedDelete] = []
+    found = accept_deletes(
+        NO_SESSION, a_pipeline(), at, versions, lambda *_: rows, told.append, dry_run=dry_run
+    )
+    assert found == tuple(told), "what was told first is what was accepted"
+    return found

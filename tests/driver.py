@@ -1,4 +1,7 @@
-"""A driver for tests to kill: ``python -m tests.driver FILE once|continuous NAME…``."""
+"""A driver for tests to kill: ``python -m tests.driver FILE once|continuous NAME…``.
+
+Or ``FILE accept-deletes NAME VERSION``.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,10 @@ def main(file: str, kind: str, *names: str) -> int:
     scratch = scratch_root()
     session = start_session(scratch / "session", java_options=BRIEF)
     run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
+    if kind == "accept-deletes":
+        name, version = names
+        run.accept_deletes(name, [int(version)], lambda _: None)
+        return 0
     return exit_code(run.pipelines(names, Printer(), stop))
 
 

@@ -150,14 +150,16 @@ class Lake:
         run.pipelines(names, kept, threading.Event())
         return kept
 
-    def driver(self, *names: str, failpoints: str = "", continuous: bool = False) -> Started:
-        """A driver process of its own, with its own JVM."""
+    def driver(
+        self, *names: str, failpoints: str = "", continuous: bool = False, kind: str = ""
+    ) -> Started:
+        """A driver process of its own, with its own JVM; ``kind`` as ``tests.driver`` has it."""
         environ = {
             **os.environ,
             "RIVERMOUTH_FAILPOINTS": failpoints,
             "RIVERMOUTH_SCRATCH": str(self.scratch),
         }
-        kind = "continuous" if continuous else "once"
+        kind = kind or ("continuous" if continuous else "once")
         return started(
             [sys.executable, "-m", "tests.driver", str(self.file), kind, *names], environ
         )

@@ -37,6 +37,7 @@ from rivermouth.errors import (
     TableUndone,
 )
 from rivermouth.protocol.commits import Recorded
+from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
@@ -56,6 +57,7 @@ from tests.doubles import (
     Offset,
     World,
     a_pipeline,
+    accept_in,
 )
 
 DEATHS = st.sampled_from(["write failed", "log unreadable", *STEPS])
@@ -84,6 +86,8 @@ class AnyOrder(RuleBasedStateMachine):
         """Whether every driver must halt from now on."""
         self.cut_at: int | None = None
         """The sequence at which a log was cut below the position: halt until a reset."""
+        self.erased: set[Offset] = set()
+        """The records whose rows others have deleted on purpose at any time."""
 
     @rule(target=partitions)
     def a_partition_is_added(self) -> int:
@@ -239,6 +243,27 @@ class AnyOrder(RuleBasedStateMachine):
         except Halt:
             assert self._must_halt() or self._history().faults
 
+    @precondition(lambda self: bool(self.world.rows))
+    @rule(share=st.floats(0, 1, exclude_max=True), crash=CRASHES)
+    def others_delete_a_row_and_an_operator_accepts_that(self, share: float, crash: str) -> None:
+        gone = self.world.rows.pop(int(share * len(self.world.rows)))
+        self.world.did("DELETE", predicate="some")
+        self.erased.add(gone[1])
+        where, offset = gone[1]
+        rows = [OffsetRange(where, offset, offset + 1)]
+        before = len(self.world.commits)
+        try:
+            accept_in(self.world, before - 1, rows=rows, crash=crash)
+        except (Killed, CommitError):
+            crashes[crash] += 1
+        except Halt as halt:
+            assert len(self.world.commits) == before, "a halt comes before a write"
+            unsure = self.world.log.first_version > 0 and "nobody knows" in halt.found
+            assert unsure or self.over or self._history().faults
+        else:
+            assert self._history().newest == self._entries()[-1].entry
+            assert self._entries()[-1].entry.deletes == (Deleted(before - 1, tuple(rows)),)
+
     def _accept(self, crash: str = "") -> None:
         """Do what the message of a start says, if it says to accept anything."""
         try:
@@ -293,7 +318,19 @@ class AnyOrder(RuleBasedStateMachine):
                 said += [
                     (each.topic_partition, n) for n in range(each.from_offset, each.until_offset)
                 ]
-        assert self.world.applied() == sorted(said)
+        there, due = Counter(self.world.applied()), Counter(said)
+        assert not there - due
+        assert {*(due - there)} <= self.erased
+
+    @invariant()
+    def rows_that_standing_entries_name_as_deleted_are_not_there(self) -> None:
+        named = {
+            (run.topic_partition, run.from_offset)
+            for entry in self._standing()
+            for each in entry.deletes
+            for run in each.rows
+        }
+        assert not named & {*self.world.applied()}
 
     @invariant()
     def what_a_whole_ledger_says_is_without_gap_or_overlap(self) -> None:

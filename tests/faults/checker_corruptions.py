@@ -133,6 +133,14 @@ CORRUPTIONS = (
         Fault.CONSERVATION,
     ),
     _corruption(
+        "rows deleted by others, and called accepted",
+        ledger.claim_deletes,
+        Fault.LEDGER,
+        Fault.LOST,
+        Fault.CONSERVATION,
+        Fault.PROJECTION,
+    ),
+    _corruption(
         "undone, and gone on",
         ledger.go_on_after_a_restore,
         Fault.UNDONE,

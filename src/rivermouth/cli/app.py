@@ -10,7 +10,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from rivermouth import __version__
-from rivermouth.cli import bundling, machine, maintaining, resuming, running, settings, tables
+from rivermouth.cli import (
+    accepting,
+    bundling,
+    machine,
+    maintaining,
+    resuming,
+    running,
+    settings,
+    tables,
+)
 from rivermouth.errors import RivermouthError
 
 EPILOG = (
@@ -48,6 +57,7 @@ def rivermouth(
 
 app.command("run")(running.run)
 app.command("resume")(resuming.resume)
+app.command("accept-deletes")(accepting.accept_deletes)
 app.command("status")(tables.status)
 app.command("verify")(tables.verify)
 app.command("sql")(tables.sql)

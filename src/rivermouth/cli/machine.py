@@ -103,7 +103,7 @@ def _show(checks: Iterable[Check]) -> int:
 
 
 def broker(port: Port = 0, folder: Folder = None) -> None:
-    """Run a real Kafka broker on this machine, in the foreground."""
+    """Run a real Kafka broker on this machine, in foreground."""
     from rivermouth.cli.render import say
     from rivermouth.errors import SetupError
     from rivermouth.local.broker import Broker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rivermouth.cli.render import failure, wrapped
@@ -12,6 +13,7 @@ from rivermouth.cli.text_table import text_table
 if TYPE_CHECKING:
     from rivermouth.operate.maintain.maintenance import MaintenanceReport
     from rivermouth.protocol.offsets import Position
+    from rivermouth.run.deletes import AcceptedDelete
     from rivermouth.verify import PipelineProof, Verification
 
 NOT_OK = 3
@@ -49,6 +51,8 @@ def verified(found: Verification) -> str:
     for each in found.pipelines:
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
+        if each.erased:
+            lines.append(f"  {each.name}: {each.erased:,} deleted on purpose, as its ledger says")
     left = sum((Counter(each.left) for each in found.pipelines), Counter())
     if left:
         named = (f"{number:,} {what.value.replace('_', ' ')}" for what, number in left.items())
@@ -69,3 +73,25 @@ def accepted(name: str, what: str, position: Position) -> str:
     """Where the pipeline ``name`` continues, after an operator accepted ``what``."""
     lines = [f"{name}: {each} continues at {at:,}" for each, at in position.offsets.items()]
     return "\n".join([*lines, f"OK: {what} accepted"])
+
+
+def shown_delete(name: str, delete: AcceptedDelete) -> str:
+    """A DELETE of others as the table's log tells it, and how many rows of ``name`` it took."""
+    at = datetime.fromtimestamp(delete.timestamp_ms / 1000, timezone.utc).strftime(
+        "%Y-%m-%d %H:%M:%S UTC"
+    )
+    took = _number(delete.rows, "row")
+    known = took if delete.listed else f"at most {took}, and nobody can tell which any more"
+    what = f"{delete.operation} {delete.predicate}".strip()
+    return f"{name}: version {delete.version}, {at}: {what}: {known}"
+
+
+def deletes_accepted(found: Sequence[AcceptedDelete], *, dry_run: bool) -> str:
+    """The verdict of ``accept-deletes``."""
+    rows = sum(each.rows for each in found)
+    said = f"{_number(len(found), 'DELETE')}, {_number(rows, 'row')}"
+    return f"OK: dry run, nothing was written: {said}" if dry_run else f"OK: accepted {said}"
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

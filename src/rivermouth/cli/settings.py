@@ -74,7 +74,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def validate(file: ConfigFile) -> None:
-    """Check a configuration file; reads neither Kafka nor a table."""
+    """Check a configuration file; reads no topic and no table."""
     pipelines = load_config(file).pipelines
     names = ", ".join(pipelines)
     typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")

@@ -42,7 +42,7 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
 def verify(
     file: ConfigFile, select: Select = "", strict: Strict = False, json: AsJson = False
 ) -> None:
-    """Prove against Kafka that no record is missing or duplicated.
+    """Prove by Kafka that no record is missing or duplicated.
 
     Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault. What
     cannot be checked is counted and named.

@@ -24,6 +24,7 @@ class CommitRecord:
 
     ``txns`` maps appId to version for the ``txn`` actions of this commit. ``parameters``
     are Delta's ``operationParameters``; ``timestamp_ms`` is when Delta says it happened.
+    ``deleted_rows`` is how many rows a DELETE took, as its writer says; None: it does not.
     """
 
     version: int
@@ -32,6 +33,7 @@ class CommitRecord:
     parameters: Mapping[str, Any]
     txns: Mapping[str, int]
     user_metadata: str | None
+    deleted_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Recorded:
     version: int
     timestamp_ms: int
     entry: Entry
+
+
+def deleted_rows(metrics: Mapping[str, Any] | None) -> int | None:
+    """How many rows a DELETE took, from its ``operationMetrics``; Spark's name, and deltalake's."""
+    names = ("numDeletedRows", "num_deleted_rows")
+    found = (str((metrics or {}).get(name)) for name in names)
+    return next((int(each) for each in found if each.isdigit()), None)
 
 
 class Purpose(Enum):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 
@@ -53,7 +54,8 @@ class Draft:
     were read. ``accepts`` marks the one kind of entry whose position may go back. ``epochs`` are
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
-    the records were decoded; empty: not told. ``ranges`` are in order. The first sequence is 1.
+    the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
+    deleted on purpose. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -70,6 +72,7 @@ class Draft:
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     ends: Position = field(default_factory=Position)
     columns: tuple[tuple[str, str], ...] = ()
+    deletes: tuple[Deleted, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -81,6 +84,8 @@ class Draft:
             raise ValueError("a lost range that is none of the ranges")
         if self.accepts is not None and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts a rollback covers no offsets")
+        if self.deletes and any(each.span for each in self.ranges):
+            raise ValueError("an entry that accepts deletes covers no offsets")
 
     def entry(self, commit: str, base: int | None, rows: Counts | None) -> Entry:
         """The entry of the commit with this id, see ``Entry``. Raises ValueError."""

@@ -23,6 +23,7 @@ from typing import Any
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.compact import from_runs, packed, runs, unpacked
+from rivermouth.protocol.deleted import from_listed, listed
 from rivermouth.protocol.entry import Accepted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, unnested
 
@@ -51,6 +52,8 @@ def to_json(entry: Entry) -> str:
         ]
     if entry.accepts is not None:
         facts["accepts"] = vars(entry.accepts)
+    if entry.deletes:
+        facts["deletes"] = [listed(each) for each in entry.deletes]
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -138,6 +141,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "columns": tuple((_text(name), _text(kind)) for name, kind in facts.get("columns", ())),
         "lost": _ranges(facts.get("lost", ())),
         "accepts": None if accepts is None else Accepted(**accepts),
+        "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
         "base": int(facts["base"]) if "base" in facts else None,
     }
 

@@ -23,8 +23,10 @@ from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.offsets import Position
 from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
+from rivermouth.run.committer import Coordinates
+from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Ingest
-from rivermouth.run.report import Listener, PipelineReport
+from rivermouth.run.report import Listener, PipelineReport, Silent
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Stop, Trigger
@@ -33,6 +35,7 @@ from rivermouth.source.driver_planned import DriverPlanned
 from rivermouth.source.options import reader_options
 from rivermouth.source.streaming import Stream, streaming_options
 from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.deleted_rows import deleted_rows
 from rivermouth.warehouse.warehouse import warehouse_of
 
 
@@ -95,6 +98,33 @@ class Run:
             held.enter_context(self._shared.hold(pipeline))
             ingest = self._shared.ingest(pipeline, listener, held)
             return ingest.resume(self._session, accept)
+
+    def accept_deletes(
+        self,
+        name: str,
+        versions: Sequence[int],
+        tell: Callable[[AcceptedDelete], object],
+        *,
+        dry_run: bool = False,
+    ) -> tuple[AcceptedDelete, ...]:
+        """Record which rows DELETEs of others took from the table of a pipeline.
+
+        See ``run.deletes``. Kafka is not asked. Raises what stands against it.
+        """
+        pipeline, warehouse = self._config.pipelines[name], self._shared.warehouse
+        table = pipeline.target.table
+        at = Coordinates(
+            table_name=str(table),
+            store=warehouse.ledger(pipeline),
+            writes=warehouse.writes(pipeline),
+            listener=Silent(),
+            attempts=Attempts.by(pipeline.retry),
+        )
+        rows_of = partial(deleted_rows, self._session, warehouse.address(table))
+        with self._shared.hold(pipeline):
+            return accept_deletes(
+                self._session, pipeline, at, versions, rows_of, tell, dry_run=dry_run
+            )
 
     def _drive(
         self, name: str, *, listener: Listener, stop: threading.Event, turns: threading.Semaphore

@@ -29,6 +29,10 @@ class Address:
             return session.read.format("delta").load(self.path)
         return session.read.table(self.sql)
 
+    def at(self, session: SparkSession, version: int) -> DataFrame:
+        """Its state at a version."""
+        return session.sql(f"SELECT * FROM {self.sql} VERSION AS OF {version:d}")
+
     def write(self, writer: DataFrameWriter) -> None:
         """Carry out a write to it."""
         if self.path:

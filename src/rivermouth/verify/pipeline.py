@@ -11,6 +11,7 @@ from rivermouth.verify.kafka.readable import readable
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry
+from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
@@ -88,6 +89,7 @@ def _subject(
         shown.compacted,
         shared,
         retired,
+        Erased(ledger, coverage, findings),
     )
 
 
@@ -123,6 +125,7 @@ def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: B
     with tempfile.TemporaryDirectory(prefix="rivermouth-verify-") as folder:
         verify_rows(subject, Stored(table, quarantine), Workspace(Path(folder), bounds, progress))
     subject.findings.records = subject.coverage.records()
+    subject.erased.report(subject.findings)
 
 
 def _check_txn(subject: Subject, table: Rows) -> None:

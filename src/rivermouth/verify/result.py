@@ -59,6 +59,8 @@ class Unchecked(Enum):
     """``verify`` cannot tell what Spark makes of them."""
     SAMPLED = "values_not_compared"
     """Of so many offsets only some have their values compared."""
+    ERASED = "rows_of_accepted_deletes"
+    """Missing, as many as accepted DELETEs took; nobody can tell which those were."""
     VERDICTS = "quarantined_records"
     """``verify`` cannot tell whether they belong in quarantine."""
 
@@ -76,6 +78,7 @@ class Findings:
         self.records = 0
         self.quarantined = 0
         self.lost = 0
+        self.erased = 0
         self.superseded: int | None = None
         self.unchecked: list[str] = []
         self._counts: Counter[Kind] = Counter()
@@ -101,6 +104,7 @@ class Findings:
             records=self.records,
             quarantined=self.quarantined,
             lost=self.lost,
+            erased=self.erased,
             superseded=self.superseded,
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
@@ -135,6 +139,8 @@ class PipelineProof:
     superseded: int | None
     lost: int = 0
     """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
+    erased: int = 0
+    """Records whose rows are gone on purpose, each named by an accepted DELETE."""
     counts: dict[Kind, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     left: dict[Unchecked, int] = field(default_factory=dict)
@@ -161,6 +167,7 @@ class PipelineProof:
             "records": self.records,
             "quarantined": self.quarantined,
             "lost": self.lost,
+            "erased": self.erased,
         }
         if self.superseded is not None:
             facts["superseded"] = self.superseded

@@ -14,6 +14,7 @@ from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage, Span
 from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.erased import Erased, nothing_erased
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable
@@ -26,7 +27,8 @@ class Subject:
     ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
     under the recorded topic id. ``compacted`` are the topics that Kafka compacts. ``shared`` are
     the topics that other pipelines write, or wrote, to the same table. ``retired`` are the ranges
-    of pipelines that wrote it and are no longer configured.
+    of pipelines that wrote it and are no longer configured. ``erased`` are rows that are gone on
+    purpose.
     """
 
     pipeline: Pipeline
@@ -38,6 +40,7 @@ class Subject:
     compacted: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     retired: Coverage = field(default_factory=lambda: Coverage(()))
+    erased: Erased = field(default_factory=nothing_erased)
 
     @property
     def shape(self) -> Shape:

@@ -83,6 +83,16 @@ def delete_behind_the_ledger(scene: Scene) -> None:
     scene.add_commit(table, {"commitInfo": {"operation": "DELETE"}}, remove)
 
 
+def claim_deletes(scene: Scene) -> None:
+    """Rows are lost, and an entry says that this was on purpose: nobody accepts that here."""
+    delete_behind_the_ledger(scene)
+    version, entry = scene.entries(scene.append)[-1]
+    [[topic, partition, start, until], *_] = entry["ranges"]
+    rows = {topic: {str(partition): [start, max(1, until - start)]}}
+    claimed = _staying(_next_entry(scene.entries(scene.append)))
+    scene.add_entry(scene.append, {**claimed, "deletes": [{"version": version, "rows": rows}]})
+
+
 def go_on_after_a_restore(scene: Scene) -> None:
     version, _ = scene.clean_entries(scene.append)[-1]
     scene.restore_before(scene.append.table, version)

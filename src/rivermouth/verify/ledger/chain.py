@@ -63,7 +63,7 @@ class Chain:
         elif str(commit.info.get("operation")) == "RESTORE":
             self._restore(version, commit.info.get("operationParameters") or {})
             self._emptied = False
-        elif _empties(commit):
+        elif empties(commit):
             self._emptied = True
         # A RESTORE to an emptied table leaves no entry effective. That the entries before it lack
         # their rows, if nobody accepts it, is for the rows to show.
@@ -128,7 +128,7 @@ class Chain:
         self._newest = nodes[-1] if nodes else None
 
 
-def _empties(commit: Commit) -> bool:
+def empties(commit: Commit) -> bool:
     """Whether a commit of others removes all rows: by TRUNCATE, REPLACE, DELETE or an overwrite."""
     operation = str(commit.info.get("operation")).upper()
     parameters: Mapping[str, Any] = commit.info.get("operationParameters") or {}

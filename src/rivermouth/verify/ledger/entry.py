@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rivermouth.verify.ledger.deletions import Deletion, parse_deletion
+
 Partition = tuple[str, int]
 """One partition: its topic and its number."""
 
@@ -48,6 +50,8 @@ class LedgerEntry:
     """The end offset of each partition when the batch was planned."""
     columns: tuple[str, ...] | None = None
     """The names of the columns that the records were decoded with; None: not told."""
+    deletes: tuple[Deletion, ...] = ()
+    """Rows that an operator accepted as deleted on purpose."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
 
@@ -64,6 +68,7 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
         lost=_ranges(facts.get("lost", ())),
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
         columns=None if columns is None else tuple(str(name) for name, _ in columns),
+        deletes=tuple(parse_deletion(each) for each in facts.get("deletes", ())),
         format=int(facts["rivermouth"]),
         **offsets,
     )

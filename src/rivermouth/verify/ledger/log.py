@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rivermouth.verify.ledger.chain import Chain
+from rivermouth.verify.ledger.chain import Chain, empties
 from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.deletions import StandingDeletes
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.result import Findings, Kind
 
@@ -20,7 +21,9 @@ class Ledger:
     ``effective`` are the entries on which the newest version of the table rests, in order;
     ``recorded`` are all that can be read, those that were rolled back among them. ``trimmed``:
     log clean-up removed earlier commits. ``neighbours`` are the effective entries of every other
-    pipeline that wrote the table, by its name, whether it is still configured or not.
+    pipeline that wrote the table, by its name, whether it is still configured or not. ``first`` is
+    the version of the first commit that can be read. ``deletes`` are the DELETEs of others that
+    stand, by version, each with its number of rows where its commit tells it.
     """
 
     version: int
@@ -28,6 +31,8 @@ class Ledger:
     recorded: tuple[LedgerEntry, ...] = ()
     trimmed: bool = False
     neighbours: Mapping[str, tuple[LedgerEntry, ...]] = field(default_factory=dict)
+    first: int = 0
+    deletes: Mapping[int, int | None] = field(default_factory=dict)
 
 
 def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger | None:
@@ -45,6 +50,7 @@ def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger |
         findings.add(Kind.FAULT, line)
     chain = Chain(pipeline, trimmed=trimmed)
     others: dict[str, Chain] = {}
+    deletes = StandingDeletes()
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
             findings.add(Kind.FAULT, f"the log lacks versions {before + 1} to {version - 1}")
@@ -56,9 +62,18 @@ def read_ledger(commits: Commits, pipeline: str, findings: Findings) -> Ledger |
                 others.setdefault(name, Chain(name, trimmed=True))
         for each in (chain, *others.values()):
             each.take(version, commit)
+        deletes.take(version, commit, empties=empties(commit))
     _report(chain, findings)
     neighbours = {name: each.effective() for name, each in others.items()}
-    return Ledger(versions[-1], chain.effective(), tuple(chain.recorded), trimmed, neighbours)
+    return Ledger(
+        version=versions[-1],
+        effective=chain.effective(),
+        recorded=tuple(chain.recorded),
+        trimmed=trimmed,
+        neighbours=neighbours,
+        first=versions[0],
+        deletes=deletes.rows(),
+    )
 
 
 def _report(chain: Chain, findings: Findings) -> None:

@@ -73,6 +73,8 @@ class KeyCheck:
             self.retired += sum(each.partition[0] not in self._subject.shared for each in rows)
             return
         certain = self._readable_from == 0 and not self._subject.ledger.trimmed
+        if self._subject.erased.any_named():
+            changes, certain = self._after_deletes(key, changes, certain)
         found = self._rule.expected(changes, self._readable_from, certain=certain)
         self.expected += found.row is not None
         if len(rows) > 1:
@@ -91,10 +93,36 @@ class KeyCheck:
         explained = self._doubts.settle(self._subject.source, self._subject.findings)
         self.not_verifiable += explained
 
+    def _after_deletes(
+        self, key: Key, changes: Sequence[Change], certain: bool
+    ) -> tuple[Sequence[Change], bool]:
+        """The changes since the last time that the key's row was deleted on purpose.
+
+        And whether the key is known to have had no row before them. A row that is named, and did
+        not stand then by the rule, is a finding.
+        """
+        erased = self._subject.erased
+        # by partition and offset
+        took = {each[1:3]: erased.follows(each.partition, each.offset) for each in changes}
+        for follows in sorted({each for each in took.values() if each >= 0}):
+            before = [each for each in changes if each.entry < follows]
+            stood = self._rule.expected(before, self._readable_from, certain=certain)
+            named = [each for each in before if took[each[1:3]] == follows]
+            if stood.row in named or not stood.certain or self._theirs or self._untold.deletes:
+                erased.rows += 1
+            else:
+                line = f"key {shown_key(key)}: the ledger says that a row was deleted on purpose"
+                self._subject.findings.add(Kind.FAULT, f"{line}, but {stood.row or 'none'} stood")
+            changes = [each for each in changes if each.entry >= follows]
+            certain = follows >= self._readable_from
+        return changes, certain
+
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = not found.certain and row.entry < self._readable_from
         if lost or self._theirs or self._untold.deletes:
             self.not_verifiable += 1
+            return
+        if self._subject.erased.may_lack(row.entry):
             return
         line = f"key {shown_key(key)}: found no row, expected the row of {row}"
         self._subject.findings.add(Kind.MISSING, line)
@@ -104,9 +132,13 @@ class KeyCheck:
         if self._explained(found, row):
             self.not_verifiable += 1
             return
+        expected = found.row
+        later = expected is not None and self._entry(row) > expected.entry
+        if later and expected is not None and self._subject.erased.may_lack(expected.entry):
+            return  # it came after a DELETE had taken the expected row
         kind = Kind.UNEXPECTED if found.row is None else Kind.DIFFERENT
-        expected = "no row" if found.row is None else f"the row of {found.row}"
-        line = f"key {shown_key(key)}: found the row of {row}, expected {expected}"
+        wanted = "no row" if found.row is None else f"the row of {found.row}"
+        line = f"key {shown_key(key)}: found the row of {row}, expected {wanted}"
         if self._may_stand(found, row) and self._may_be_compacted(row):
             self._doubts.add(row.partition, row.offset, kind, line)
         else:
@@ -133,11 +165,15 @@ class KeyCheck:
         """Whether the row's record, or others of its entry, cannot be read any more."""
         if self._subject.not_verifiable(row.partition, row.offset):
             return True
+        return 0 <= self._entry(row) < self._readable_from
+
+    def _entry(self, row: Row) -> int:
+        """The entry that covers the row's record; -1: none does."""
         span = self._subject.coverage.spans.get(row.partition)
         if span is None:
-            return False
+            return -1
         index = int(span.index(np.array([row.offset], np.int64))[0])
-        return index >= 0 and int(span.entries[index]) < self._readable_from
+        return int(span.entries[index]) if index >= 0 else -1
 
     def _may_be_compacted(self, row: Row) -> bool:
         """Whether the row's record is one that compaction may have removed."""

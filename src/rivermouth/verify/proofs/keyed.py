@@ -62,7 +62,7 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
         _check_bucket(check, its_changes, its_rows)
     check.settle()
     good = coverage.records() - coverage.quarantined()
-    subject.findings.superseded = max(0, good - check.expected)
+    subject.findings.superseded = max(0, good - check.expected - subject.erased.rows)
     _report(subject, check, keyed, comparison)
 
 

@@ -80,13 +80,29 @@ class PartitionCheck:
         twice = np.flatnonzero(held > 1)
         number = int((held[twice] - 1).sum())
         self._report(Kind.DUPLICATED, "more than once in table and quarantine", twice, number)
-        missing = np.flatnonzero(self._visible & (held == 0))
+        missing = self._without_erased(np.flatnonzero(self._visible & (held == 0)), held)
         self._report(Kind.MISSING, "neither in the table nor in quarantine", missing, len(missing))
         unseen = np.flatnonzero((self._rows > 0) & ~self._visible)
         if len(unseen):
             unseen = self._unexplained(unseen)
         what = "in the table, but Kafka shows no such record"
         self._report(Kind.UNEXPECTED, what, unseen, len(unseen))
+
+    def _without_erased(
+        self, missing: NDArray[np.intp], held: NDArray[np.int32]
+    ) -> NDArray[np.intp]:
+        """Without the rows that are gone on purpose; one that is named but there is a finding."""
+        erased = self._subject.erased
+        if erased.any_named():
+            there = np.flatnonzero(held)
+            there = there[erased.mask(self._partition, there + self._start)]
+            what = "the ledger says that it was deleted on purpose, but it is there"
+            self._report(Kind.UNEXPECTED, what, there, len(there))
+            named = erased.mask(self._partition, missing + self._start)
+            erased.rows += int(named.sum())
+            missing = missing[~named]
+        entries = self._span.entries[self._span.index(missing + self._start)]
+        return missing[~erased.may_lack_of(entries)]
 
     def _unexplained(self, unseen: NDArray[np.intp]) -> NDArray[np.intp]:
         """Without the rows whose records expired or may have been removed by compaction."""

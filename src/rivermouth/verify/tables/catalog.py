@@ -63,7 +63,7 @@ class CatalogTables:
             # Where schema or catalog do not exist, the answer may also be: no such table.
             self._answer(f"DESCRIBE SCHEMA {self._name(table).rpartition('.')[0]}")
             return []
-        wanted = ("version", "operation", "operationParameters", "userMetadata")
+        wanted = ["version", "operation", "operationParameters", "operationMetrics", "userMetadata"]
         found: list[Mapping[str, Any]] = rows.select(wanted).to_pylist()
         self._newest[table] = _newest(found)
         return found
@@ -189,6 +189,7 @@ def _commit(row: Mapping[str, Any]) -> Commit:
     info = {
         "operation": row["operation"],
         "operationParameters": dict(parameters),
+        "operationMetrics": dict(row["operationMetrics"] or {}),
         "userMetadata": row["userMetadata"],
     }
     return Commit(info, _txns(row["operation"], row["userMetadata"]))

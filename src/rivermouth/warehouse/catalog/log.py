@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import LedgerBroken, LogUnreadable
-from rivermouth.protocol.commits import CommitRecord, app_id
+from rivermouth.protocol.commits import CommitRecord, app_id, deleted_rows
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import FAULTS, reason, translate
 from rivermouth.warehouse.folder.log import duration_s
@@ -29,6 +29,7 @@ _COLUMNS = (
     "operation",
     "operationParameters AS parameters",
     "userMetadata AS user_metadata",
+    "operationMetrics AS metrics",
 )
 _AT_ONCE = 20
 """How many commits are asked for after a write; nearly always one is there."""
@@ -122,6 +123,7 @@ def _record(row: Mapping[str, Any]) -> CommitRecord:
         parameters=row["parameters"] or {},
         txns=_txns(operation, text),
         user_metadata=text,
+        deleted_rows=deleted_rows(row["metrics"]),
     )
 
 

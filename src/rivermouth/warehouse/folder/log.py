@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from rivermouth.errors import LedgerBroken, LogUnreadable
-from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.commits import CommitRecord, deleted_rows
 from rivermouth.warehouse.folder.newest_record import newest_record_ms
 from rivermouth.warehouse.ports import TableFacts
 
@@ -209,4 +209,5 @@ def _record(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
         parameters=info.get("operationParameters") or {},
         txns=txns,
         user_metadata=info.get("userMetadata"),
+        deleted_rows=deleted_rows(info.get("operationMetrics")),
     )

@@ -46,7 +46,13 @@ class Spark:
 
 def history(*commits: tuple[str, str | None]) -> pa.Table:
     rows = [
-        {"version": n, "operation": name, "operationParameters": {"a": "b"}, "userMetadata": text}
+        {
+            "version": n,
+            "operation": name,
+            "operationParameters": {"predicate": "b"},
+            "operationMetrics": {"numDeletedRows": "3"},
+            "userMetadata": text,
+        }
         for n, (name, text) in enumerate(commits)
     ]
     return pa.Table.from_pylist(rows[::-1])
@@ -80,6 +86,7 @@ def test_a_text_is_an_entry_only_with_an_operation_that_writes_rows(
     ledger = read_ledger(CatalogTables(NAMES, spark).commits(TABLE), PIPELINE, findings)
     assert ledger is not None
     assert (len(ledger.recorded), findings.proof().problems) == (entries, ())
+    assert ledger.deletes == ({1: 3} if operation == "DELETE" else {})
 
 
 def test_an_entry_stamped_on_a_compaction_is_no_second_one() -> None:

@@ -56,6 +56,7 @@ def commit(version: int, operation: str = "WRITE", text: str | None = None) -> d
         "operation": operation,
         "parameters": {},
         "user_metadata": text,
+        "metrics": {"numDeletedRows": "3"} if operation == "DELETE" else None,
     }
 
 
@@ -128,3 +129,8 @@ def test_a_table_that_was_dropped_after_a_write_tells_nothing_of_the_write(
 ) -> None:
     with pytest.raises(error):
         read_back(log)
+
+
+def test_a_history_tells_how_many_rows_a_delete_took() -> None:
+    log = a_log(commit(0, "CREATE TABLE"), commit(1, "DELETE"), commit(2))
+    assert [each.deleted_rows for each in log.commits()] == [None, 3, None]

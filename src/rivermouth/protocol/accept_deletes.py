@@ -1,0 +1,179 @@
+"""Accepting DELETEs of others: which of them stand, and the entries that say so. Pure.
+
+A run has nothing to decide about rows that were deleted on purpose: it goes on. Only ``verify``
+would miss them for ever. So the entry moves no offset; it tells which rows are gone (``deleted``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rivermouth.errors import ResumeRefused
+from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
+from rivermouth.protocol.deleted import Deleted
+from rivermouth.protocol.drafts import here
+from rivermouth.protocol.entry import Draft
+from rivermouth.protocol.history import History
+from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.rollback import rolls_back
+
+RUNS_IN_ALL = 100_000
+"""Of how many runs of offsets one DELETE is listed; what is beyond is only counted."""
+
+
+@dataclass(frozen=True)
+class StandingDelete:
+    """A DELETE of others that stands, and its rows that earlier entries have accepted."""
+
+    commit: CommitRecord
+    accepted: tuple[Deleted, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What stands at one version: DELETEs by their version, and what entries accepted."""
+
+    deletes: tuple[CommitRecord, ...] = ()
+    accepted: tuple[Deleted, ...] = ()
+
+
+def standing_deletes(
+    commits: Iterable[CommitRecord], history: History, versions: Sequence[int]
+) -> tuple[StandingDelete, ...]:
+    """The DELETEs at ``versions``, in order. ``commits`` are all from the first of them on.
+
+    Raises ResumeRefused where one of them is not in the log, is no DELETE of some rows by others,
+    or was rolled back since; and LedgerBroken.
+    """
+    wanted = {*versions}
+    newest = -1 if history.version is None else history.version
+    if max(wanted) > newest:  # a catalog cannot be asked for commits after what is not there
+        raise _refused(history, max(wanted), "a commit in the log", f"version {newest} at its end")
+    marks = [(-1, _Standing())]
+    for record in commits:
+        if record.version in wanted:
+            _check(record, history)
+            wanted -= {record.version}
+        now = _after(marks, record, history.pipeline, {*versions})
+        if now is not marks[-1][1]:
+            marks.append((record.version, now))
+    if wanted:
+        raise _refused(history, min(wanted), "a commit in the log", "none; clean-up may have it")
+    stands = marks[-1][1]
+    by_version = {each.version: each for each in stands.deletes}
+    gone = sorted({*versions} - {*by_version})
+    if gone:
+        raise _refused(history, gone[0], "a DELETE that stands", "that it was rolled back since")
+    return tuple(
+        StandingDelete(
+            by_version[each], tuple(one for one in stands.accepted if one.version == each)
+        )
+        for each in sorted(by_version)
+    )
+
+
+def _after(
+    marks: Sequence[tuple[int, _Standing]], record: CommitRecord, pipeline: str, wanted: set[int]
+) -> _Standing:
+    """What stands after a commit. What a RESTORE leaves that tells no version, nobody knows."""
+    now = marks[-1][1]
+    if rolls_back(record):
+        to = str(record.parameters.get("version"))
+        if record.operation != "RESTORE" or not to.isdigit():
+            return _Standing()
+        return next(each for version, each in reversed(marks) if version <= int(to))
+    if record.version in wanted:
+        # Its text may be long, and is not needed any more.
+        return replace(now, deletes=(*now.deletes, replace(record, user_metadata=None)))
+    entry = entry_of(record, pipeline)
+    if entry is None or not entry.deletes:
+        return now
+    return replace(now, accepted=(*now.accepted, *entry.deletes))
+
+
+def _check(record: CommitRecord, history: History) -> None:
+    """Raise ResumeRefused unless the commit is a DELETE of some rows by somebody else."""
+    wanted = "a DELETE of others with a predicate"
+    own = any(app.startswith(APP_PREFIX) for app in record.txns)
+    if record.operation.upper() != "DELETE" or own:
+        own_words = " with an entry" if own else ""
+        raise _refused(history, record.version, wanted, f"{record.operation}{own_words}")
+    if rolls_back(record):
+        remedy = f"rivermouth resume CONFIG {history.pipeline} --accept reset"
+        found = "a DELETE of all rows, which is a reset"
+        raise _refused(history, record.version, wanted, found, remedy)
+
+
+def deleted(
+    standing: StandingDelete,
+    history: History,
+    rows: Sequence[OffsetRange] | None,
+) -> Deleted:
+    """What is left to accept of a DELETE. ``rows`` are all that it took, of any pipeline, in order;
+    None: nobody can tell them any more.
+
+    Raises ResumeRefused where nothing is left, or where not even the number of rows is known.
+    """
+    commit = standing.commit
+    if any(each.unlisted for each in standing.accepted):
+        raise _refused(history, commit.version, "a DELETE to accept", "that it is accepted already")
+    if rows is None:
+        if not commit.deleted_rows:
+            raise _refused(
+                history,
+                commit.version,
+                "its rows, or their number",
+                "that VACUUM has taken the files, and the commit tells no number",
+            )
+        return Deleted(commit.version, unlisted=commit.deleted_rows)
+    ours = [each for each in rows if _is_ours(each, history.position)]
+    if not ours:
+        found = "that it took no row of this pipeline"
+        raise _refused(history, commit.version, "a DELETE of its rows", found)
+    known = {one for each in standing.accepted for one in each.rows}
+    left = tuple(each for each in ours if each not in known)
+    if not left:
+        raise _refused(history, commit.version, "a DELETE to accept", "that it is accepted already")
+    return Deleted(commit.version, left)
+
+
+def _is_ours(rows: OffsetRange, position: Position) -> bool:
+    return rows.until_offset <= (position.get(rows.topic_partition) or 0)
+
+
+def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:
+    """The entry that accepts ``deletes`` and moves no offset. Nothing of Kafka is needed for it.
+
+    Raises ResumeRefused where there is no entry yet.
+    """
+    newest = history.newest
+    if newest is None:
+        raise ResumeRefused(
+            "there is no entry that wrote the deleted rows", where=history.where, found="none"
+        )
+    return Draft(
+        pipeline=history.pipeline,
+        sequence=history.sequence + 1,
+        cluster=newest.cluster,
+        table=table,
+        topics=newest.topics,
+        ranges=here(newest.position),
+        position=newest.position,
+        config=newest.config,
+        epochs=newest.epochs,
+        columns=newest.columns,
+        deletes=deletes,
+    )
+
+
+def _refused(
+    history: History, version: int, expected: str, found: str, remedy: str = ""
+) -> ResumeRefused:
+    return ResumeRefused(
+        f"version {version} cannot be accepted",
+        where=history.where,
+        expected=expected,
+        found=found,
+        remedy=remedy or "Name the versions of DELETEs: DESCRIBE HISTORY lists them",
+    )

@@ -1,0 +1,145 @@
+"""Rows that are gone on purpose: what entries say of it, held against the log and the ranges.
+
+An entry names the rows that a DELETE of others took, by the offsets of their records. It is
+believed as far as the log bears it out: that DELETE is in the log and stands, it took no fewer rows
+than entries name, and it came after the entries that wrote the rows, and before the entry that
+names them. What was committed later must be there.
+
+Log clean-up takes commits in their order. So an entry that names deleted rows outlives, in the log,
+the entries that wrote these rows: while those are verified, it is there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rivermouth.verify.ledger.coverage import Coverage, Offsets
+from rivermouth.verify.ledger.deletions import Deletion
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.result import Findings, Kind, Unchecked
+
+
+class Erased:
+    """The rows of one pipeline that accepted DELETEs took.
+
+    ``rows`` counts those that are named and were found missing. An entry that says what cannot be
+    is a finding, and is not believed.
+    """
+
+    def __init__(self, ledger: Ledger, coverage: Coverage, findings: Findings) -> None:
+        self.rows = 0
+        self._versions = [each.version for each in ledger.effective]
+        self._left: Counter[int] = Counter()
+        """How many rows may be missing that nobody can name, by the entry before which they were
+        written."""
+        self._used = self._most = 0
+        runs: dict[Partition, list[tuple[int, int, int]]] = {}
+        for deletion in _believed(ledger, coverage, findings):
+            follows = bisect_left(self._versions, deletion.version)
+            self._left[follows] += deletion.unlisted
+            self._most += deletion.unlisted
+            for partition, found in deletion.rows.items():
+                listed = runs.setdefault(partition, [])
+                listed += [(start, until, follows) for start, until in found]
+        self._runs = {partition: sorted(found) for partition, found in runs.items()}
+
+    def mask(self, partition: Partition, offsets: Offsets) -> NDArray[np.bool_]:
+        """Which of the offsets are those of rows that are named."""
+        if partition not in self._runs:
+            return np.zeros(len(offsets), bool)
+        runs = np.array(self._runs[partition], np.int64)
+        found = np.searchsorted(runs[:, 0], offsets, side="right") - 1
+        inside: NDArray[np.bool_] = (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
+        return inside
+
+    def follows(self, partition: Partition, offset: int) -> int:
+        """The first entry after the DELETE that took the row of an offset; -1: none took it."""
+        runs = self._runs.get(partition, [])
+        found = bisect_right(runs, offset, key=itemgetter(0)) - 1
+        return runs[found][2] if found >= 0 and offset < runs[found][1] else -1
+
+    def any_named(self) -> bool:
+        """Whether any row is named."""
+        return bool(self._runs)
+
+    def may_lack(self, entry: int) -> bool:
+        """Whether a row of an entry that is missing may be one that nobody can name. Counts it."""
+        able = sorted(each for each, left in self._left.items() if left > 0 and each > entry)
+        if not able:
+            return False
+        self._left[able[0]] -= 1  # the others can explain more
+        self._used += 1
+        return True
+
+    def may_lack_of(self, entries: Offsets) -> NDArray[np.bool_]:
+        """The same for many rows, by their entries."""
+        found = np.zeros(len(entries), bool)
+        for place, entry in enumerate(entries.tolist()):
+            if self._used == self._most:
+                break
+            found[place] = self.may_lack(entry)
+        return found
+
+    def report(self, findings: Findings) -> None:
+        """Say how many rows are gone on purpose, and of how many nobody can tell whether."""
+        findings.erased = self.rows
+        if self._used:
+            rows = f"{self._used:,} row" + ("s" if self._used != 1 else "")
+            line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
+            findings.leave(Unchecked.ERASED, line, self._used)
+
+
+def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:
+    """What entries say of deleted rows, without what cannot be."""
+    claims = [(entry, each) for entry in ledger.effective for each in entry.deletes]
+    named: Counter[int] = Counter()
+    for _, each in claims:
+        named[each.version] += each.count
+    for entry, each in claims:
+        wrong = _wrong(ledger, coverage, entry, each, named)
+        if wrong:
+            where = f"entry {entry.sequence} (version {entry.version})"
+            line = f"{where} says that version {each.version} deleted rows on purpose; {wrong}"
+            findings.add(Kind.FAULT, line)
+        else:
+            yield each
+
+
+def _wrong(
+    ledger: Ledger,
+    coverage: Coverage,
+    entry: LedgerEntry,
+    deletion: Deletion,
+    named: Mapping[int, int],
+) -> str:
+    """What an entry says of a DELETE that cannot be; empty where nothing is."""
+    at = deletion.version
+    if at >= entry.version:
+        return "it came later than the entry"
+    if at >= ledger.first:
+        if at not in ledger.deletes:
+            return "it is no DELETE of others, or it was rolled back"
+        took = ledger.deletes[at]
+        if took is not None and named[at] > took:
+            return f"entries name {named[at]:,} rows, it took {took:,}"
+    for partition, runs in deletion.rows.items():
+        span = coverage.spans.get(partition)
+        if span is None:
+            continue
+        last = span.index(np.array([until - 1 for _, until in runs], np.int64))
+        for (_, until), index in zip(runs, last.tolist(), strict=True):
+            if index >= 0 and ledger.effective[int(span.entries[index])].version > at:
+                return f"{shown(partition)}@{until - 1} was written later"
+    return ""
+
+
+def nothing_erased() -> Erased:
+    """Where no DELETE is accepted."""
+    return Erased(Ledger(-1), Coverage(()), Findings(""))

@@ -1,0 +1,144 @@
+"""Accepting DELETEs of others, over edges in memory: killed anywhere, it is accepted once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+
+from rivermouth.errors import LedgerBroken, ResumeRefused, TableUndone
+from rivermouth.protocol.commits import entry_of
+from rivermouth.protocol.deleted import Deleted, portions
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.run import deletes
+from rivermouth.run.deletes import AcceptedDelete
+from tests.builders import place, replayed, span
+from tests.doubles import STEPS, Driver, Killed, World, accept_in
+
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
+
+TOOK = (span(1, 2), span(4, 5))
+
+
+def erased() -> World:
+    """Entries 1 (discovery), 2 and 3 of three offsets each; then a DELETE at version 4."""
+    world = World(ends={place(): 6})
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.did("DELETE", predicate='["(id = 1)"]')
+    return world
+
+
+def accept(
+    world: World,
+    *versions: int,
+    crash: str = "",
+    rows: Sequence[OffsetRange] | None = TOOK,
+    dry_run: bool = False,
+) -> tuple[AcceptedDelete, ...]:
+    return accept_in(world, *versions, rows=rows, crash=crash, dry_run=dry_run)
+
+
+def newest(world: World) -> Entry:
+    entry = replayed(world.commits).newest
+    assert entry is not None
+    return entry
+
+
+def accepted(world: World) -> list[Deleted]:
+    """What the entries in the log say, in order."""
+    found = (entry_of(each, "orders") for each in world.commits)
+    return [one for each in found if each is not None for one in each.deletes]
+
+
+def test_the_entry_names_the_rows_and_a_run_goes_on_from_it() -> None:
+    world = erased()
+    [found] = accept(world, 4)
+    assert (found.version, found.rows, found.listed) == (4, 2, True)
+    assert found.predicate == '["(id = 1)"]'
+    assert newest(world).deletes == (Deleted(4, TOOK),)
+    assert newest(world).base == 4
+    world.ends[place()] = 9
+    Driver(world).open().batch()
+    history = replayed(world.commits)
+    assert (history.faults, history.sequence, history.position.get(place())) == ((), 5, 9)
+    assert [each.recorded.entry.sequence for each in world.projected][-2:] == [4, 5]
+
+
+def test_what_the_offsets_table_lacked_is_there_afterwards() -> None:
+    world = erased()
+    world.ends[place()] = 9
+    with pytest.raises(Killed):
+        Driver(world).open().batch(crash="before projection")
+    accept(world, 4)
+    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2, 3, 4, 5]
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    world = erased()
+    assert accept(world, 4, dry_run=True)[0].rows == 2
+    assert len(world.commits) == 5
+
+
+@pytest.mark.parametrize("crash", STEPS)
+def test_killed_anywhere_the_delete_is_accepted_once(crash: str) -> None:
+    world = erased()
+    try:
+        accept(world, 4, crash=crash)
+    except Killed:
+        stands = bool(accepted(world))
+        if not stands:
+            accept(world, 4)
+    assert accepted(world) == [Deleted(4, TOOK)]
+    with pytest.raises(ResumeRefused, match="version 4 cannot be accepted"):
+        accept(world, 4)
+    Driver(world).open()
+    assert world.projected[-1].recorded.entry.sequence == replayed(world.commits).sequence
+
+
+@pytest.mark.parametrize("crash", STEPS)
+def test_what_one_entry_cannot_list_goes_into_several_also_after_a_kill(
+    crash: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletes, "portions", partial(portions, most=1))
+    world = erased()
+    try:
+        accept(world, 4, crash=crash)
+    except Killed:
+        if len(accepted(world)) < 2:
+            accept(world, 4)
+    assert accepted(world) == [Deleted(4, TOOK[:1]), Deleted(4, TOOK[1:])]
+    assert replayed(world.commits).faults == ()
+
+
+def test_a_halt_comes_before_anything_is_accepted() -> None:
+    world = erased()
+    world.restore(3)
+    with pytest.raises(ResumeRefused, match="version 4"):
+        accept(world, 4)  # all entries are in effect; the DELETE is not
+    world.restore(2)
+    with pytest.raises(TableUndone):
+        accept(world, 4)
+    assert accepted(world) == []
+
+
+def test_a_restore_while_the_rows_are_compared_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = erased()
+
+    def meanwhile(found: Sequence[Deleted]) -> object:
+        world.restore(2)
+        return portions(found)
+
+    monkeypatch.setattr(deletes, "portions", meanwhile)
+    with pytest.raises(LedgerBroken, match="rolled back"):
+        accept(world, 4)
+
+
+def test_where_nobody_can_tell_the_rows_and_their_number_nothing_is_written() -> None:
+    world = erased()
+    with pytest.raises(ResumeRefused, match="version 4"):
+        accept(world, 4, rows=None)
+    assert accepted(world) == []
