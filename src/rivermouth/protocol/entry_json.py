@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.compact import from_runs, packed, runs, unpacked
 from rivermouth.protocol.entry import Accepted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, unnested
@@ -51,6 +52,10 @@ def to_json(entry: Entry) -> str:
         ]
     if entry.accepts is not None:
         facts["accepts"] = vars(entry.accepts)
+    if entry.changes is not None:
+        facts["changes"] = entry.changes.as_dict()
+    if entry.accepted:
+        facts["accepted"] = [[*each] for each in entry.accepted]
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -139,6 +144,8 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "lost": _ranges(facts.get("lost", ())),
         "accepts": None if accepts is None else Accepted(**accepts),
         "base": int(facts["base"]) if "base" in facts else None,
+        "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
+        "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),
     }
 
 
