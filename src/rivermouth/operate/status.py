@@ -206,8 +206,8 @@ def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
     position = history.position.as_nested() if history.newest is not None else None
     sequence = history.sequence or ledger.txn or None
     accepted = history.newest.accepted if history.newest is not None else ()
-    facts = {"sequence": sequence, "position": position, "accepted": accepted}
-    return replace(found, table_version=history.version, **facts)
+    found = replace(found, sequence=sequence, table_version=history.version, accepted=accepted)
+    return replace(found, position=position)
 
 
 def _with_lag(

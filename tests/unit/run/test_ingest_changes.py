@@ -212,7 +212,11 @@ def test_a_plan_tells_what_may_be_lost_or_doubled_and_writes_nothing_if_refused(
     plans: list[ResumePlan] = []
     before = len(world.commits)
 
-    at = Driver(world).ingest.resume(NO_SESSION, "topic", None, lambda p: plans.append(p) or False)
+    def refuse(plan: ResumePlan) -> bool:
+        plans.append(plan)
+        return False
+
+    at = Driver(world).ingest.resume(NO_SESSION, "topic", None, refuse)
 
     assert (at, len(world.commits)) == (position(0, 2), before)
     [plan] = plans
