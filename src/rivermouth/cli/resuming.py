@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, selected
+from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
     from rivermouth.protocol.accepting import Offsets
@@ -54,8 +55,7 @@ def resume(
     Shows what is known and what may be lost or doubled, then writes a ledger entry that records
     it; the next run continues from there. Only what is found now can be accepted.
     """
-    if unknown := unknown_words(accept):
-        raise typer.BadParameter(unknown, param_hint="--accept")
+    check_accepted(accept)
     config = load_local(file)
     [name] = selected(config, pipeline.replace(",", " ") or "?")  # exactly one, by its full name
     at = read_offsets(offsets)
@@ -91,15 +91,15 @@ def resume(
         as_json({"name": name, **facts, "plan": plans[0].as_dict()})
 
 
-def unknown_words(accept: str) -> str:
-    """What is wrong with the words of what is accepted; empty where nothing is."""
-    if accept in ROLLBACKS or {*accept.split(",")} <= {*CHANGES}:
-        return ""
-    return f"{accept!r} is not one of {', '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}"
+def check_accepted(accept: str) -> None:
+    """Raises ConfigError for words by which nothing can be accepted."""
+    if accept not in ROLLBACKS and not {*accept.split(",")} <= {*CHANGES}:
+        known = f"{' or '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}, with commas"
+        raise ConfigError((f"--accept {accept}: write one of {known}",))
 
 
 def read_offsets(where: str) -> Offsets | None:
-    """Where topics of another cluster continue; None: not told. Raises BadParameter."""
+    """Where topics of another cluster continue; None: not told. Raises ConfigError."""
     if where in ("", "same", "start"):
         return where or None
     from rivermouth.protocol.offsets import Position
@@ -108,4 +108,5 @@ def read_offsets(where: str) -> Offsets | None:
         with open(where, encoding="utf-8") as file:
             return Position.from_nested(json_text.load(file))
     except (OSError, ValueError, TypeError, AttributeError) as fault:
-        raise typer.BadParameter(f"{where}: {fault}", param_hint="--offsets") from fault
+        line = f"--offsets {where}: write same, start, or a file of positions: {fault}"
+        raise ConfigError((line,)) from fault

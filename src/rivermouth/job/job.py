@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
-from rivermouth.cli.resuming import read_offsets, unknown_words
+from rivermouth.cli.resuming import check_accepted, read_offsets
 from rivermouth.cli.settings import selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.config import Catalog, Config, load
@@ -125,8 +125,8 @@ class Job:
         """
         if len(self.names) != 1:
             raise ConfigError(("--select: name one pipeline, the one that halted",))
-        if unknown := unknown_words(accept):
-            raise ConfigError((f"--accept: {unknown}",))
+        check_accepted(accept)
+        at = read_offsets(offsets)
         [name] = self.names
 
         def agree(plan: ResumePlan) -> bool:
@@ -135,7 +135,7 @@ class Job:
             return True
 
         run = self._run(continuous=False)
-        position = run.resume(name, accept, Silent(), read_offsets(offsets), agree)
+        position = run.resume(name, accept, Silent(), at, agree)
         console().print(accepted(name, accept, position), soft_wrap=True)
         return 0
 
