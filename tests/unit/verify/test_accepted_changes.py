@@ -203,6 +203,24 @@ def test_where_clean_up_took_the_change_its_rows_are_unchecked_but_not_without_e
     assert found(checked(tmp_path, [*OLD[1:], *NEW[1:]], trimmed, first=3)) == {"missing": 1}
 
 
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+def test_former_rows_of_a_retired_pipeline_are_its_own(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    theirs: Mapping[str, Any] = {"pipeline": "old", "topic": "other"}
+    moved = {"ranges": [["other", 0, 0, 0]], "position": {"other": {"0": 0}}}
+    changes = {"kinds": ["topic"], "topics": {"other": "x"}, "moved": [["other", 0, 3, 0]]}
+    commits = (
+        CREATE,
+        commit(1, 0, 3, **theirs),
+        commit(2, 0, 0, **theirs, **moved, changes=changes),
+        commit(1, 0, 4, topics={"t": "id2"}),
+    )
+    rows = [row(n, 1, n, ("other", 0)) for n in range(3)]
+    proof = checked(tmp_path, [*rows, *NEW], commits, **target)
+    assert (found(proof), left(proof)) == ({}, {"rows_of_retired_pipelines": 3})
+
+
 # One row for each key
 
 

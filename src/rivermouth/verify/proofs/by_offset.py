@@ -104,11 +104,12 @@ class RowsByOffset:
         earlier = self._subject.coverage.former.times(partition, offsets) > 0
         self._former.add(partition, offsets[earlier])
         offsets = offsets[~earlier]
-        retired = self._subject.retired.spans.get(partition)
-        if retired is not None:
-            theirs = retired.index(offsets) >= 0
-            self._retired += int(theirs.sum())
-            offsets = offsets[~theirs]
+        retired = self._subject.retired
+        theirs = retired.former.times(partition, offsets) > 0
+        if partition in retired.spans:
+            theirs |= retired.spans[partition].index(offsets) >= 0
+        self._retired += int(theirs.sum())
+        offsets = offsets[~theirs]
         before = self._subject.before_ledger
         known = [each for each in offsets.tolist() if not before(partition, each)]
         self._before += len(offsets) - len(known)

@@ -60,7 +60,8 @@ class KeyCheck:
         self._doubts = doubts
         self._untold = untold
         ours = {topic for topic, _ in subject.coverage}
-        self._theirs = (subject.shared | {topic for topic, _ in subject.retired}) - ours
+        retired = {topic for topic, _ in (*subject.retired, *subject.retired.former)}
+        self._theirs = (subject.shared | retired) - ours
         self._subject = subject
         self._comparison = comparison
         self._readers = readers
