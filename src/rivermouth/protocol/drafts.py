@@ -57,7 +57,13 @@ def changing_draft(
     ranges, sequence = here(position), history.sequence + 1
     draft = _draft(history, table, pipeline, kafka, sequence, ranges, position, ())
     now = tuple((each.value, sequence) for each in changes.kinds)
-    return replace(draft, changes=changes, accepted=(*draft.accepted, *now))
+    # Epochs of another topic say nothing of this one.
+    kept = {
+        each: epoch
+        for each, epoch in draft.epochs.items()
+        if each in kafka.epochs or not changes.renews(each.topic)
+    }
+    return replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
 
 
 def here(position: Position) -> tuple[OffsetRange, ...]:

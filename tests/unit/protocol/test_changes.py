@@ -9,9 +9,11 @@ import pytest
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.changes import Change, Changes, Move, accepted_changes
+from rivermouth.protocol.drafts import changing_draft
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import from_json, to_json
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import Position, TopicPartition
 from tests.builders import (
     TableLog,
     entry_after,
@@ -21,6 +23,7 @@ from tests.builders import (
     replayed,
     span,
 )
+from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -140,3 +143,15 @@ def test_an_entry_that_accepts_changes_covers_no_offsets() -> None:
     log = TableLog().wrote(span(0, 3))
     with pytest.raises(ValueError, match="covers no offsets"):
         replace(entry_after(log.newest, span(3, 5)), changes=KEY)
+
+
+@pytest.mark.parametrize(("changes", "kept"), [(KEY, {place(): 5}), (OTHER, {}), (MOVED, {})])
+def test_leader_epochs_of_another_topic_are_forgotten_where_no_new_ones_are_told(
+    changes: Changes, kept: dict[TopicPartition, int]
+) -> None:
+    log = TableLog().wrote(span(0, 3), span(0, 4, 1))
+    assert log.newest is not None
+    entry = replace(log.newest, epochs={place(): 5})
+    history = replayed([log.records[0], record_of_entry(1, entry)])
+    kafka = KafkaFacts("c", {"t": "new"}, {})
+    assert changing_draft(history, "table-1", a_pipeline(), kafka, changes).epochs == kept
