@@ -1,15 +1,16 @@
-"""Accept a RESTORE or a reset of one pipeline's table (see RM411); the next ingest continues."""
+"""Accept what halted one pipeline, as ``rivermouth resume`` does; the next ingest continues."""
 
 from __future__ import annotations
 
-from rivermouth.job import ACCEPTED, Job, finish, parameters
+from rivermouth.job import Job, finish, parameters
 
 
 def main() -> int:
     parser = parameters(__doc__)
-    parser.add_argument("--accept", choices=ACCEPTED, required=True, help="what happened")
+    parser.add_argument("--accept", required=True, help="what happened; see rivermouth resume")
+    parser.add_argument("--offsets", default="", help="same, start or a file, for another cluster")
     asked = parser.parse_args()
-    return Job.of(asked).resume(asked.accept)
+    return Job.of(asked).resume(asked.accept, asked.offsets)
 
 
 if __name__ == "__main__":

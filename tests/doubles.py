@@ -197,7 +197,7 @@ class MemoryKafka(Kafka):
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {
             each: end
-            for each, last, end in self._world.cuts
+            for each, last, end in sorted(self._world.cuts, key=lambda cut: -cut[2])
             if each in anchors and anchors[each][1] <= last and end < anchors[each][0]
         }
 

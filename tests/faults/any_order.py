@@ -2,7 +2,8 @@
 
 Two drivers of one pipeline, each killed or failed at any step; batches of any size, empty
 ones; partitions added; elections, clean and unclean; RESTORE, TRUNCATE and OPTIMIZE by others;
-log clean-up; retention that passes unread records; an operator who accepts what happened. At
+log clean-up; retention that passes unread records; an operator who accepts what happened,
+a cut log among it. At
 every moment the table holds what its standing entries say, once, and there is a way on.
 
 ``python -m tests.faults.any_order [--crashes 10000] [--seed 0]`` counts crashes per minute.
@@ -32,7 +33,9 @@ from rivermouth.errors import (
     CommitError,
     Halt,
     LedgerBroken,
+    LogTruncated,
     OffsetsTableAhead,
+    ResumeRefused,
     RivermouthError,
     TableUndone,
 )
@@ -85,7 +88,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.over = False
         """Whether every driver must halt from now on."""
         self.cut_at: int | None = None
-        """The sequence at which a log was cut below the position: halt until a reset."""
+        """The sequence at which a log was cut below the position: halt until that is accepted."""
         self.erased: set[Offset] = set()
         """The records whose rows others have deleted on purpose at any time."""
 
@@ -240,7 +243,7 @@ class AnyOrder(RuleBasedStateMachine):
             self._accept(crash)
         except (Killed, CommitError):
             crashes[crash] += 1
-        except Halt:
+        except (Halt, ResumeRefused):
             assert self._must_halt() or self._history().faults
 
     @precondition(lambda self: bool(self.world.rows))
@@ -268,8 +271,8 @@ class AnyOrder(RuleBasedStateMachine):
         """Do what the message of a start says, if it says to accept anything."""
         try:
             Driver(self.world, SETTINGS).open()
-        except TableUndone as undone:
-            accept = undone.remedy.partition(" --accept ")[2]
+        except (TableUndone, LogTruncated) as halt:
+            accept = halt.remedy.partition(" --accept ")[2]
             if not accept:
                 return
             driver = Driver(self.world, SETTINGS)
@@ -280,7 +283,7 @@ class AnyOrder(RuleBasedStateMachine):
         if self.over or self.cut_at is None:
             return self.over
         entries = (each.entry for each in self._entries())
-        anew = [each.sequence for each in entries if each.accepts and each.accepts.kind == "reset"]
+        anew = [each.sequence for each in entries if _starts_over(each) or each.changes]
         return max(anew, default=0) <= self.cut_at
 
     def _newest_is_readable(self) -> bool:
@@ -339,8 +342,10 @@ class AnyOrder(RuleBasedStateMachine):
             return
         reached = Position()
         for entry in self._standing():
-            if entry.accepts is not None and entry.accepts.kind == "reset":
+            if _starts_over(entry):
                 reached = Position()
+            if entry.changes is not None:
+                reached = entry.changes.applied(reached)
             reached = reached.advance(entry.ranges)
         assert all(reached.get(each) in (None, at) for each, at in history.position.offsets.items())
 
@@ -374,16 +379,22 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whatever happened, an operator who does what the messages say gets to the end."""
-        if self._must_halt():
+        if self.over:
             return
-        for _ in range(4):
+        for _ in range(6):
             try:
                 Driver(self.world, SETTINGS).open().batch()
                 break
+            except LogTruncated:
+                self._accept()
             except TableUndone as undone:
                 if "--accept" not in undone.remedy:
                     self.world.truncate()
-                self._accept()
+                try:
+                    self._accept()
+                except (ResumeRefused, LogTruncated):  # a RESTORE and a cut: neither goes alone
+                    self.world.truncate()
+                    self._accept()
             except LedgerBroken as torn:
                 if "TRUNCATE, then" in torn.remedy:
                     self.world.truncate()
@@ -398,6 +409,10 @@ class AnyOrder(RuleBasedStateMachine):
         assert history.position == Position(self.world.ends)
         self.the_table_holds_what_its_standing_entries_say()
         self.what_a_whole_ledger_says_is_without_gap_or_overlap()
+
+
+def _starts_over(entry: Entry) -> bool:
+    return entry.accepts is not None and entry.accepts.kind == "reset"
 
 
 def run(examples: int, number: int | None = None) -> None:

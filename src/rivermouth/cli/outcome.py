@@ -49,6 +49,7 @@ def verified(found: Verification) -> str:
     headers = ("pipeline", "", "entries", "records", "bad", "missing", "twice", "gaps", "overlaps")
     lines = [text_table(headers, [_row(each) for each in found.pipelines], numbers=range(2, 9))]
     for each in found.pipelines:
+        lines += [wrapped(f"{each.name}: accepted: {it}", "  ", "") for it in each.accepted]
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
         if each.erased:
@@ -69,10 +70,11 @@ def _row(proof: PipelineProof) -> tuple[str, ...]:
     return (proof.name, "OK" if proof.ok else "FAILED", *(f"{facts[name]:,}" for name in names))
 
 
-def accepted(name: str, what: str, position: Position) -> str:
-    """Where the pipeline ``name`` continues, after an operator accepted ``what``."""
+def accepted(name: str, what: str, position: Position, *, dry_run: bool = False) -> str:
+    """Where the pipeline ``name`` continues, once an operator accepted ``what``."""
     lines = [f"{name}: {each} continues at {at:,}" for each, at in position.offsets.items()]
-    return "\n".join([*lines, f"OK: {what} accepted"])
+    done = "dry run, nothing was written" if dry_run else f"{what} accepted"
+    return "\n".join([*lines, f"OK: {done}"])
 
 
 def shown_delete(name: str, delete: AcceptedDelete) -> str:

@@ -1,44 +1,69 @@
-"""``resume``: an operator accepts that commits of a pipeline were rolled back."""
+"""``resume``: an operator accepts what halted a pipeline."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+import json as json_text
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, selected
+from rivermouth.errors import ConfigError
 
+if TYPE_CHECKING:
+    from rivermouth.protocol.accepting import Offsets
 
-class Accept(Enum):
-    """What an operator may accept."""
-
-    RESTORE = "restore"
-    RESET = "reset"
-
+ROLLBACKS = ("restore", "reset")
+CHANGES = ("identity", "partitions", "truncation", "topic", "cluster")
+"""What an operator may accept: one of the first, or of the second also several, with commas."""
 
 Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline that halted.")]
 Accepting = Annotated[
-    Accept,
+    str,
     typer.Option(
         "--accept",
+        metavar="WHAT",
         help="restore: continue from the restored state. reset: the table was emptied or "
-        "recreated; start again where the configuration says.",
+        "recreated; start again where the configuration says. identity: another source.key. "
+        "partitions: recorded partitions are gone. truncation: logs were cut below the position. "
+        "topic: topics were recreated. cluster: another cluster answers. "
+        "Several changes with commas: topic,partitions",
     ),
 ]
+AtOffsets = Annotated[
+    str,
+    typer.Option(
+        "--offsets",
+        metavar="WHERE",
+        help="For cluster. same: offsets mean the same records there. start: start again where "
+        'the configuration says. Or a JSON file: {"topic": {"partition": next offset}}',
+    ),
+]
+OnlyShow = Annotated[bool, typer.Option("--dry-run", help="Only show what it means.")]
 
 
-def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson = False) -> None:
-    """Accept a RESTORE or a reset of a table.
+def resume(
+    file: ConfigFile,
+    pipeline: Pipeline,
+    accept: Accepting,
+    offsets: AtOffsets = "",
+    dry_run: OnlyShow = False,
+    json: AsJson = False,
+) -> None:
+    """Accept what halted a pipeline: a change of its table or source.
 
-    Writes a ledger entry that records it; the next run continues from there.
+    Shows what is known and what may be lost or doubled, then writes a ledger entry that records
+    it; the next run continues from there. Only what is found now can be accepted.
     """
+    check_accepted(accept)
     config = load_local(file)
     [name] = selected(config, pipeline.replace(",", " ") or "?")  # exactly one, by its full name
+    at = read_offsets(offsets)
     from rivermouth.cli.outcome import accepted
     from rivermouth.cli.render import as_json, console
     from rivermouth.cli.running import require_spark, start_spark
     from rivermouth.local.scratch import scratch_root
+    from rivermouth.protocol.consequences import ResumePlan
 
     require_spark()
     shown = console(stderr=json)
@@ -47,10 +72,41 @@ def resume(file: ConfigFile, pipeline: Pipeline, accept: Accepting, json: AsJson
     from rivermouth.run.report import Silent
     from rivermouth.run.run import Run
 
+    plans: list[ResumePlan] = []
+
+    def agree(plan: ResumePlan) -> bool:
+        plans.append(plan)
+        for line in plan.lines:
+            shown.print(f"{name}: {line}", soft_wrap=True)
+        return not dry_run
+
     with ending(session):
         run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
-        position = run.resume(name, accept.value, Silent())
-    shown.print(accepted(name, accept.value, position), soft_wrap=True)
-    shown.print(f"Next: rivermouth run {file}", soft_wrap=True)
+        position = run.resume(name, accept, Silent(), at, agree)
+    shown.print(accepted(name, accept, position, dry_run=dry_run), soft_wrap=True)
+    if not dry_run:
+        shown.print(f"Next: rivermouth run {file}", soft_wrap=True)
     if json:
-        as_json({"name": name, "accepted": accept.value, "position": position.as_nested()})
+        facts = {"accepted": None if dry_run else accept, "position": position.as_nested()}
+        as_json({"name": name, **facts, "plan": plans[0].as_dict()})
+
+
+def check_accepted(accept: str) -> None:
+    """Raises ConfigError for words by which nothing can be accepted."""
+    if accept not in ROLLBACKS and not {*accept.split(",")} <= {*CHANGES}:
+        known = f"{' or '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}, with commas"
+        raise ConfigError((f"--accept {accept}: write one of {known}",))
+
+
+def read_offsets(where: str) -> Offsets | None:
+    """Where topics of another cluster continue; None: not told. Raises ConfigError."""
+    if where in ("", "same", "start"):
+        return where or None
+    from rivermouth.protocol.offsets import Position
+
+    try:
+        with open(where, encoding="utf-8") as file:
+            return Position.from_nested(json_text.load(file))
+    except (OSError, ValueError, TypeError, AttributeError) as fault:
+        line = f"--offsets {where}: write same, start, or a file of positions: {fault}"
+        raise ConfigError((line,)) from fault

@@ -22,7 +22,12 @@ def render(found: Status) -> str:
         for each in found.pipelines
     ]
     reasons = [f"{each.name}: {each.reason}" for each in found.pipelines if each.reason]
-    return "\n".join([text_table(headers, rows, numbers=(2, 3, 4, 5)), *reasons])
+    accepted = [
+        f"{each.name}: accepted: {kind}, in entry {entry}"
+        for each in found.pipelines
+        for kind, entry in each.accepted
+    ]
+    return "\n".join([text_table(headers, rows, numbers=(2, 3, 4, 5)), *reasons, *accepted])
 
 
 def _number(value: int | None) -> str:

@@ -27,12 +27,16 @@ class Superseded(Halt):
 
 class TopicRecreated(Halt):
     code = "RM404"
-    default_remedy = "Its offsets mean other records now; ingest it as a new pipeline and table"
+    default_remedy = (
+        "Its offsets mean other records now; 'resume --accept topic' reads the new topic"
+    )
 
 
 class OtherCluster(Halt):
     code = "RM405"
-    default_remedy = "Point kafka.bootstrap.servers back, or ingest under a new pipeline name"
+    default_remedy = (
+        "Point kafka.bootstrap.servers back; 'resume --accept cluster' if the topics moved"
+    )
 
 
 class RetentionLost(Halt):
@@ -42,7 +46,7 @@ class RetentionLost(Halt):
 
 class PartitionGone(Halt):
     code = "RM407"
-    default_remedy = "Check that this is the topic and the cluster you mean"
+    default_remedy = "Check topic and cluster; 'resume --accept partitions' if it is gone for good"
 
 
 class IdentityChanged(Halt):
@@ -87,4 +91,4 @@ class OffsetsTableAhead(Halt):
 
 class LogTruncated(Halt):
     code = "RM416"
-    default_remedy = "The topic lost its tail or was recreated; check the broker before a run"
+    default_remedy = "Check the broker; 'resume --accept truncation' goes on where the log was cut"

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
-from rivermouth.cli.resuming import Accept
+from rivermouth.cli.resuming import check_accepted, read_offsets
 from rivermouth.cli.settings import selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.config import Catalog, Config, load
@@ -32,16 +32,14 @@ from rivermouth.job.together import Together
 from rivermouth.local.scratch import scratch_root
 from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
 from rivermouth.operate.maintain.optimize import WEEK_HOURS
+from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, platform_of
 from rivermouth.run.report import Listener, Silent, exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify
 from rivermouth.verify.tables.catalog import CatalogTables
 
-__all__ = ["ACCEPTED", "WEEK_HOURS", "Job", "finish", "parameters"]
-
-ACCEPTED = tuple(each.value for each in Accept)
-"""What ``Job.resume`` may accept."""
+__all__ = ["WEEK_HOURS", "Job", "finish", "parameters"]
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:
@@ -120,15 +118,24 @@ class Job:
             shown.print(each.line(), soft_wrap=True)
         return exit_code(reports)
 
-    def resume(self, accept: str) -> int:
-        """Accept what rolled back commits of the one selected pipeline; the exit code.
+    def resume(self, accept: str, offsets: str = "") -> int:
+        """Accept what halted the one selected pipeline; the exit code.
 
-        ``accept`` is one of ``ACCEPTED``, see ``Run.resume``. Raises ConfigError.
+        ``accept`` and ``offsets`` are those of the command. Raises ConfigError.
         """
         if len(self.names) != 1:
             raise ConfigError(("--select: name one pipeline, the one that halted",))
+        check_accepted(accept)
+        at = read_offsets(offsets)
         [name] = self.names
-        position = self._run(continuous=False).resume(name, accept, Silent())
+
+        def agree(plan: ResumePlan) -> bool:
+            for line in plan.lines:
+                console().print(f"{name}: {line}", soft_wrap=True)
+            return True
+
+        run = self._run(continuous=False)
+        position = run.resume(name, accept, Silent(), at, agree)
         console().print(accepted(name, accept, position), soft_wrap=True)
         return 0
 

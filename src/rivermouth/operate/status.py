@@ -68,6 +68,8 @@ class PipelineStatus:
     lag_messages: int | None = None
     lag_seconds: float | None = None
     held_back: int | None = None
+    accepted: tuple[tuple[str, int], ...] = ()
+    """The changes of source and settings that an operator accepted, each with its entry."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -79,6 +81,7 @@ class PipelineStatus:
             "table": self.table,
             "table_version": self.table_version,
             "position": self.position,
+            "accepted": [{"change": kind, "entry": at} for kind, at in self.accepted],
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -202,7 +205,9 @@ def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
     history = ledger.history
     position = history.position.as_nested() if history.newest is not None else None
     sequence = history.sequence or ledger.txn or None
-    return replace(found, sequence=sequence, table_version=history.version, position=position)
+    accepted = history.newest.accepted if history.newest is not None else ()
+    found = replace(found, sequence=sequence, table_version=history.version, accepted=accepted)
+    return replace(found, position=position)
 
 
 def _with_lag(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rivermouth.config import Pipeline
+from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
@@ -38,7 +40,30 @@ def accepting_draft(
 ) -> Draft:
     """The entry that records what an operator accepted, and goes on at ``position``."""
     ranges = here(position)
-    return _draft(history, table, pipeline, kafka, sequence, ranges, position, (), accepted)
+    draft = _draft(history, table, pipeline, kafka, sequence, ranges, position, ())
+    # What was accepted of the source before a table was emptied no longer says anything of it.
+    before = () if accepted.kind == "reset" else draft.accepted
+    return replace(draft, accepts=accepted, accepted=before)
+
+
+def changing_draft(
+    history: History, table: str, pipeline: Pipeline, kafka: KafkaFacts, changes: Changes
+) -> Draft:
+    """The entry that records the changes that an operator accepted, and goes on behind them.
+
+    Raises ValueError where a partition does not stand where they say.
+    """
+    position = changes.applied(history.position)
+    ranges, sequence = here(position), history.sequence + 1
+    draft = _draft(history, table, pipeline, kafka, sequence, ranges, position, ())
+    now = tuple((each.value, sequence) for each in changes.kinds)
+    # Epochs of another topic say nothing of this one.
+    kept = {
+        each: epoch
+        for each, epoch in draft.epochs.items()
+        if each in kafka.epochs or not changes.renews(each.topic)
+    }
+    return replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
 
 
 def here(position: Position) -> tuple[OffsetRange, ...]:
@@ -55,7 +80,6 @@ def _draft(
     ranges: tuple[OffsetRange, ...],
     position: Position,
     lost: tuple[OffsetRange, ...],
-    accepts: Accepted | None = None,
 ) -> Draft:
     newest = history.newest
     epochs = {**(newest.epochs if newest else {}), **kafka.epochs}
@@ -70,7 +94,7 @@ def _draft(
         config=pipeline.identity,
         columns=tuple((each.name, each.type) for each in pipeline.columns),
         lost=lost,
-        accepts=accepts,
+        accepted=newest.accepted if newest else (),
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=Position({each: end.offset for each, end in kafka.ends.items()}),
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
@@ -51,7 +52,9 @@ class Draft:
     ``position`` is the state *after* the commit, so that the newest entry alone is enough to
     resume. ``config`` holds the settings that give the pipeline its identity, in clear, so that a
     change can be named. ``lost`` are those of the ``ranges`` that Kafka had deleted before they
-    were read. ``accepts`` marks the one kind of entry whose position may go back. ``epochs`` are
+    were read. ``accepts`` marks the kind of entry whose position goes back with the table, and
+    ``changes`` the kind that moves it because the source was changed. ``accepted`` are the changes
+    that were accepted so far: each kind, with the sequence of its entry. ``epochs`` are
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
     the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
@@ -73,6 +76,8 @@ class Draft:
     ends: Position = field(default_factory=Position)
     columns: tuple[tuple[str, str], ...] = ()
     deletes: tuple[Deleted, ...] = ()
+    changes: Changes | None = None
+    accepted: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -82,10 +87,11 @@ class Draft:
                 raise ValueError(f"{each} does not end at the position")
         if not set(self.lost) <= set(self.ranges):
             raise ValueError("a lost range that is none of the ranges")
-        if self.accepts is not None and any(each.span for each in self.ranges):
-            raise ValueError("an entry that accepts a rollback covers no offsets")
         if self.deletes and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts deletes covers no offsets")
+        accepting = self.accepts is not None or self.changes is not None
+        if accepting and any(each.span for each in self.ranges):
+            raise ValueError("an entry that accepts a rollback or changes covers no offsets")
 
     def entry(self, commit: str, base: int | None, rows: Counts | None) -> Entry:
         """The entry of the commit with this id, see ``Entry``. Raises ValueError."""

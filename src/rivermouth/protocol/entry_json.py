@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.compact import from_runs, packed, runs, unpacked
 from rivermouth.protocol.deleted import from_listed, listed
 from rivermouth.protocol.entry import Accepted, Entry, RowCounts
@@ -54,6 +55,10 @@ def to_json(entry: Entry) -> str:
         facts["accepts"] = vars(entry.accepts)
     if entry.deletes:
         facts["deletes"] = [listed(each) for each in entry.deletes]
+    if entry.changes is not None:
+        facts["changes"] = entry.changes.as_dict()
+    if entry.accepted:
+        facts["accepted"] = [[*each] for each in entry.accepted]
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -143,6 +148,8 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "accepts": None if accepts is None else Accepted(**accepts),
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
         "base": int(facts["base"]) if "base" in facts else None,
+        "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
+        "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),
     }
 
 

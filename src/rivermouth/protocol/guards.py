@@ -19,6 +19,7 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
+from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
@@ -71,6 +72,7 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
             where=pipeline,
             expected=f"cluster {newest.cluster}",
             found=f"cluster {cluster}",
+            remedy=f"Point the address back. If the topics moved: {accepting(pipeline, 'cluster')}",
         )
     for topic, recorded in newest.topics.items():
         now = topics.get(topic, "")
@@ -80,6 +82,7 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
                 where=f"{pipeline} {topic}",
                 expected=f"topic id {recorded}",
                 found=f"topic id {topics[topic]}",
+                remedy=f"To read the new topic, too: {accepting(pipeline, 'topic')}",
             )
 
 
@@ -113,11 +116,12 @@ def check_not_truncated(
             where=f"{pipeline} {each}",
             expected=f"leader epoch {epoch} to reach to {offset}",
             found=f"an end at {end}",
+            remedy=_of_truncation(pipeline),
         )
 
 
-def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str, object]) -> None:
-    """Halt where the table or an identity-bearing setting is not the recorded one."""
+def check_table(pipeline: str, newest: Entry, table: str) -> None:
+    """Halt where the table is not the recorded one."""
     if newest.table != table:
         raise TableReplaced(
             "the table was replaced",
@@ -125,14 +129,27 @@ def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str
             expected=f"table id {newest.table}",
             found=f"table id {table}",
         )
-    for name in sorted({*newest.config, *config}):
-        if newest.config.get(name) != config.get(name):
-            raise IdentityChanged(
-                f"the setting {name} gives the pipeline its identity and has changed",
-                where=pipeline,
-                expected=repr(newest.config.get(name)),
-                found=repr(config.get(name)),
-            )
+
+
+def changed_settings(newest: Entry, config: Mapping[str, object]) -> dict[str, object]:
+    """The recorded values of the identity-bearing settings that have another value now."""
+    names = sorted({*newest.config, *config})
+    recorded = {name: newest.config.get(name) for name in names}
+    return {name: value for name, value in recorded.items() if value != config.get(name)}
+
+
+def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str, object]) -> None:
+    """Halt where the table or an identity-bearing setting is not the recorded one."""
+    check_table(pipeline, newest, table)
+    resume_by = accepting(newest.pipeline, "identity")
+    for name in changed_settings(newest, config):
+        raise IdentityChanged(
+            f"the setting {name} gives the pipeline its identity and has changed",
+            where=pipeline,
+            expected=repr(newest.config.get(name)),
+            found=repr(config.get(name)),
+            remedy="" if name in NEVER_ACCEPTED else f"Put it back, or: {resume_by}",
+        )
 
 
 def neighbours(records: Iterable[CommitRecord], pipeline: str) -> tuple[History, ...]:
@@ -180,7 +197,12 @@ def check_partition(
     """Halt where a partition no longer holds the next offset to read (None: it is gone)."""
     where = f"{pipeline} {each}"
     if marks is None:
-        raise PartitionGone("a recorded partition is gone", where=where, expected=f"{each}")
+        raise PartitionGone(
+            "a recorded partition is gone",
+            where=where,
+            expected=f"{each}",
+            remedy=f"Check topic and cluster. To go on: {accepting(pipeline, 'partitions')}",
+        )
     if marks.low > offset:
         raise RetentionLost(
             f"offsets [{offset},{marks.low}) were deleted before they were read",
@@ -194,4 +216,9 @@ def check_partition(
             where=where,
             expected=f"an end at {offset} or after",
             found=f"an end at {marks.high}",
+            remedy=_of_truncation(pipeline),
         )
+
+
+def _of_truncation(pipeline: str) -> str:
+    return f"Find out what was lost. To go on: {accepting(pipeline, 'truncation')}"

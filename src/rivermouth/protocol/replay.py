@@ -186,7 +186,10 @@ def _checked(history: History, where: str, entry: Entry) -> History:
         what = f"{where}: sequence broken"
         history = _fault(history, what, history.sequence + 1, entry.sequence)
     try:
-        after = history.position.advance(entry.ranges)
+        before = history.position
+        if entry.changes is not None:
+            before = entry.changes.applied(before)
+        after = before.advance(entry.ranges)
     except ValueError as fault:
         what = f"{where}: ranges do not follow on"
         return _fault(history, what, "no gap, no overlap", fault)

@@ -9,7 +9,7 @@ from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.guards import check_not_truncated, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.rollback import kind_of, restored_position
+from rivermouth.protocol.rollback import accepting, kind_of, restored_position
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
 
@@ -28,6 +28,7 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
         check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
     if accept == "restore":
         check_not_truncated(pipeline.name, newest, kafka.truncated)
+    _check_source_stayed(ledger, accepted)
     position = _position(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
     return accepting_draft(history, ledger.table, pipeline, kafka, sequence, position, accepted)
@@ -52,6 +53,25 @@ def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
             f"there is no {accept} to accept", where=history.where, expected=accept, found=found
         )
     return accepted
+
+
+def _check_source_stayed(ledger: LedgerSnapshot, accepted: Accepted) -> None:
+    """Refuse to go on from a state before an accepted change of the source: its offsets, which
+    would be read again, mean other records by now.
+    """
+    for each in ledger.known_entries:
+        is_after = each.sequence > accepted.standing
+        if accepted.kind == "restore" and is_after and each.changes and each.changes.of_source:
+            kinds = ", ".join(one.value for one in each.changes.kinds)
+            raise ResumeRefused(
+                f"entry {each.sequence} accepted a change of the source ({kinds}), and the RESTORE"
+                " went back to before it",
+                where=ledger.history.where,
+                expected="a state in which that entry is in effect",
+                found=f"entry {accepted.standing}",
+                remedy="RESTORE to after that entry; or TRUNCATE, then: "
+                + accepting(ledger.history.pipeline, "reset"),
+            )
 
 
 def _position(

@@ -19,9 +19,11 @@ from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import assess_by, with_truncations
+from rivermouth.kafka.facts import assess_by
+from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.commits import CommitPlan, Purpose
+from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.drafts import next_draft
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.guards import (
@@ -34,11 +36,11 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
-from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates, new_commit
 from rivermouth.run.report import Listener, OpenReport
+from rivermouth.run.resuming import plan_resume
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger
@@ -60,7 +62,7 @@ class Edges:
 
 
 class Ingest:
-    """What may be done to one pipeline: open it, feed it batches, accept a rollback."""
+    """What may be done to one pipeline: open it, feed it, accept what halted it."""
 
     def __init__(self, pipeline: Pipeline, edges: Edges) -> None:
         self.pipeline = pipeline
@@ -111,27 +113,30 @@ class Ingest:
         if decision.halt is not None:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
-            draft = self._next(tuple(ranges))
-            plan = self._plan(Purpose.BATCH, draft)
+            plan = self._plan(Purpose.BATCH, self._next(tuple(ranges)))
             decoded = self._edges.decode(raw)
             check = partial(self._check_kafka, ranges)
             committer.commit(plan, partial(self._edges.landing.land, decoded), check)
 
-    def resume(self, session: SparkSession, accept: str) -> Position:
-        """Write an entry that accepts what rolled commits back; return where it goes on.
+    def resume(
+        self,
+        session: SparkSession,
+        accept: str,
+        offsets: Offsets | None = None,
+        agree: Callable[[ResumePlan], bool] = lambda plan: True,
+    ) -> Position:
+        """Write an entry that accepts what happened; return where the pipeline goes on.
 
-        ``accept`` is ``restore`` or ``reset``, see ``protocol.resume``. Raises ResumeRefused where
-        that did not happen.
+        See ``plan_resume``. Where ``agree`` refuses the plan, nothing is written.
         """
         ledger = read_ledger(self._edges.store, self.pipeline)
-        facts = self._edges.kafka.facts(self.pipeline.source.topics)
-        if accept == "restore":
-            facts = with_truncations(self._edges.kafka, facts, ledger.newest)
-        draft = resume(ledger, facts, self.pipeline, accept)
+        found = plan_resume(ledger, self._edges.kafka, self.pipeline, accept, offsets)
+        if not agree(found):
+            return found.draft.position
         entries = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
         self._begin(ledger).project(entries)
-        self._record(session, Purpose.RESUME, draft, self._check_no_other_rollback)
-        return draft.position
+        self._record(session, Purpose.RESUME, found.draft, self._check_no_other_rollback)
+        return found.draft.position
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
         """What Kafka holds now of the topics. Raises the Halt that applies where it no longer
@@ -176,7 +181,7 @@ class Ingest:
         kafka, history = self._edges.kafka, self._opened().history
         topics = self.pipeline.source.topics
         self._check_source(*kafka.identities(topics))
-        # A topic that was taken out of the configuration keeps its position; it may be gone.
+        # A topic that was taken out keeps its position; it may be gone.
         known = {*history.position, *(each.topic_partition for each in ranges)}
         partitions = {each for each in known if each.topic in topics}
         self._facts = replace(self._facts, ends=kafka.ends(partitions))

@@ -20,6 +20,8 @@ from rivermouth.errors import RivermouthError
 from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import spark_options
 from rivermouth.local.scratch import ScratchFolder
+from rivermouth.protocol.accepting import Offsets
+from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.offsets import Position
 from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
@@ -88,8 +90,15 @@ class Run:
             )
             return list(threads.map(drive, names))
 
-    def resume(self, name: str, accept: str, listener: Listener) -> Position:
-        """Accept what rolled commits of a pipeline back; return where the next run goes on.
+    def resume(
+        self,
+        name: str,
+        accept: str,
+        listener: Listener,
+        offsets: Offsets | None = None,
+        agree: Callable[[ResumePlan], bool] = lambda plan: True,
+    ) -> Position:
+        """Accept what happened to a pipeline; return where the next run goes on.
 
         See ``Ingest.resume``. Raises what stands against it.
         """
@@ -97,7 +106,7 @@ class Run:
             pipeline = self._config.pipelines[name]
             held.enter_context(self._shared.hold(pipeline))
             ingest = self._shared.ingest(pipeline, listener, held)
-            return ingest.resume(self._session, accept)
+            return ingest.resume(self._session, accept, offsets, agree)
 
     def accept_deletes(
         self,

@@ -64,6 +64,8 @@ def _note_ledger(ledger: Ledger, findings: Findings) -> None:
     findings.entries = len(ledger.effective)
     lost = [each for entry in ledger.effective for each in entry.lost]
     findings.lost = sum(each.until - each.start for each in lost)
+    newest = ledger.effective[-1].accepted if ledger.effective else ()
+    findings.accepted = [f"{kind}, in entry {sequence}" for kind, sequence in newest]
     for each in lost:
         line = f"{each}: recorded as lost, Kafka deleted it"
         findings.leave(Unchecked.LOST, line, each.until - each.start)

@@ -51,6 +51,8 @@ class Unchecked(Enum):
     COMPACTED = "compacted_rows"
     """Compaction may have removed their records."""
     TRIMMED = "rows_of_removed_entries"
+    FORMER = "rows_before_accepted_changes"
+    """Their records are gone since an operator accepted a change of the source."""
     RETIRED = "rows_of_retired_pipelines"
     """Their pipelines are no longer configured, so nobody verifies them."""
     KEYS = "keys"
@@ -80,6 +82,7 @@ class Findings:
         self.lost = 0
         self.erased = 0
         self.superseded: int | None = None
+        self.accepted: list[str] = []
         self.unchecked: list[str] = []
         self._counts: Counter[Kind] = Counter()
         self._left: Counter[Unchecked] = Counter()
@@ -106,6 +109,7 @@ class Findings:
             lost=self.lost,
             erased=self.erased,
             superseded=self.superseded,
+            accepted=tuple(self.accepted),
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
             left={what: self._left[what] for what in Unchecked if what in self._left},
@@ -141,6 +145,8 @@ class PipelineProof:
     """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
     erased: int = 0
     """Records whose rows are gone on purpose, each named by an accepted DELETE."""
+    accepted: tuple[str, ...] = ()
+    """The changes of source and settings that an operator accepted, a line for each entry."""
     counts: dict[Kind, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     left: dict[Unchecked, int] = field(default_factory=dict)
@@ -173,6 +179,7 @@ class PipelineProof:
             facts["superseded"] = self.superseded
         facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
         facts["not_checked"] = {what.value: number for what, number in self.left.items()}
+        facts["accepted"] = list(self.accepted)
         return {**facts, "unchecked": list(self.unchecked), "problems": list(self.problems)}
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
 from rivermouth.config import Pipeline
+from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.references import Reference, resolve
 from rivermouth.registry.shapes import Shape
 from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
@@ -52,12 +54,28 @@ class Subject:
         known = self.pipeline.format
         return _reader(known.reader, schema, columns)
 
-    def key_reader(self, schema: pa.Schema) -> Reader | None:
-        """Reads the key columns out of message keys; None where ``source.key`` is not set."""
-        form = self.pipeline.key_form
-        if form is None:
+    def key_reader(self, schema: pa.Schema, name: str | None) -> Reader | None:
+        """Reads the key columns out of message keys of the form ``name``; None where it is None.
+
+        Raises Unreadable where it is not known.
+        """
+        if name is None:
             return None
-        return _reader(form.reader, schema, self.pipeline.target.keys)
+        if name not in FORMATS.keys:
+            raise Unreadable(f"verify does not know message keys of the form {name}")
+        return _reader(FORMATS.keys[name].reader, schema, self.pipeline.target.keys)
+
+    @cached_property
+    def removed_changes(self) -> int:
+        """How many accepted changes may have left rows of which log clean-up took all ranges."""
+        if not self.ledger.effective:
+            return 0
+        first, newest = self.ledger.effective[0], self.ledger.effective[-1]
+        return sum(at < first.sequence for kind, at in newest.accepted if kind != "identity")
+
+    def may_be_former(self, partition: Partition, offset: int) -> bool:
+        """Whether an offset may mean a record from before an accepted change, too."""
+        return self.removed_changes > 0 or self.coverage.former.covers(partition, offset)
 
     def before_ledger(self, partition: Partition, offset: int) -> bool:
         """Whether log clean-up removed the entry that this offset belongs to."""
@@ -65,6 +83,8 @@ class Subject:
             return False
         if not any(partition[0] in entry.topics for entry in self.ledger.effective):
             return True  # a pipeline of which no entry is left may have written it
+        if self.removed_changes:
+            return True  # it may be one of an earlier topic of that name
         span = self.coverage.spans.get(partition)
         start = span.start if span else self.ledger.effective[0].position.get(partition, 0)
         return offset < start

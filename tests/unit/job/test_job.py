@@ -62,6 +62,22 @@ def test_one_person_accepts_for_one_pipeline_at_a_time(job_of: Callable[..., Job
         job_of("--set=BROKERS=k:9092").resume("restore")
 
 
+@pytest.mark.parametrize(
+    ("accept", "offsets", "why"),
+    [
+        ("everything", "", "--accept everything: write one of"),
+        ("cluster", "/nowhere", "--offsets /nowhere: write same, start, or a file"),
+    ],
+)
+def test_what_cannot_be_accepted_is_refused_before_spark_starts(
+    job_of: Callable[..., Job], accept: str, offsets: str, why: str
+) -> None:
+    job = job_of("--set=BROKERS=k:9092", "--select=b")
+    with pytest.raises(ConfigError, match=why):
+        job.resume(accept, offsets)
+    assert "session" not in job.__dict__
+
+
 def test_less_than_a_day_of_retention_is_refused_before_spark_starts(
     job_of: Callable[..., Job],
 ) -> None:

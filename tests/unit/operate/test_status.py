@@ -142,6 +142,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "table": "s.p",
         "table_version": None,
         "position": None,
+        "accepted": [],
         "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
@@ -162,6 +163,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "table": "s.p",
         "table_version": 1,
         "position": {"t": {"0": 10, "1": 5}},
+        "accepted": [],
         "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 

@@ -57,7 +57,13 @@ def test_the_json_has_the_keys_that_programs_read() -> None:
         "wrongly_quarantined",
         "not_checked",
     ]
-    assert list(findings.proof().as_dict()) == [*keys, *kinds, "unchecked", "problems"]
+    assert list(findings.proof().as_dict()) == [
+        *keys,
+        *kinds,
+        "accepted",
+        "unchecked",
+        "problems",
+    ]
     findings.superseded = 3
     assert list(findings.proof().as_dict())[: len(keys) + 1] == [*keys, "superseded"]
     findings.add(Kind.FAULT, "a fault")

@@ -22,12 +22,14 @@ KEYED = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
 def test_readers_and_shape_are_those_that_the_configuration_names(tmp_path: Path) -> None:
     keyed = subject(configured(tmp_path, key="string", **KEYED), MemorySource())
     assert keyed.reader(SCHEMA, ["n", "id"])(b'{"id":1,"n":2}') == (2, 1)
-    read_key = keyed.key_reader(SCHEMA)
+    read_key = keyed.key_reader(SCHEMA, "string")
     assert read_key is not None
     assert read_key(b"7") == (7,)
     assert keyed.shape is SHAPES.by_name["upsert"]
     plain = subject(configured(tmp_path), MemorySource())
-    assert plain.key_reader(SCHEMA) is None
+    assert plain.key_reader(SCHEMA, None) is None
+    with pytest.raises(Unreadable, match="of the form rot13"):
+        plain.key_reader(SCHEMA, "rot13")
     assert plain.shape is SHAPES.by_name["append"]
 
 

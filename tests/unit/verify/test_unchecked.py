@@ -271,7 +271,7 @@ def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_s
             object.__setattr__(subject, name, its)
         began = time.process_time()
         for each in entries:
-            offsets_table._counts(each.ranges[0], subject)
+            offsets_table._counts(each, each.ranges[0], subject)
         return time.process_time() - began
 
     assert seconds(40_000) < 8 * max(seconds(10_000), 0.02)

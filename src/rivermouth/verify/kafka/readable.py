@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from rivermouth.verify.kafka.source import Identity, Source
@@ -96,6 +96,8 @@ def _deleted_topics(
     """
     found: dict[str, str] = {}
     for entry in ledger.effective:
+        for topic in _accepted(entry):
+            found.pop(topic, None)
         for topic, topic_id in entry.topics.items():
             now = identity.topics.get(topic)
             if now is None:
@@ -110,6 +112,9 @@ def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
     found: dict[str, str] = {}
     recorded: dict[str, str] = {}
     for entry in ledger.effective:
+        for topic in _accepted(entry):
+            found.pop(topic, None)
+            recorded.pop(topic, None)
         if entry.cluster != identity.cluster:
             why = f"recorded in cluster {entry.cluster}, this is cluster {identity.cluster}"
             found.update(dict.fromkeys(entry.topics, why))
@@ -122,6 +127,13 @@ def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
             if topic_id not in _NOT_TOLD:
                 recorded.setdefault(topic, topic_id)
     return found
+
+
+def _accepted(entry: LedgerEntry) -> Iterable[str]:
+    """The topics of which an operator accepted, with this entry, that they are others."""
+    if entry.changes is None:
+        return ()
+    return [*entry.topics] if entry.changes.cluster else entry.changes.other
 
 
 _NOT_TOLD = {"", "AAAAAAAAAAAAAAAAAAAAAA"}

@@ -153,6 +153,7 @@ def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
 def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:
     """Its ranges start where the entry before it ended, and its position is where they end."""
     position = dict(before.position) if before else {}
+    yield from _apply_changes(entry, position)
     for each in entry.ranges:
         expected = position.get(each.partition, each.start)
         if each.start > expected:
@@ -163,6 +164,28 @@ def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Pr
         position[each.partition] = each.until
     if position != entry.position:
         yield Kind.FAULT, f"its position is not the end of its ranges: {_unlike(entry, position)}"
+
+
+def _apply_changes(entry: LedgerEntry, position: dict[Partition, int]) -> Iterator[Problem]:
+    """Move the position as the accepted changes say, and only as their kinds allow."""
+    if entry.changes is None:
+        return
+    kinds = {*entry.changes.kinds}
+    for partition, (was, now) in entry.changes.moved.items():
+        stood = position.pop(partition, None)
+        if stood != was:
+            yield Kind.FAULT, f"it says that {shown(partition)} stood at {was}, it was at {stood}"
+        if now is not None:
+            position[partition] = now
+        if now is None:
+            allowed = "partitions" in kinds
+        elif entry.changes.is_other(partition[0]):
+            allowed = bool({"topic", "cluster"} & kinds)
+        else:
+            allowed = "truncation" in kinds and was is not None and now < was
+        if not allowed:
+            what = f"it accepts {', '.join(sorted(kinds))}"
+            yield Kind.FAULT, f"{what}, but {shown(partition)} moves from {was} to {now}"
 
 
 def _unlike(entry: LedgerEntry, expected: Mapping[Partition, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,63 @@ from numpy.typing import NDArray
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 
 Offsets = NDArray[np.int64]
+Held = NDArray[np.bool_]
+
+
+Ranged = tuple[int, int, int]
+"""``[start, until)``, and the index of an entry."""
+
+
+class Former:
+    """Ranges whose records are no longer those that Kafka shows at these offsets.
+
+    An offset may lie in several: each accepted change may have left one.
+    """
+
+    def __init__(self, ranges: Mapping[Partition, Sequence[Ranged]]) -> None:
+        self._ranges = ranges
+        self._starts = {each: _sorted(one[0] for one in found) for each, found in ranges.items()}
+        self._untils = {each: _sorted(one[1] for one in found) for each, found in ranges.items()}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._ranges)
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._ranges
+
+    def times(self, partition: Partition, offsets: Offsets) -> Offsets:
+        """In how many ranges each offset lies: so many rows may be left of it."""
+        if partition not in self._ranges:
+            return np.zeros(len(offsets), np.int64)
+        begun = np.searchsorted(self._starts[partition], offsets, side="right")
+        ended = np.searchsorted(self._untils[partition], offsets, side="right")
+        return np.asarray(begun - ended, np.int64)
+
+    def covers(self, partition: Partition, offset: int) -> bool:
+        """Whether the offset lies in any."""
+        return bool(self.times(partition, np.array([offset], np.int64))[0])
+
+    def of_entries(self, partition: Partition, offsets: Offsets, entries: Offsets) -> Held:
+        """Which offsets lie in a range of the entry that stands beside them."""
+        held = np.zeros(len(offsets), bool)
+        for start, until, entry in self._ranges.get(partition, ()):
+            held |= (entries == entry) & (offsets >= start) & (offsets < until)
+        return held
+
+    def newest(self) -> int:
+        """The index of the newest entry among them; -1: there is none."""
+        return max((one[2] for found in self._ranges.values() for one in found), default=-1)
+
+
+def _sorted(offsets: Iterable[int]) -> Offsets:
+    return np.array(sorted(offsets), np.int64)
+
+
+def _cut(ranges: Iterable[Ranged], first: int) -> tuple[list[Ranged], list[Ranged]]:
+    """The parts of ranges before the offset ``first``, and those from it on."""
+    before = [(start, min(until, first), entry) for start, until, entry in ranges if start < first]
+    after = [(max(start, first), until, entry) for start, until, entry in ranges if until > first]
+    return before, after
 
 
 class Span:
@@ -47,11 +104,21 @@ class Span:
 
 
 class Coverage:
-    """The ledger's ranges by partition; partitions without a covered offset are left out."""
+    """The ledger's ranges by partition; partitions without a covered offset are left out.
+
+    ``former`` are those that mean other records than Kafka holds now, since an operator accepted
+    a change of the source. They are not in ``spans``.
+    """
 
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
-        ranges: dict[Partition, list[tuple[int, int, int]]] = {}
+        ranges: dict[Partition, list[Ranged]] = {}
+        former: dict[Partition, list[Ranged]] = {}
         for number, entry in enumerate(entries):
+            renewed = entry.changes.renewed() if entry.changes is not None else {}
+            for partition, first in renewed.items():
+                kept, gone = _cut(ranges.pop(partition, ()), first)
+                ranges |= {partition: kept} if kept else {}
+                former.setdefault(partition, []).extend(gone)
             for each in entry.ranges:
                 if each.start < each.until:
                     found = ranges.setdefault(each.partition, [])
@@ -59,6 +126,7 @@ class Coverage:
         self.spans: Mapping[Partition, Span] = {
             partition: Span(found) for partition, found in sorted(ranges.items())
         }
+        self.former = Former({each: found for each, found in former.items() if found})
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.spans)

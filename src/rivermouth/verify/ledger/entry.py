@@ -30,6 +30,29 @@ class LedgerRange:
 
 
 @dataclass(frozen=True)
+class LedgerChanges:
+    """What an operator accepted as changed.
+
+    ``other`` are topics that are others than before; ``cluster``: all are. ``moved`` tells where a
+    partition stood and where it goes; None: it was not known, or it is gone.
+    """
+
+    kinds: tuple[str, ...]
+    cluster: bool
+    other: frozenset[str]
+    moved: Mapping[Partition, tuple[int | None, int | None]]
+
+    def is_other(self, topic: str) -> bool:
+        """Whether the topic is another one than before."""
+        return self.cluster or topic in self.other
+
+    def renewed(self) -> dict[Partition, int]:
+        """The first offset of each partition that means another record than before."""
+        cut = {each: now or 0 for each, (_, now) in self.moved.items()}
+        return {each: 0 if self.is_other(each[0]) else now for each, now in cut.items()}
+
+
+@dataclass(frozen=True)
 class LedgerEntry:
     """An entry, and the version of the table whose commit holds it."""
 
@@ -52,6 +75,12 @@ class LedgerEntry:
     """The names of the columns that the records were decoded with; None: not told."""
     deletes: tuple[Deletion, ...] = ()
     """Rows that an operator accepted as deleted on purpose."""
+    changes: LedgerChanges | None = None
+    """What an operator accepted as changed since the entry before it."""
+    accepted: tuple[tuple[str, int], ...] = ()
+    """The kinds of changes that were accepted so far, each with the sequence of its entry."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that gave the pipeline its identity."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
 
@@ -69,9 +98,18 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
         columns=None if columns is None else tuple(str(name) for name, _ in columns),
         deletes=tuple(parse_deletion(each) for each in facts.get("deletes", ())),
+        changes=_changes(facts["changes"]) if "changes" in facts else None,
+        accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
+        config=dict(facts.get("config", {})),
         format=int(facts["rivermouth"]),
         **offsets,
     )
+
+
+def _changes(facts: Mapping[str, Any]) -> LedgerChanges:
+    moved = {(topic, int(n)): (was, now) for topic, n, was, now in facts.get("moved", ())}
+    kinds = tuple(str(each) for each in facts["kinds"])
+    return LedgerChanges(kinds, "cluster" in kinds, frozenset(facts.get("topics", {})), moved)
 
 
 def _by_place(facts: Mapping[str, Any]) -> dict[str, Any]:

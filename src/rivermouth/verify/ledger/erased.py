@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
@@ -98,7 +99,8 @@ class Erased:
 
 def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:
     """What entries say of deleted rows, without what cannot be."""
-    claims = [(entry, each) for entry in ledger.effective for each in entry.deletes]
+    told = [(entry, each) for entry in ledger.effective for each in entry.deletes]
+    claims = [(entry, _without_former(ledger, each)) for entry, each in told]
     named: Counter[int] = Counter()
     for _, each in claims:
         named[each.version] += each.count
@@ -110,6 +112,24 @@ def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterato
             findings.add(Kind.FAULT, line)
         else:
             yield each
+
+
+def _without_former(ledger: Ledger, deletion: Deletion) -> Deletion:
+    """Without the rows whose offsets mean other records since a change that was accepted later."""
+    rows = deletion.rows
+    for entry in ledger.effective:
+        if entry.changes is not None and entry.version > deletion.version:
+            renewed = entry.changes.renewed()
+            rows = {
+                each: _before(renewed[each], runs) if each in renewed else runs
+                for each, runs in rows.items()
+            }
+    return replace(deletion, rows={each: runs for each, runs in rows.items() if runs})
+
+
+def _before(first: int, runs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """The parts of runs before the offset ``first``."""
+    return [(start, min(until, first)) for start, until in runs if start < first]
 
 
 def _wrong(

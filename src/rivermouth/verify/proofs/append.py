@@ -39,7 +39,7 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     rows = RowsByOffset(subject, columns, workspace.folder, workspace.bounds.window, stride)
     rows.read(stored.table)
     checks: dict[Partition, PartitionCheck] = {}
-    removed = 0
+    removed, former = 0, rows.former
     for seen in replay(subject, stored, workspace.progress):
         each = seen.partition
         if each not in checks:
@@ -48,8 +48,13 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
         if seen.messages:
             checks[each].see(seen.offsets, seen.messages)
         if seen.done:
-            removed += checks.pop(each).finish()
+            check = checks.pop(each)
+            removed += check.finish()
+            former += check.former
     if removed:
         line = f"{count(removed, 'row')}: compaction removed their records"
         subject.findings.leave(Unchecked.COMPACTED, line, removed)
+    if former:
+        line = f"{count(former, 'row')}: from before an accepted change of the source"
+        subject.findings.leave(Unchecked.FORMER, line, former)
     comparison.report(subject.findings)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.former_rows import FormerRows
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked
 from rivermouth.verify.subject import Subject, count
@@ -35,8 +36,14 @@ class RowsByOffset:
         self._stride = stride
         self._offsets = Spill(folder / "offsets")
         self._samples = Spill(folder / "samples")
+        self._former = FormerRows(subject, folder / "former", window)
         self._before = 0
         self._retired = 0
+
+    @property
+    def former(self) -> int:
+        """How many rows only ranges from before an accepted change of the source cover."""
+        return self._former.count
 
     def read(self, table: Rows) -> None:
         """Read the whole table once; rows that no range covers are findings."""
@@ -49,6 +56,7 @@ class RowsByOffset:
             for each in found:
                 if each.partition[0] not in self._subject.shared:
                     self._keep(batch, each.partition, each.rows, each.offsets)
+        self._former.check()
         findings = self._subject.findings
         if self._before:
             line = f"{count(self._before, 'row')}: log clean-up removed their entries"
@@ -61,9 +69,12 @@ class RowsByOffset:
         """The offsets that the table holds of a window, unsorted; they are forgotten here."""
         return np.frombuffer(self._offsets.take((partition, number)), np.int64)
 
-    def samples(self, partition: Partition, number: int) -> dict[int, tuple[Any, ...]]:
+    def samples(self, partition: Partition, number: int) -> dict[int, list[tuple[Any, ...]]]:
         """The sampled rows of a window by offset: values, then the timestamp. Forgotten here."""
-        return dict(self._samples.take_items((partition, number)))
+        found: dict[int, list[tuple[Any, ...]]] = {}
+        for offset, row in self._samples.take_items((partition, number)):
+            found.setdefault(offset, []).append(row)
+        return found
 
     def _keep(
         self, batch: pa.RecordBatch, partition: Partition, rows: NDArray[np.int64], offsets: Offsets
@@ -90,11 +101,15 @@ class RowsByOffset:
         return [(*row, stamp) for row, stamp in zip(rows, stamps, strict=True)]
 
     def _outside(self, partition: Partition, offsets: Offsets) -> None:
-        retired = self._subject.retired.spans.get(partition)
-        if retired is not None:
-            theirs = retired.index(offsets) >= 0
-            self._retired += int(theirs.sum())
-            offsets = offsets[~theirs]
+        earlier = self._subject.coverage.former.times(partition, offsets) > 0
+        self._former.add(partition, offsets[earlier])
+        offsets = offsets[~earlier]
+        retired = self._subject.retired
+        theirs = retired.former.times(partition, offsets) > 0
+        if partition in retired.spans:
+            theirs |= retired.spans[partition].index(offsets) >= 0
+        self._retired += int(theirs.sum())
+        offsets = offsets[~theirs]
         before = self._subject.before_ledger
         known = [each for each in offsets.tolist() if not before(partition, each)]
         self._before += len(offsets) - len(known)

@@ -48,3 +48,16 @@ class EntryReaders:
             return tuple(found.get(name) for name in self._columns)
 
         return spread
+
+
+class EntryKeyReaders:
+    """Gives the reader of message keys for each effective entry: by its own ``source.key``."""
+
+    def __init__(self, subject: Subject, schema: pa.Schema) -> None:
+        self._entries = subject.ledger.effective
+        self._configured = subject.pipeline.source.key
+        self._made = cache(lambda name: subject.key_reader(schema, name))
+
+    def of(self, entry: int) -> Reader | None:
+        """None where null values had no meaning. Raises Unreadable for an unknown form."""
+        return self._made(self._entries[entry].config.get("key", self._configured))

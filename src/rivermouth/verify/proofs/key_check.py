@@ -37,8 +37,9 @@ class Untold(NamedTuple):
 
 
 class KeyCheck:
-    """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys, ``retired``
-    rows of pipelines that are no longer configured.
+    """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys, ``former``
+    those with rows from before an accepted change of the source, ``retired`` rows of pipelines that
+    are no longer configured.
 
     ``doubts`` takes what is wrong unless compaction explains it.
     """
@@ -55,10 +56,12 @@ class KeyCheck:
         self.expected = 0
         self.not_verifiable = 0
         self.retired = 0
+        self.former = 0
         self._doubts = doubts
         self._untold = untold
         ours = {topic for topic, _ in subject.coverage}
-        self._theirs = (subject.shared | {topic for topic, _ in subject.retired}) - ours
+        retired = {topic for topic, _ in (*subject.retired, *subject.retired.former)}
+        self._theirs = (subject.shared | retired) - ours
         self._subject = subject
         self._comparison = comparison
         self._readers = readers
@@ -82,7 +85,7 @@ class KeyCheck:
             self._subject.findings.add(Kind.DUPLICATED, line, count=len(rows) - 1)
         row = next((each for each in rows if _same_record(each, found.row)), None)
         if row is not None and found.row is not None:
-            self._compare(key, found.row, row)
+            self._compare(key, found, found.row, row)
         elif rows:
             self._other(key, found, rows[0])
         elif found.row is not None:
@@ -130,7 +133,10 @@ class KeyCheck:
     def _other(self, key: Key, found: Expected, row: Row) -> None:
         """The table holds another row than the rule leaves."""
         if self._explained(found, row):
-            self.not_verifiable += 1
+            if self._subject.may_be_former(row.partition, row.offset):
+                self.former += 1
+            else:
+                self.not_verifiable += 1
             return
         expected = found.row
         later = expected is not None and self._entry(row) > expected.entry
@@ -165,6 +171,8 @@ class KeyCheck:
         """Whether the row's record, or others of its entry, cannot be read any more."""
         if self._subject.not_verifiable(row.partition, row.offset):
             return True
+        if self._subject.may_be_former(row.partition, row.offset):
+            return True
         return 0 <= self._entry(row) < self._readable_from
 
     def _entry(self, row: Row) -> int:
@@ -184,17 +192,26 @@ class KeyCheck:
     def _rank(self, row: Row) -> Rank:
         return rank((row.values[index] for index in self._order), row.partition, row.offset)
 
-    def _compare(self, key: Key, expected: Change, row: Row) -> None:
+    def _may_be_former(self, found: Expected, expected: Change, row: Row) -> bool:
+        """Whether the row is that of an earlier record at the same offset, which ranks as high."""
+        if found.certain or not self._order:
+            return False
+        is_first = self._rank(row) >= expected.rank
+        return is_first and self._subject.may_be_former(row.partition, row.offset)
+
+    def _compare(self, key: Key, found: Expected, expected: Change, row: Row) -> None:
         held = (*row.values, row.timestamp_us)
         read = self._readers.of(expected.entry)
         try:
-            found = self._comparison.differences(read, expected.value, expected.timestamp_us, held)
+            line = self._comparison.differences(read, expected.value, expected.timestamp_us, held)
         except Undecodable as fault:
             line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
             self._subject.findings.add(Kind.DIFFERENT, line)
             return
-        if found:
-            line = f"key {shown_key(key)} of {row}: {found}"
+        if line and self._may_be_former(found, expected, row):
+            self.former += 1
+        elif line:
+            line = f"key {shown_key(key)} of {row}: {line}"
             self._subject.findings.add(Kind.DIFFERENT, line)
 
 
@@ -206,7 +223,7 @@ def shown_key(key: Key) -> str:
 
 def _readable_from(subject: Subject) -> int:
     """The entry from which on Kafka still holds every record."""
-    found = 0
+    found = subject.coverage.former.newest() + 1
     for partition, span in subject.coverage.spans.items():
         start, until = subject.readable[partition]
         lost = span.entries[(span.starts < start) | (span.untils > until)]

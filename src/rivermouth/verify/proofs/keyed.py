@@ -22,7 +22,7 @@ from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecod
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
 from rivermouth.verify.proofs.doubts import Doubts
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
 from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
@@ -73,6 +73,10 @@ def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comp
         keys = count(check.not_verifiable, "key")
         line = f"{keys}: not verifiable without records that Kafka no longer holds"
         findings.leave(Unchecked.KEYS, line, check.not_verifiable)
+    if check.former:
+        keys = count(check.former, "key")
+        line = f"{keys}: with rows from before an accepted change of the source"
+        findings.leave(Unchecked.FORMER, line, check.former)
     if check.retired:
         line = f"{count(check.retired, 'row')}: their pipelines are no longer configured"
         findings.leave(Unchecked.RETIRED, line, check.retired)
@@ -135,7 +139,7 @@ class _Changes:
         self.untold_deletes = False
         self._subject = subject
         self._read = subject.reader(table.schema, columns)
-        self._read_key = subject.key_reader(table.schema)
+        self._key_readers = EntryKeyReaders(subject, table.schema)
         self._keys = len(keys)
         self._order = [columns.index(name) for name in order_by]
 
@@ -159,8 +163,9 @@ class _Changes:
     def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
         value = message.value()
         order: tuple[Any, ...] = ()
-        if value is None and self._read_key is not None:
-            key = decoded_key(self._read_key, message.key())
+        read_key = self._key_readers.of(entry)
+        if value is None and read_key is not None:
+            key = decoded_key(read_key, message.key())
         else:
             found = decoded(self._read, value)
             key, order = found[: self._keys], tuple(found[index] for index in self._order)

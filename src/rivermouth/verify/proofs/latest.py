@@ -51,7 +51,8 @@ class Latest:
             row = None if had_tombstone else found.row
             if winner is not None and (row is None or self._is_newer(winner, row)):
                 row = winner
-            known = had_tombstone and entry >= readable_from
+            replaces = winner is not None and entry in self._replacing
+            known = (had_tombstone or replaces) and entry >= readable_from
             found = Expected(row, found.certain or known)
         return found
 

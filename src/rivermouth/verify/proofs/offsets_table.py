@@ -48,7 +48,7 @@ def verify_offsets_table(
             findings.add(Kind.OFFSETS_TABLE, f"{where}: more than one row")
         elif expected is not None:
             facts = _facts(*expected, name)
-            counts = _counts(expected[1], subject) if subject is not None else {}
+            counts = _counts(*expected, subject) if subject is not None else {}
             wrong = _differences({**facts, **counts}, found)
             if wrong:
                 findings.add(Kind.OFFSETS_TABLE, f"{where}: {wrong}")
@@ -131,7 +131,7 @@ def _facts(entry: LedgerEntry, each: LedgerRange, table_name: str) -> dict[str, 
     }
 
 
-def _counts(each: LedgerRange, subject: Subject) -> dict[str, int]:
+def _counts(entry: LedgerEntry, each: LedgerRange, subject: Subject) -> dict[str, int]:
     """The counts of a range as Kafka and the quarantine show them; empty where unknown."""
     if each.start == each.until:
         return dict.fromkeys(_COUNTS, 0)
@@ -140,6 +140,9 @@ def _counts(each: LedgerRange, subject: Subject) -> dict[str, int]:
         return {}
     first, last = np.searchsorted(span.starts, [each.start, each.start + 1]).tolist()
     same = [at for at in range(first, last) if span.untils[at] == each.until]
+    if each.partition in subject.coverage.former:  # the range may be one of former records
+        of_entries = [subject.ledger.effective[span.entries[at]].version for at in same]
+        same = same if entry.version in of_entries else []
     if not same or not subject.countable(each.partition, span, same[0]):
         return {}
     visible, quarantined = int(span.visible[same[0]]), int(span.quarantined[same[0]])

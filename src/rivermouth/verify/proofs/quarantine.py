@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rivermouth.config import TableName
 from rivermouth.verify.ledger.coverage import Coverage, Offsets
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
-from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked
 from rivermouth.verify.tables.batches import coordinates
 from rivermouth.verify.tables.ports import Tables
 
@@ -71,6 +71,7 @@ def read_quarantine(
     by_commit = {each.commit: number for number, each in enumerate(effective)}
     commits = pa.array([*by_commit], pa.string())
     parts: dict[Partition, list[tuple[Offsets, NDArray[np.int64]]]] = {}
+    former = 0
     for batch in tables.rows(table).batches(_COLUMNS):
         ours = batch.filter(pc.is_in(batch.column("commit"), commits))
         columns = [ours.column(name) for name in ("topic", "partition", "offset")]
@@ -79,8 +80,13 @@ def read_quarantine(
         hashes = np.array([_hash(*each) for each in zip(keys, values, strict=True)], np.int64)
         tags = np.array([by_commit[each] for each in ours.column("commit").to_pylist()], np.int64)
         for each in found:
-            _count(each.partition, each.offsets, tags[each.rows], coverage, findings)
-            parts.setdefault(each.partition, []).append((each.offsets, hashes[each.rows]))
+            now = _count(each.partition, each.offsets, tags[each.rows], coverage, findings)
+            former += int((~now).sum())
+            kept = (each.offsets[now], hashes[each.rows][now])
+            parts.setdefault(each.partition, []).append(kept)
+    if former:
+        line = f"{former:,} in quarantine: from before an accepted change of the source"
+        findings.leave(Unchecked.FORMER, line, former)
     rows = {
         partition: Quarantined(
             np.concatenate([each[0] for each in pieces]),
@@ -96,7 +102,10 @@ def read_quarantine(
 
 def _count(
     partition: Partition, offsets: Offsets, tags: Offsets, coverage: Coverage, findings: Findings
-) -> None:
+) -> NDArray[np.bool_]:
+    """Count the rows of a partition per range. Which of them are not of former records."""
+    former = coverage.former.of_entries(partition, offsets, tags)
+    offsets, tags = offsets[~former], tags[~former]
     span = coverage.spans.get(partition)
     index = span.index(offsets) if span else np.full(len(offsets), -1)
     inside = index >= 0
@@ -109,6 +118,7 @@ def _count(
         for offset in stray[:PROBLEM_LINES].tolist()
     ]
     findings.add(Kind.UNEXPECTED, *lines, count=len(stray))
+    return ~former
 
 
 def _check_twice(partition: Partition, offsets: Offsets, findings: Findings) -> None:

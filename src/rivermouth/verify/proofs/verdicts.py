@@ -6,10 +6,10 @@ from functools import cached_property
 
 from confluent_kafka import Message
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
 from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject, count
 from rivermouth.verify.tables.ports import Rows
@@ -26,12 +26,12 @@ class Verdicts:
         self._untold = 0
 
     @cached_property
-    def _readers(self) -> tuple[EntryReaders, Reader | None] | None:
+    def _readers(self) -> tuple[EntryReaders, EntryKeyReaders] | None:
         """Of values and of message keys; None where a shape has a table without the columns."""
         if not {*self._columns} <= {*self._schema.names}:
             return None
         of_values = EntryReaders(self._subject, self._schema, self._columns)
-        return of_values, self._subject.key_reader(self._schema)
+        return of_values, EntryKeyReaders(self._subject, self._schema)
 
     def judge(self, partition: Partition, message: Message, entry: int) -> None:
         """Add a finding where a record of that entry gives all that the table needs."""
@@ -64,7 +64,8 @@ class Verdicts:
             raise CannotTell("the table has other columns")
         if self._knew_more(entry):
             raise CannotTell("the record was decoded with columns that are not configured any more")
-        readers, read_key = self._readers
+        readers, key_readers = self._readers
+        read_key = key_readers.of(entry)
         value = message.value()
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())

@@ -32,7 +32,7 @@ def test_rows_are_found_by_partition_and_window(tmp_path: Path) -> None:
     assert sorted(rows.offsets(ZERO, 1).tolist()) == [24, 25]
     assert rows.offsets(ZERO, 1).tolist() == []
     assert rows.offsets(other, 0).tolist() == [3]
-    assert rows.samples(ZERO, 0) == {10: (10, 1, 5000), 12: (12, 1, 5000)}
-    assert rows.samples(ZERO, 1) == {24: (24, 1, 5000)}
+    assert rows.samples(ZERO, 0) == {10: [(10, 1, 5000)], 12: [(12, 1, 5000)] * 2}
+    assert rows.samples(ZERO, 1) == {24: [(24, 1, 5000)]}
     assert rows.samples(other, 0) == {}
     assert found(asked) == {}

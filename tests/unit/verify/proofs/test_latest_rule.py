@@ -65,6 +65,18 @@ def test_the_rule_leaves_the_newest_row(case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("readable_from", "replacing", "certain"),
+    [(1, {1}, True), (1, (), False), (2, {1}, False), (1, {0}, False)],
+    ids=["it replaces", "its rank decides", "before it, more is lost", "another replaces"],
+)
+def test_a_winner_that_always_replaces_settles_what_was_before_it(
+    readable_from: int, replacing: Collection[int], certain: bool
+) -> None:
+    facts = [change((1, 0, 7, None, False))]
+    assert Latest(replacing).expected(facts, readable_from, certain=False).certain is certain
+
+
+@pytest.mark.parametrize(
     ("replacing", "expected"),
     [((), (1, 0)), ({1}, (0, 7)), ({0}, (1, 0))],
     ids=["by rank", "the later entry", "the later entry, by rank again"],

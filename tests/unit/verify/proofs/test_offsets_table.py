@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import LedgerChanges
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.offsets_table import verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
@@ -171,3 +172,21 @@ def test_rows_of_older_entries_are_right_where_there_were_such_entries(
 ) -> None:
     findings = verified(tmp_path, GOOD, ledger)
     assert found(findings) == ({Kind.OFFSETS_TABLE: faults} if faults else {})
+
+
+def test_counts_of_former_ranges_are_not_those_of_the_ranges_that_took_their_offsets(
+    tmp_path: Path,
+) -> None:
+    """Entry 2 accepted that the topic is another one; entry 3 covers the offsets of entry 1."""
+    changes = LedgerChanges(("topic",), False, frozenset({"t"}), {ZERO: (5, 0)})
+    entries = (entry(1, span(0, 5)), entry(2, span(0, 0), changes=changes), entry(3, span(0, 5)))
+    asked = subject(configured(tmp_path), MemorySource(), *entries)
+    asked.coverage.spans[ZERO].visible[:] = 3
+    asked.coverage.spans[ZERO].quarantined[:] = 1
+    begun = {"from_offset": 0, "until_offset": 0, **dict.fromkeys(COUNTS, 0)}
+    old = fact(1, records=5, applied=5, quarantined=0)
+    rows = [old, fact(2, **begun), fact(3, **{**begun, "until_offset": 5})]
+    new = dict(zip(COUNTS, (3, 2, 1), strict=True))
+    ledger = Ledger(3, entries, entries)
+    assert problems(verified(tmp_path, [*rows[:2], {**rows[2], **new}], ledger, asked)) == ()
+    assert found(verified(tmp_path, rows, ledger, asked)) == {Kind.OFFSETS_TABLE: 1}
