@@ -8,7 +8,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.errors import LogUnreadable
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.deleted_rows import deleted_rows
@@ -49,13 +48,6 @@ def test_what_a_delete_took_are_runs_of_offsets_however_it_was_written(
     assert found == [span(0, 3), span(4, 5), span(1, 2, 1)]
     assert took(rivermouth_spark, address, "id = 5") == [span(2, 3, 1)]
     assert took(rivermouth_spark, address, "id IN (10, 14, 9, 13)") is None, "more than three runs"
-
-
-def test_what_cannot_be_read_is_an_error_of_ours(
-    rivermouth_spark: SparkSession, tmp_path: Path
-) -> None:
-    with pytest.raises(LogUnreadable, match="versions 0 and 1 cannot be compared"):
-        deleted_rows(rivermouth_spark, Address(path=str(tmp_path / "none")), 1, 3)
 
 
 def test_where_clean_up_took_the_version_before_it_nobody_can_tell(
