@@ -208,7 +208,7 @@ def test_former_rows_of_a_retired_pipeline_are_its_own(
     tmp_path: Path, target: Mapping[str, Any]
 ) -> None:
     theirs: Mapping[str, Any] = {"pipeline": "old", "topic": "other"}
-    moved = {"ranges": [["other", 0, 0, 0]], "position": {"other": {"0": 0}}}
+    moved: Mapping[str, Any] = {"ranges": [["other", 0, 0, 0]], "position": {"other": {"0": 0}}}
     changes = {"kinds": ["topic"], "topics": {"other": "x"}, "moved": [["other", 0, 3, 0]]}
     commits = (
         CREATE,
