@@ -50,7 +50,7 @@ def resume(
     dry_run: OnlyShow = False,
     json: AsJson = False,
 ) -> None:
-    """Accept what halted a pipeline: a change of its table or source.
+    """Accept that the table or source of a pipeline changed.
 
     Shows what is known and what may be lost or doubled, then writes a ledger entry that records
     it; the next run continues from there. Only what is found now can be accepted.
