@@ -32,12 +32,13 @@ from rivermouth.protocol.offsets import (
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
 from rivermouth.run.ingest import Edges, Ingest
+from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable
+from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -224,6 +225,10 @@ class CrashingOffsets:
         self._world.offsets.project(entries, table_name)
         self._crash.at("after projection")
 
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        for each in projections:
+            self.project(each.entries, each.table_name)
+
 
 def is_bad(row: Offset) -> bool:
     """Every seventh record is poison."""
@@ -311,18 +316,27 @@ def a_pipeline(
 
 
 def edges(
-    world: World, crash: Crash, heard: Listener, offsets: OffsetsTable | None = None
+    world: World,
+    crash: Crash,
+    heard: Listener,
+    offsets: OffsetsTable | None = None,
+    projecting: Projecting | None = None,
 ) -> Edges:
-    """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table."""
+    """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table.
+
+    What it commits is written there at once, unless ``projecting`` takes it.
+    """
     landing = MemoryLanding(world, crash)
+    offsets = offsets or CrashingOffsets(world, crash)
     return Edges(
         kafka=MemoryKafka(world),
-        store=LedgerStore(CrashingLog(world, crash), offsets or CrashingOffsets(world, crash)),
+        store=LedgerStore(CrashingLog(world, crash), offsets),
         writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
         landing=landing,
         decode=lambda raw: raw,
         listener=heard,
         attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),
+        projecting=projecting or AtOnce(offsets),
         now=lambda: world.now,
     )
 

@@ -161,11 +161,38 @@ def test_a_refusal_names_line_step_process_and_partitions() -> None:
         ("write", "returned, but the driver has planned and not written"),
         ("returned", "read_back, but the driver has a write under way"),
         ("read_back", "project, but the driver has not read back"),
-        ("project", "plan, but the driver has not projected its entry"),
     ],
 )
 def test_no_step_may_be_skipped(step: str, reason: str) -> None:
-    refusal(without(a_run().committed((0, 5, 9)), step, last=step != "project"), reason)
+    refusal(without(a_run().committed((0, 5, 9)), step), reason)
+
+
+def test_a_driver_goes_on_while_its_entries_are_projected_and_they_may_come_together() -> None:
+    story = without(without(a_run(), "project"), "project").committed((0, 5, 9))
+    assert story.said("close").check() == []
+    late = without(a_run(), "project").planned((0, 5, 9)).projected_to(2).wrote((0, 5, 9))
+    assert late.settled().said("close").check() == []
+
+
+def test_a_driver_that_is_killed_may_leave_several_entries_that_the_next_one_projects() -> None:
+    story = without(a_run(), "project").committed((0, 5, 9))
+    del story.lines[-1]
+    story.opened("b", projected=1).projected_to(3, "b")
+    assert story.committed((0, 9, 12), by="b").said("close", "b").check() == []
+    wrong = without(a_run(), "project").committed((0, 5, 9))
+    del wrong.lines[-1]
+    refusal(wrong.opened("b", projected=1).projected_to(2, "b"), "project says sequence 2; it is 1")
+
+
+def test_a_driver_that_halts_still_projects_what_it_committed() -> None:
+    story = without(a_run(), "project").did("RESTORE", version=1).planned((0, 5, 9))
+    story.wrote((0, 5, 9)).said("returned", commit="c3", fault=None)
+    story.said("read_back", commit="c3", outcome="committed", version=4).projected_to(2)
+    assert story.said("halt", code="RM410").check() == []
+
+
+def test_a_run_that_ends_has_projected_all_of_it() -> None:
+    refusal(without(a_run(), "project").said("close"), "close, but", "not projected its entry")
 
 
 def test_a_commit_needs_a_plan_and_somebody_alive() -> None:

@@ -38,6 +38,7 @@ from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates, new_commit
+from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener, OpenReport
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
@@ -56,6 +57,7 @@ class Edges:
     decode: Callable[[DataFrame], DataFrame]
     listener: Listener
     attempts: Attempts
+    projecting: Projecting
     now: Callable[[], float] = time.time
 
 
@@ -152,6 +154,7 @@ class Ingest:
                 table_name=str(self.pipeline.target.table),
                 store=edges.store,
                 writes=edges.writes,
+                projecting=edges.projecting,
                 listener=edges.listener,
                 attempts=edges.attempts,
             ),

@@ -29,7 +29,7 @@ from rivermouth.spark.errors import FAULTS, is_conflict, is_gone, reason
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.creation import make_table
 from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, Projection
 from rivermouth.warehouse.recovered import COLUMNS, newest_of
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
@@ -90,6 +90,11 @@ class CatalogOffsets:
         """
         if any(each.rows for each in entries):
             self._committed(lambda: self._project(entries, table_name))
+
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        """See ``ports.OffsetsTable``: in one commit each, as Spark takes one ``txn`` a write."""
+        for each in projections:
+            self.project(each.entries, each.table_name)
 
     def _project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Of two drivers that project at once, each must leave the same rows.
