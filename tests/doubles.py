@@ -230,6 +230,27 @@ class CrashingOffsets:
             self.project(each.entries, each.table_name)
 
 
+class LateProjecting:
+    """Keeps what it is handed until it is told to write: as the writer's thread may be late."""
+
+    def __init__(self, offsets: OffsetsTable) -> None:
+        self._offsets = offsets
+        self.waiting: list[Projection] = []
+
+    def put(self, projection: Projection) -> None:
+        self.waiting.append(projection)
+
+    def flush(self, pipeline: str) -> None:
+        self.write(len(self.waiting))
+
+    def write(self, number: int) -> None:
+        """Write the first ``number`` that wait, in one commit."""
+        taken, self.waiting = self.waiting[:number], self.waiting[number:]
+        entries = [entry for each in taken for entry in each.entries]
+        if entries:
+            AtOnce(self._offsets).put(Projection(entries, taken[0].table_name))
+
+
 def is_bad(row: Offset) -> bool:
     """Every seventh record is poison."""
     return row[1] % 7 == 3
@@ -342,14 +363,29 @@ def edges(
 
 
 class Driver:
-    """One process: an ``Ingest`` over a world, and a stream that knows where it is."""
+    """One process: an ``Ingest`` over a world, and a stream that knows where it is.
 
-    def __init__(self, world: World, pipeline: Pipeline | None = None) -> None:
+    A ``late`` one goes on before what it committed is in the offsets table, see ``project``.
+    """
+
+    def __init__(
+        self, world: World, pipeline: Pipeline | None = None, *, late: bool = False
+    ) -> None:
         self.world = world
         self.crash = Crash()
         self.heard = Heard(self.crash)
         self.stands = Position()
-        self.ingest = Ingest(pipeline or a_pipeline(), edges(world, self.crash, self.heard))
+        offsets = CrashingOffsets(world, self.crash)
+        self.late = LateProjecting(offsets)
+        projecting = self.late if late else AtOnce(offsets)
+        given = edges(world, self.crash, self.heard, offsets, projecting)
+        self.ingest = Ingest(pipeline or a_pipeline(), given)
+
+    def project(self, number: int = 1 << 30, crash: str = "") -> None:
+        """Let the first ``number`` commits that wait come into the offsets table."""
+        self.crash.step = crash
+        self.late.write(number)
+        self.crash.step = ""
 
     def open(self, crash: str = "", *, audit: bool = False) -> Driver:
         self.crash.step = crash

@@ -428,3 +428,41 @@ def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: i
             case _:
                 work(recorder, chance.choice(("", *STEPS)), chance.randrange(4))
     assert recorder.check() == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_real_code_walks_a_path_where_it_projects_later(recorder: Recorder, seed: int) -> None:
+    """Killed at any step with several entries that are not in the offsets table yet."""
+    chance = random.Random(seed)
+    for _ in range(6):
+        recorder.world.ends[place()] = recorder.world.ends.get(place(), 0) + chance.randrange(40)
+        name, driver = recorder.driver(late=True)
+        lives = recorder.did(name, driver.open)
+        for _ in range(chance.randrange(6)):
+            crash = chance.choice(("", "", "", *STEPS))
+            if chance.randrange(2):
+                lives = lives and recorder.did(name, partial(driver.batch, 4, crash))
+            else:
+                some = partial(driver.project, chance.randrange(3), crash)
+                lives = lives and recorder.did(name, some)
+        if lives and chance.randrange(2):
+            recorder.did(name, driver.project)
+            recorder.closed(name)
+    work(recorder)
+    assert recorder.check() == []
+
+
+def test_what_a_killed_driver_had_not_projected_is_there_after_the_next_start(
+    recorder: Recorder,
+) -> None:
+    name, driver = recorder.driver(late=True)
+    recorder.did(name, driver.open)
+    for _ in range(3):
+        assert recorder.did(name, lambda: driver.batch(4))
+    recorder.did(name, lambda: driver.project(1))
+    assert (recorder.world.offsets.sequence(PIPELINE), len(driver.late.waiting)) == (1, 3)
+    name, driver = recorder.driver()
+    recorder.did(name, driver.open)
+    assert recorder.world.offsets.sequence(PIPELINE) == 4
+    work(recorder)
+    assert recorder.check() == []
