@@ -229,6 +229,13 @@ class CrashingOffsets:
         for each in projections:
             self.project(each.entries, each.table_name)
 
+    def version(self) -> int:
+        return 0
+
+    def compact(self) -> None: ...
+
+    def forget(self, before_ms: int) -> None: ...
+
 
 class LateProjecting:
     """Keeps what it is handed until it is told to write: as the writer's thread may be late."""

@@ -24,6 +24,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
+from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
 from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.supervision import Supervision, giving_way, told
@@ -78,11 +79,9 @@ class Run:
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
-        workers = max(len(names), 1)
-        with (
-            OffsetsWriter(self._shared.offsets()) as writer,
-            ThreadPoolExecutor(workers) as threads,
-        ):
+        offsets, workers = self._shared.offsets(), max(len(names), 1)
+        upkeep = OffsetsUpkeep(offsets, self._config.offsets_retention)
+        with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
             drive: Callable[[str], PipelineReport] = partial(
                 self._drive, listener=listener, stop=stop, turns=turns, writer=writer
             )

@@ -59,6 +59,8 @@ class Unchecked(Enum):
     """``verify`` cannot tell what Spark makes of them."""
     SAMPLED = "values_not_compared"
     """Of so many offsets only some have their values compared."""
+    PROJECTED = "offsets_table_rows"
+    """They may have been deleted, as ``offsets_retention`` says."""
     VERDICTS = "quarantined_records"
     """``verify`` cannot tell whether they belong in quarantine."""
 

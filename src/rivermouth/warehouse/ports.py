@@ -114,6 +114,18 @@ class OffsetsTable(Protocol):
         error, each pipeline's rows are there as a whole or not at all.
         """
 
+    def version(self) -> int:
+        """The newest version of the table; 0 where that means nothing."""
+
+    def compact(self) -> None:
+        """Make small files large. Raises what the store raises; no row changes."""
+
+    def forget(self, before_ms: int) -> None:
+        """Delete rows of entries from before that time, but for those that ``retention`` keeps.
+
+        Raises what the store raises.
+        """
+
 
 @dataclass(frozen=True)
 class LedgerStore:

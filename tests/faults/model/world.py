@@ -125,14 +125,16 @@ def _commit(state: State, commit: Other) -> State:
 def trim(state: State, guards: Guards, first: int) -> State | None:
     """Log clean-up takes the JSON before version ``first``; the snapshot keeps the ``txn``.
 
-    Entries that wait to be projected were committed within a moment: it takes all of them, or none.
+    Entries that wait to be projected were committed a moment ago: it takes none while their driver
+    lives, and later all of them, or none.
     """
     table = state.table
     if not table.first < first < len(table.log):
         return None
     known = projected(table.offsets)
     waiting = [n for n, e in enumerate(table.log) if isinstance(e, Entry) and e.sequence > known]
-    if waiting and waiting[0] < first <= waiting[-1]:
+    lives = any(each.pending for each in state.drivers)
+    if waiting and waiting[0] < first and (lives or first <= waiting[-1]):
         return None
     if guards.trouble_outlives_cleanup and not _answered(table.log, first):
         return None

@@ -50,9 +50,11 @@ class LedgerEntry:
     """The names of the columns that the records were decoded with; None: not told."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
+    committed_ms: int = 0
+    """When it was committed, in ms since 1970; 0: the log does not tell."""
 
 
-def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
+def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -> LedgerEntry:
     """An entry from its JSON; raises KeyError, TypeError, ValueError or AttributeError."""
     columns = facts.get("columns")
     offsets = _by_place(facts) if facts["rivermouth"] == 1 else _by_topic(facts["topics"])
@@ -65,6 +67,7 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
         columns=None if columns is None else tuple(str(name) for name, _ in columns),
         format=int(facts["rivermouth"]),
+        committed_ms=committed_ms,
         **offsets,
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -23,6 +24,9 @@ from rivermouth.warehouse.offsets_rows import (
 )
 from rivermouth.warehouse.ports import Counted, Projection
 from rivermouth.warehouse.recovered import read_projected
+from rivermouth.warehouse.retention import Expired
+
+_TARGET_BYTES = 8 << 20
 
 
 class FolderOffsets:
@@ -88,6 +92,24 @@ class FolderOffsets:
         if wanted:
             found = "a conflict at each attempt"  # so that the time to try again is up
             raise self._failed("could not be written", found, AGAIN, passes=Passing.NO)
+
+    def version(self) -> int:
+        """See ``ports.OffsetsTable``."""
+        table = self._refreshed()
+        return table.version() if table else 0
+
+    def compact(self) -> None:
+        """See ``ports.OffsetsTable``. Files of the target size are not written again."""
+        DeltaTable(str(self.path)).optimize.compact(target_size=_TARGET_BYTES)
+
+    def forget(self, before_ms: int) -> None:
+        """See ``ports.OffsetsTable``."""
+        table = DeltaTable(str(self.path))
+        expired = Expired()
+        for batch in _old_rows(table, before_ms):
+            expired.add((*each.values(), 1) for each in batch.to_pylist())
+        for each in expired.predicates() if expired.worth_it else ():
+            table.delete(each)
 
     def rebuild(self, entries: Sequence[Counted], table_name: str) -> None:
         """Replace the rows of these consecutive entries; see ``project``.
@@ -177,6 +199,17 @@ def _missing(table: DeltaTable, wanted: Projection) -> Projection:
     stands = table.transaction_version(app_of(wanted.pipeline)) or 0
     missing = [each for each in wanted.entries if each.recorded.entry.sequence > stands]
     return Projection(missing, wanted.table_name)
+
+
+def _old_rows(table: DeltaTable, before_ms: int) -> Iterator[pa.RecordBatch]:
+    """Pipeline, topic, partition and sequence of old rows without bad records."""
+    old = pc.field("committed_at") < pa.scalar(before_ms * 1000, pa.timestamp("us", tz="UTC"))
+    columns = ["pipeline", "topic", "partition", "sequence"]
+    wanted = old & (pc.field("quarantined") == 0)
+    batches: Iterator[pa.RecordBatch] = table.to_pyarrow_dataset().to_batches(
+        columns=columns, filter=wanted
+    )
+    return batches
 
 
 def _transaction(last: Counted, sequence: int) -> Transaction:

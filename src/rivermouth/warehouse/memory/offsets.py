@@ -64,3 +64,13 @@ class MemoryOffsets:
         """See ``ports.OffsetsTable``."""
         for each in projections:
             self.project(each.entries, each.table_name)
+
+    def version(self) -> int:
+        """See ``ports.OffsetsTable``: there are no versions."""
+        return 0
+
+    def compact(self) -> None:
+        """See ``ports.OffsetsTable``: there are no files."""
+
+    def forget(self, before_ms: int) -> None:
+        """See ``ports.OffsetsTable``: all is kept."""
