@@ -34,12 +34,13 @@ from rivermouth.protocol.starts import ranges_between
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Edges, Ingest
+from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable
+from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -226,6 +227,38 @@ class CrashingOffsets:
         self._world.offsets.project(entries, table_name)
         self._crash.at("after projection")
 
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        for each in projections:
+            self.project(each.entries, each.table_name)
+
+    def version(self) -> int:
+        return 0
+
+    def compact(self) -> None: ...
+
+    def forget(self, before_ms: int) -> None: ...
+
+
+class LateProjecting:
+    """Keeps what it is handed until it is told to write: as the writer's thread may be late."""
+
+    def __init__(self, offsets: OffsetsTable) -> None:
+        self._offsets = offsets
+        self.waiting: list[Projection] = []
+
+    def put(self, projection: Projection) -> None:
+        self.waiting.append(projection)
+
+    def flush(self, pipeline: str) -> None:
+        self.write(len(self.waiting))
+
+    def write(self, number: int) -> None:
+        """Write the first ``number`` that wait, in one commit."""
+        taken, self.waiting = self.waiting[:number], self.waiting[number:]
+        entries = [entry for each in taken for entry in each.entries]
+        if entries:
+            AtOnce(self._offsets).put(Projection(entries, taken[0].table_name))
+
 
 def is_bad(row: Offset) -> bool:
     """Every seventh record is poison."""
@@ -313,31 +346,55 @@ def a_pipeline(
 
 
 def edges(
-    world: World, crash: Crash, heard: Listener, offsets: OffsetsTable | None = None
+    world: World,
+    crash: Crash,
+    heard: Listener,
+    offsets: OffsetsTable | None = None,
+    projecting: Projecting | None = None,
 ) -> Edges:
-    """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table."""
+    """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table.
+
+    What it commits is written there at once, unless ``projecting`` takes it.
+    """
     landing = MemoryLanding(world, crash)
+    offsets = offsets or CrashingOffsets(world, crash)
     return Edges(
         kafka=MemoryKafka(world),
-        store=LedgerStore(CrashingLog(world, crash), offsets or CrashingOffsets(world, crash)),
+        store=LedgerStore(CrashingLog(world, crash), offsets),
         writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
         landing=landing,
         decode=lambda raw: raw,
         listener=heard,
         attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),
+        projecting=projecting or AtOnce(offsets),
         now=lambda: world.now,
     )
 
 
 class Driver:
-    """One process: an ``Ingest`` over a world, and a stream that knows where it is."""
+    """One process: an ``Ingest`` over a world, and a stream that knows where it is.
 
-    def __init__(self, world: World, pipeline: Pipeline | None = None) -> None:
+    A ``late`` one goes on before what it committed is in the offsets table, see ``project``.
+    """
+
+    def __init__(
+        self, world: World, pipeline: Pipeline | None = None, *, late: bool = False
+    ) -> None:
         self.world = world
         self.crash = Crash()
         self.heard = Heard(self.crash)
         self.stands = Position()
-        self.ingest = Ingest(pipeline or a_pipeline(), edges(world, self.crash, self.heard))
+        offsets = CrashingOffsets(world, self.crash)
+        self.late = LateProjecting(offsets)
+        projecting = self.late if late else AtOnce(offsets)
+        given = edges(world, self.crash, self.heard, offsets, projecting)
+        self.ingest = Ingest(pipeline or a_pipeline(), given)
+
+    def project(self, number: int = 1 << 30, crash: str = "") -> None:
+        """Let the first ``number`` commits that wait come into the offsets table."""
+        self.crash.step = crash
+        self.late.write(number)
+        self.crash.step = ""
 
     def open(self, crash: str = "", *, audit: bool = False) -> Driver:
         self.crash.step = crash
@@ -391,7 +448,9 @@ def accept_in(
     driver = Driver(world)
     driver.crash.step = crash
     its = edges(world, driver.crash, driver.heard)
-    at = Coordinates("silver.orders", its.store, its.writes, its.listener, its.attempts)
+    at = Coordinates(
+        "silver.orders", its.store, its.writes, its.projecting, its.listener, its.attempts
+    )
     told: list[AcceptedDelete] = []
     found = accept_deletes(
         NO_SESSION, a_pipeline(), at, versions, lambda *_: rows, told.append, dry_run=dry_run

@@ -1,9 +1,9 @@
 """Whatever happens, in whatever order, over the real core: a state machine for Hypothesis.
 
-Two drivers of one pipeline, each killed or failed at any step; batches of any size, empty
-ones; partitions added; elections, clean and unclean; RESTORE, TRUNCATE and OPTIMIZE by others;
-log clean-up; retention that passes unread records; an operator who accepts what happened,
-a cut log among it. At
+Two drivers of one pipeline, each killed or failed at any step, which project at once or later;
+batches of any size, empty ones; partitions added; elections, clean and unclean; RESTORE, TRUNCATE
+and OPTIMIZE by others; rows deleted on purpose; log clean-up; retention that passes unread records;
+an operator who accepts what happened, a cut log among it. At
 every moment the table holds what its standing entries say, once, and there is a way on.
 
 ``python -m tests.faults.any_order [--crashes 10000] [--seed 0]`` counts crashes per minute.
@@ -136,8 +136,24 @@ class AnyOrder(RuleBasedStateMachine):
         self.world.cut(place(0), end, grown)
 
     @rule(number=DRIVERS, crash=CRASHES)
-    def a_driver_starts(self, number: int, crash: str) -> None:
-        driver = Driver(self.world, SETTINGS)
+    def a_late_driver_starts(self, number: int, crash: str) -> None:
+        """It goes on before what it committed is in the offsets table, as a run does."""
+        self.a_driver_starts(number, crash, late=True)
+
+    @rule(number=DRIVERS, entries=st.integers(1, 4), crash=CRASHES)
+    def what_a_driver_handed_over_is_projected(self, number: int, entries: int, crash: str) -> None:
+        driver = self.living.get(number)
+        if driver is None:
+            return
+        try:
+            driver.project(entries, crash)
+        except Killed:
+            crashes[crash] += 1
+            del self.living[number]
+
+    @rule(number=DRIVERS, crash=CRASHES)
+    def a_driver_starts(self, number: int, crash: str, *, late: bool = False) -> None:
+        driver = Driver(self.world, SETTINGS, late=late)
         self.living.pop(number, None)
         before = len(self.world.commits)
         try:
@@ -232,9 +248,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def log_clean_up_of_a_part(self, share: float) -> None:
-        """The newest entry is left, and what came after it."""
+        """The newest entry is left, and what came after it.
+
+        So are those that wait to be projected: they were committed a moment before.
+        """
         entries, first = self._entries(), self.world.log.first_version
-        newest = entries[-1].version if entries else 0
+        known = self.world.offsets.txns.get(PIPELINE, 0)
+        kept = [each for each in entries if each.entry.sequence > known] or entries[-1:]
+        newest = kept[0].version if kept else 0
         self.world.log.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)

@@ -19,7 +19,7 @@ from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.offsets_rows import SCHEMA, rows_of
-from rivermouth.warehouse.ports import Counted, OffsetsTable
+from rivermouth.warehouse.ports import Counted, OffsetsTable, Projection
 from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span
 from tests.threads import at_once
 from tests.warehouse.conftest import CATALOG, FOLDER, MEMORY, MEMORY_CATALOG, Schema
@@ -256,6 +256,58 @@ def test_an_entry_without_ranges_leaves_no_row(tables: Tables) -> None:
     table.project([counted(empty, 2), counted(third, 3)], NAME)
     assert table.sequence(PIPELINE) == 3
     assert sequences(tables) == [1, 3]
+
+
+def test_several_pipelines_are_written_together_each_by_its_own_sequence(tables: Tables) -> None:
+    table = tables.handle()
+    table.project(entries(2), NAME)
+    both = [Projection(entries(3), NAME), Projection(entries(2, "bids"), "bronze.bids")]
+    for _ in range(2):
+        table.project_all(both)
+    assert (table.sequence(PIPELINE), tables.handle().sequence("bids")) == (3, 2)
+    assert (sequences(tables), sequences(tables, "bids")) == ([1, 2, 3], [1, 2])
+    check_commits(tables, 2 if tables.tells_txn else 3)
+    assert table.version() in (tables.commits(), 0)
+
+
+def test_a_compact_table_says_the_same(tables: Tables) -> None:
+    table = tables.handle()
+    for number in range(1, 4):
+        table.project(entries(number), NAME)
+    before = sorted(map(str, tables.rows()))
+    newest = table.newest(PIPELINE)
+    table.compact()
+    assert sorted(map(str, tables.rows())) == before
+    for handle in (table, tables.handle()):
+        assert (handle.sequence(PIPELINE), handle.newest(PIPELINE)) == (3, newest)
+    table.project(entries(5), NAME)
+    assert sequences(tables) == [1, 2, 3, 4, 5]
+
+
+def test_of_old_rows_stay_the_newest_of_each_partition_and_those_with_bad_records(
+    tables: Tables,
+) -> None:
+    table, found = tables.handle(), []
+    newest = entry_after(None, span(0, 1), span(0, 7, 1))
+    for version in range(1, 9):
+        bad = RowCounts(0, 1) if version == 3 else RowCounts(1, 0)
+        rows = tuple(replace(bad) for _ in newest.ranges)
+        found.append(counted(replace(newest, rows=rows), version))
+        newest = entry_after(newest, span(version, version + 1))
+    table.project(found, NAME)
+    before = table.newest(PIPELINE)
+    table.forget(1_700_000_000_007)  # entries 7 and 8 are younger
+    if isinstance(table, MemoryOffsets):
+        return  # it keeps all
+    kept = sorted((row["sequence"], row["partition"]) for row in tables.rows())
+    assert kept == [(1, 1), (3, 0), (6, 0), (7, 0), (8, 0)]
+    for handle in (table, tables.handle()):
+        assert handle.newest(PIPELINE) == before
+        assert handle.sequence(PIPELINE) == 8
+    table.forget(1_700_000_000_007)
+    assert len(tables.rows()) == 5
+    table.project([counted(newest, 9)], NAME)
+    assert sequences(tables) == [3, 6, 7, 8, 9]
 
 
 def test_handles_that_race_write_each_row_once(tables: Tables) -> None:

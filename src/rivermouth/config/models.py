@@ -31,6 +31,7 @@ from rivermouth.config.value_types import (
     FormatName,
     KeyFormName,
     Keys,
+    OffsetsRetention,
     OrderBy,
     PipelineName,
     Properties,
@@ -60,8 +61,7 @@ Trigger = Annotated[
     ),
 ]
 RetryTimes = Annotated[
-    Retry,
-    Field(description="How long a run tries again what may pass by itself."),
+    Retry, Field(description="How long a run tries again what may pass by itself.")
 ]
 _TEN_SECONDS = timedelta(seconds=10)
 
@@ -131,8 +131,7 @@ class Target(Model):
         examples=[["updated_at"]],
     )
     properties: Properties = Field(
-        default_factory=dict,
-        description="Delta table properties, set when the table is created.",
+        default_factory=dict, description="Delta table properties, set when the table is created."
     )
 
 
@@ -206,6 +205,7 @@ class Config(Model):
     )
     trigger: Trigger = _TEN_SECONDS
     retry: RetryTimes = Retry()
+    offsets_retention: OffsetsRetention = None
     spark: SparkConf = Field(
         default={},
         description="Settings of the Spark session that a command starts on this machine, word"

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from rivermouth.config.catalog import Catalog, read_catalog
 from rivermouth.config.columns import Column
@@ -29,6 +29,7 @@ from rivermouth.config.values import (
     check_property_names,
     check_topics,
     read_choice,
+    read_days,
     read_duration,
     read_name,
     read_true,
@@ -121,6 +122,19 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(read_duration),
     Written(lambda: _pattern("^[0-9]{1,9}(ms|s|m|h)$"), "duration"),
+]
+Retention = Annotated[
+    timedelta,
+    BeforeValidator(read_days),
+    Written(lambda: _pattern("^[1-9][0-9]{0,4}d$"), "days"),
+]
+OffsetsRetention = Annotated[
+    Retention | None,
+    Field(
+        description="How long a run keeps rows of the offsets table, in days. The newest row of"
+        " each partition stays, and so do rows with bad records. If it is not given, all stay.",
+        examples=["400d"],
+    ),
 ]
 Count = Annotated[
     int,

@@ -101,6 +101,18 @@ def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return _checked(names, repeated(names))
 
 
+def read_days(value: object) -> timedelta:
+    """``30d``: whole days, at least one; raises ``Refused``."""
+    if isinstance(value, timedelta):
+        return value
+    match = re.fullmatch(r"([1-9][0-9]{0,4})d", value) if isinstance(value, str) else None
+    if match is None:
+        kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
+        message = "{path} must be a number of days, not {value}"
+        raise Refused(Fault(kind, message, fix="write at least 1d, for example 400d"))
+    return timedelta(days=int(match[1]))
+
+
 def check_count(value: int) -> int:
     """A number of offsets, from 1 to the greatest 64-bit integer; raises ``Refused``."""
     if not 0 < value < 2**63:

@@ -6,7 +6,8 @@ passes P6 for the third time. The points, in the order of a run:
 P0 before the ledger is read · P10 offsets table up to date, nothing planned yet ·
 P1 batch begun, Spark has written ``offsets/N`` · P2 batch planned · P3 before the write ·
 P12 bad records written ahead · P13 rows to delete are marked · P6 the write returned ·
-P7 commit read back · P8 offsets table written · P9 Spark has written ``commits/N`` ·
+P7 commit read back · P8 its entry is in the offsets table, written beside the next batches ·
+P9 Spark has written ``commits/N`` ·
 P11 before the stop
 """
 

@@ -55,7 +55,8 @@ class PipelineStatus:
     upper bound of the records. ``lag_seconds`` is the age of the newest committed record:
     the greatest ``_kafka.timestamp`` in the statistics of the files that the newest entry
     added, else the time of that commit; 0 when caught up. ``held_back`` are offsets behind
-    open transactions, in no lag: nobody may read them before these end.
+    open transactions, in no lag: nobody may read them before these end. ``projected`` is the newest
+    sequence that the offsets table holds: below ``sequence`` it is not up to date.
     """
 
     name: str
@@ -63,6 +64,7 @@ class PipelineStatus:
     table: str
     reason: str | None = None
     sequence: int | None = None
+    projected: int | None = None
     table_version: int | None = None
     position: Mapping[str, Mapping[str, int]] | None = None
     lag_messages: int | None = None
@@ -78,6 +80,7 @@ class PipelineStatus:
             "state": self.state.value,
             "reason": self.reason,
             "sequence": self.sequence,
+            "offsets_table_sequence": self.projected,
             "table": self.table,
             "table_version": self.table_version,
             "position": self.position,
@@ -205,9 +208,10 @@ def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
     history = ledger.history
     position = history.position.as_nested() if history.newest is not None else None
     sequence = history.sequence or ledger.txn or None
+    projected = ledger.projected or None
     accepted = history.newest.accepted if history.newest is not None else ()
-    found = replace(found, sequence=sequence, table_version=history.version, accepted=accepted)
-    return replace(found, position=position)
+    known = replace(found, sequence=sequence, projected=projected, accepted=accepted)
+    return replace(known, table_version=history.version, position=position)
 
 
 def _with_lag(

@@ -18,10 +18,11 @@ from rivermouth.local.scratch import shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
 from rivermouth.run.ingest import Edges, Ingest
+from rivermouth.run.projecting import Projecting, flushed
 from rivermouth.run.report import Listener
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
-from rivermouth.warehouse.ports import Warehouse
+from rivermouth.warehouse.ports import OffsetsTable, Warehouse
 from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
 from rivermouth.write.landing import Landing, Site, landing_of
@@ -51,12 +52,14 @@ class Assembly:
         pipeline: Pipeline,
         listener: Listener,
         held: ExitStack,
+        projecting: Projecting,
         stop: threading.Event | None = None,
     ) -> Ingest:
         """The pipeline with its table there, as configured, and ours to write.
 
-        What it holds until its end is entered into ``held``; the table is held already. Once
-        ``stop`` is set, no commit is tried again. Raises what stands against it.
+        What it holds until its end is entered into ``held``; the table is held already. At that
+        end what it committed is in the offsets table. Once ``stop`` is set, no commit is tried
+        again. Raises what stands against it.
         """
         table = pipeline.target.table
         address = self.warehouse.address(table)
@@ -66,6 +69,7 @@ class Assembly:
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
             landing = self._landing(pipeline, held, attempts)
+        held.enter_context(flushed(projecting, pipeline.name))
         edges = Edges(
             kafka=Kafka(self.config.kafka.revealed(self.secrets)),
             store=self.warehouse.ledger(pipeline),
@@ -74,8 +78,14 @@ class Assembly:
             decode=decoder(pipeline),
             listener=listener,
             attempts=attempts,
+            projecting=projecting,
         )
         return Ingest(pipeline, edges)
+
+    def offsets(self) -> OffsetsTable:
+        """The offsets table, which all pipelines share."""
+        anyone = next(iter(self.config.pipelines.values()))
+        return self.warehouse.ledger(anyone).offsets
 
     def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""

@@ -33,9 +33,10 @@ from rivermouth.protocol.commits import (
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import trimmed
+from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
 from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites
+from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, Projection
 
 Write = Callable[[CommitPlan], object]
 """Makes the commit of a plan. What it raises says little: only the log tells what happened."""
@@ -45,12 +46,14 @@ Write = Callable[[CommitPlan], object]
 class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
-    ``attempts`` says how long a commit is tried again while commits of others are in the way.
+    ``projecting`` takes what was committed to the offsets table. ``attempts`` says how long a
+    commit is tried again while commits of others are in the way.
     """
 
     table_name: str
     store: LedgerStore
     writes: LedgerWrites
+    projecting: Projecting
     listener: Listener
     attempts: Attempts
 
@@ -71,8 +74,9 @@ class Committer:
     def commit(
         self, plan: CommitPlan, write: Write, check: Callable[[], object] = lambda: None
     ) -> None:
-        """Write, read back, classify, project, report. Raises unless the commit stands, and
-        where it stands and another driver's has followed it already.
+        """Write, read back, classify, hand over for the offsets table, report.
+
+        Raises unless the commit stands, and where it stands and another driver's has followed it.
 
         Where a commit of others is in the way, the same ranges are written again under the
         same sequence, for as long as the attempts last; never skipped, never widened. ``check``
@@ -93,8 +97,13 @@ class Committer:
             raise conflict
 
     def project(self, entries: Sequence[Recorded]) -> None:
-        """Write the rows of these entries into the offsets table, where they are not there yet."""
-        self._project(self._at.writes.count(entries))
+        """Write the rows of these entries into the offsets table, where they are not there yet.
+
+        At once: what an opening finds missing is there before it goes on.
+        """
+        if entries:
+            self._at.store.offsets.project(self._at.writes.count(entries), self._at.table_name)
+            trace.step(self.history.pipeline, "project", sequence=entries[-1].entry.sequence)
 
     def _commit(self, plan: CommitPlan, write: Write) -> None:
         began = time.monotonic()
@@ -114,8 +123,7 @@ class Committer:
         recorded = self._read_back(plan, fault)
         reach("P7")
         counted = self._at.writes.count(recorded)
-        self._project(counted)
-        reach("P8")
+        self._at.projecting.put(Projection(counted, self._at.table_name))
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
         self._at.listener.committed(_report(ours, time.monotonic() - began))
         if recorded[-1].entry.commit != plan.commit:
@@ -178,12 +186,6 @@ class Committer:
             expected=f"commit {plan.commit}",
             found=f"commit {newest.commit if newest else None}",
         )
-
-    def _project(self, counted: Sequence[Counted]) -> None:
-        self._at.store.offsets.project(counted, self._at.table_name)
-        if counted:
-            sequence = counted[-1].recorded.entry.sequence
-            trace.step(self.history.pipeline, "project", sequence=sequence)
 
 
 def new_commit() -> str:

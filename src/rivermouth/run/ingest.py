@@ -39,6 +39,7 @@ from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates, new_commit
+from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener, OpenReport
 from rivermouth.run.resuming import plan_resume
 from rivermouth.warehouse.attempts import Attempts
@@ -58,6 +59,7 @@ class Edges:
     decode: Callable[[DataFrame], DataFrame]
     listener: Listener
     attempts: Attempts
+    projecting: Projecting
     now: Callable[[], float] = time.time
 
 
@@ -157,6 +159,7 @@ class Ingest:
                 table_name=str(self.pipeline.target.table),
                 store=edges.store,
                 writes=edges.writes,
+                projecting=edges.projecting,
                 listener=edges.listener,
                 attempts=edges.attempts,
             ),

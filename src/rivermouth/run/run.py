@@ -28,6 +28,8 @@ from rivermouth.run.assembly import Assembly
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Ingest
+from rivermouth.run.offsets_upkeep import OffsetsUpkeep
+from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
 from rivermouth.run.report import Listener, PipelineReport, Silent
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
@@ -84,9 +86,11 @@ class Run:
         """Run the named pipelines; return what each did, in the order of the names."""
         self._beside = max(len(names), 1)
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
-        with ThreadPoolExecutor(max_workers=max(len(names), 1)) as threads:
+        offsets, workers = self._shared.offsets(), max(len(names), 1)
+        upkeep = OffsetsUpkeep(offsets, self._config.offsets_retention)
+        with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
             drive: Callable[[str], PipelineReport] = partial(
-                self._drive, listener=listener, stop=stop, turns=turns
+                self._drive, listener=listener, stop=stop, turns=turns, writer=writer
             )
             return list(threads.map(drive, names))
 
@@ -105,7 +109,8 @@ class Run:
         with ExitStack() as held:
             pipeline = self._config.pipelines[name]
             held.enter_context(self._shared.hold(pipeline))
-            ingest = self._shared.ingest(pipeline, listener, held)
+            at_once = AtOnce(self._shared.offsets())
+            ingest = self._shared.ingest(pipeline, listener, held, at_once)
             return ingest.resume(self._session, accept, offsets, agree)
 
     def accept_deletes(
@@ -126,6 +131,7 @@ class Run:
             table_name=str(table),
             store=warehouse.ledger(pipeline),
             writes=warehouse.writes(pipeline),
+            projecting=AtOnce(self._shared.offsets()),
             listener=Silent(),
             attempts=Attempts.by(pipeline.retry),
         )
@@ -136,7 +142,13 @@ class Run:
             )
 
     def _drive(
-        self, name: str, *, listener: Listener, stop: threading.Event, turns: threading.Semaphore
+        self,
+        name: str,
+        *,
+        listener: Listener,
+        stop: threading.Event,
+        turns: threading.Semaphore,
+        writer: Projecting,
     ) -> PipelineReport:
         pipeline, tally = self._config.pipelines[name], Tally(listener)
         attempts = Attempts.by(pipeline.retry, stop)
@@ -145,19 +157,20 @@ class Run:
             self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         with turns:
             began = time.monotonic()
-            error = self._outcome(pipeline, Supervision(pipeline, tally, stop, attempts), stop)
+            watch = Supervision(pipeline, tally, stop, attempts)
+            error = self._outcome(pipeline, watch, stop, writer)
             seconds = time.monotonic() - began
         report = replace(tally.report, pipeline=name, seconds=seconds, error=error)
         listener.finished(report)
         return report
 
     def _outcome(
-        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event
+        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event, writer: Projecting
     ) -> RivermouthError | None:
         """Run a pipeline to its end; what it ended with, None if all went well."""
         try:
             with self._shared.hold(pipeline):  # in the pauses, too
-                watch.run(partial(self._attempt, pipeline, watch, stop))
+                watch.run(partial(self._attempt, pipeline, watch, stop, writer))
         except Exception as fault:
             error = told(fault, pipeline.name)
             trace.step(pipeline.name, "halt", code=error.code)
@@ -165,14 +178,16 @@ class Run:
         trace.step(pipeline.name, "close")
         return None
 
-    def _attempt(self, pipeline: Pipeline, watch: Supervision, stop: threading.Event) -> None:
+    def _attempt(
+        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event, writer: Projecting
+    ) -> None:
         """Open the pipeline and feed it, and so again whenever files of the login were replaced."""
         again = True
         while again:
             with ExitStack() as held:
                 if watch.again:  # somebody may have taken commits away in the pause
                     held.enter_context(self._shared.hold(pipeline))
-                ingest = self._shared.ingest(pipeline, watch, held, stop)
+                ingest = self._shared.ingest(pipeline, watch, held, writer, stop)
                 starts = ingest.open(self._session, audit=self._audit)
                 again = not stop.is_set() and self._read(ingest, starts, watch, stop)
 

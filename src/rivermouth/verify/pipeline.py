@@ -13,7 +13,7 @@ from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.proofs.offsets_table import verify_offsets_table
+from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
 from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
@@ -53,7 +53,8 @@ def verify_pipeline(
             findings.leave(Unchecked.TABLE, "the rows")
     try:
         known = ledger or Ledger(version=-1)
-        verify_offsets_table(tables, known, log, pipeline, findings, counted)
+        allowed = Allowed.by(config)
+        verify_offsets_table(tables, known, log, pipeline, findings, counted, allowed)
     except Unreadable as fault:
         findings.add(Kind.OFFSETS_TABLE, f"the offsets table cannot be read: {fault}")
     return findings.proof()

@@ -63,6 +63,8 @@ class Unchecked(Enum):
     """Of so many offsets only some have their values compared."""
     ERASED = "rows_of_accepted_deletes"
     """Missing, as many as accepted DELETEs took; nobody can tell which those were."""
+    PROJECTED = "offsets_table_rows"
+    """They may have been deleted, as ``offsets_retention`` says."""
     VERDICTS = "quarantined_records"
     """``verify`` cannot tell whether they belong in quarantine."""
 

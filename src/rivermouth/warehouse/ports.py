@@ -71,6 +71,24 @@ class Counted:
     rows: Counts
 
 
+@dataclass(frozen=True)
+class Projection:
+    """Consecutive entries of one pipeline, on their way into the offsets table."""
+
+    entries: Sequence[Counted]
+    table_name: str
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline of the entries, of which there is one at least."""
+        return self.entries[0].recorded.entry.pipeline
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the last one."""
+        return self.entries[-1].recorded.entry.sequence
+
+
 class OffsetsTable(Protocol):
     """The offsets table. Reading raises OffsetsUnreadable, writing ProjectionFailed."""
 
@@ -88,6 +106,25 @@ class OffsetsTable(Protocol):
 
     def project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Write the rows of a pipeline's entries that are not there yet, in one commit."""
+
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        """The same for several pipelines, each with its own ``txn``.
+
+        In one commit where the store takes several ``txn`` in one; else in one for each. After an
+        error, each pipeline's rows are there as a whole or not at all.
+        """
+
+    def version(self) -> int:
+        """The newest version of the table; 0 where that means nothing."""
+
+    def compact(self) -> None:
+        """Make small files large. Raises what the store raises; no row changes."""
+
+    def forget(self, before_ms: int) -> None:
+        """Delete rows of entries from before that time, but for those that ``retention`` keeps.
+
+        Raises what the store raises.
+        """
 
 
 @dataclass(frozen=True)

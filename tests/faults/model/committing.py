@@ -91,7 +91,8 @@ def _returned(state: State, guards: Guards, d: int, answered: bool = True) -> St
         return put(state, d, driver._replace(phase=RETURNED, snapshot=0))
     if not answered or driver.planned is None:
         return halted(state, d, COMMIT_FAILED)
-    believed = driver._replace(newest=driver.planned, pending=(driver.planned,))
+    pending = (*driver.pending, driver.planned)
+    believed = driver._replace(newest=driver.planned, pending=pending)
     return put(state, d, _verified(believed, driver.planned))
 
 
@@ -116,7 +117,8 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours:  # it may be written again: the same range, the same sequence
         again = planned._replace(commit=None, read=0, base=version)
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
-    read = driver._replace(version=version, newest=ledger.newest, pending=tuple(since))
+    pending = (*driver.pending, *since)
+    read = driver._replace(version=version, newest=ledger.newest, pending=pending)
     return put(state, d, _verified(read, planned))
 
 

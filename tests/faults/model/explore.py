@@ -32,6 +32,9 @@ from tests.faults.model.state import (
 Node = tuple[State, tuple[int, ...]]
 """A state, and how often each fault of the configuration may still happen."""
 
+LAG = 2
+"""How many entries of a driver may wait to be projected while it goes on."""
+
 FALSE_ALARM, DEAD_END = "FALSE ALARM", "DEAD END"
 
 
@@ -188,7 +191,11 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
             yield "write", d, _unused(state)
         elif driver.phase in (COMMITTING, ORPHAN):
             yield "land", d
-        for step in ("project", "begin", "read_back", "close"):
+        for entry in driver.pending:
+            yield "project", d, entry.sequence
+        if len(driver.pending) <= LAG:
+            yield "hand_over", d
+        for step in ("begin", "read_back", "close"):
             yield step, d
     yield from _remedies(state, about)
 

@@ -27,6 +27,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             committing.land,
             committing.fail,
             committing.read_back,
+            steps.hand_over,
             steps.close,
             # everybody else, at any time
             world.crash,

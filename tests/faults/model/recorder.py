@@ -21,9 +21,9 @@ class Recorder:
         self.file, self.world, self.lines = file, world, list[str]()
         self._started = 0
 
-    def driver(self, **settings: Any) -> tuple[str, Driver]:
+    def driver(self, *, late: bool = False, **settings: Any) -> tuple[str, Driver]:
         self._started += 1
-        return f"process-{self._started}", Driver(self.world, a_pipeline(**settings))
+        return f"process-{self._started}", Driver(self.world, a_pipeline(**settings), late=late)
 
     def did(self, name: str, call: Any) -> bool:
         """Let a driver do something; True if it lives on. Its steps become lines."""

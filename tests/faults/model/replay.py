@@ -16,14 +16,13 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import projected, walk
-from tests.faults.model.stage import Stage
+from tests.faults.model.stage import FAR, Stage
 from tests.faults.model.state import (
     AT_REST,
     COMMITTING,
     DEAD,
     HALTED,
     LOSS,
-    OPENED,
     PLANNED,
     READY,
     RESET,
@@ -72,7 +71,8 @@ class Replay(Stage):
             raise self.refused(f"open reads version {version}; {self.newest} was there before it")
         self.advance(version)
         known = projected(self.state.table.offsets)
-        self.bury(line, projected_silently=known < line.facts["projected"])
+        said = int(line.facts["projected"])
+        self.bury(line, projected_silently=said if known < said else 0)
         self._start(d, RECORD if self._records_loss() else "")
         driver, table = self.state.drivers[d], self.state.table
         ledger = walk(table.log, table.first, True, True)
@@ -88,6 +88,7 @@ class Replay(Stage):
         kind = str(line.facts["kind"])
         if kind == "resume" and self.phase(line) in AT_REST:
             self._resume()
+        self._hand_over(line)
         d = self.expect(line, READY)
         driver = self.state.drivers[d]
         if kind == "resume" and driver.owes == RESET:
@@ -142,13 +143,24 @@ class Replay(Stage):
     def _project(self, line: Line) -> None:
         if self.phase(line) in AT_REST and self._is_resume():
             self._resume()
-        d = self.expect(line, OPENED, VERIFIED, READY)
-        self.take(("project", d))
+        d = self.driver(line)
+        if not self.state.drivers[d].pending:
+            self.expect(line, READY)
+        self.take(("project", d, int(line.facts["sequence"])))
         known = projected(self.state.table.offsets)
         self.claim("sequence", known, line.facts["sequence"])
+        if not self.state.drivers[d].pending:
+            self._hand_over(line)
+
+    def _hand_over(self, line: Line) -> None:
+        """A driver goes on without a word while its entry is projected."""
+        if self.phase(line) == VERIFIED:
+            self.take(("hand_over", self.driver(line)))
 
     def _close(self, line: Line) -> None:
-        self.take(("close", self.expect(line, READY)))
+        self._hand_over(line)
+        if not self.take(("close", self.expect(line, READY))):
+            raise self.refused("close, but the driver has not projected its entry")
 
     def _halt(self, line: Line) -> None:
         d, code = self.driver(line), str(line.facts["code"])
@@ -175,7 +187,7 @@ class Replay(Stage):
             if not self.may_advance:
                 break
             self.advance(self.newest + 1)
-        self.bury(self.line, projected_silently=self.line.step == "plan")
+        self.bury(self.line, projected_silently=FAR if self.line.step == "plan" else 0)
         self._start(d, ACCEPT)
 
     def _accepted(self) -> int:

@@ -37,7 +37,7 @@ PHASES = {
     STAGED: "has a write under way",
     COMMITTING: "has a write under way",
     RETURNED: "has not read back what became of its write",
-    VERIFIED: "has not projected its entry",
+    VERIFIED: "has just committed",
 }
 
 
@@ -73,7 +73,8 @@ class Stage:
         after = self.apply(action)
         if after is None:
             return False
-        codes = [each.code for each in after.drivers if each not in self.state.drivers]
+        both = zip(self.state.drivers, after.drivers, strict=True)
+        codes = [now.code for before, now in both if now.code != before.code]
         if any(codes):
             raise self.refused(f"{self.line.step}, where the model halts with {codes[0]}")
         self.state = after
@@ -153,15 +154,15 @@ class Stage:
             raise self.refused(f"{line.step}, but the driver {where}")
         return d
 
-    def bury(self, line: Line, projected_silently: bool = False) -> None:
+    def bury(self, line: Line, projected_silently: int = 0) -> None:
         """Those who never say a word again were killed, at the latest now.
 
-        They may have moved the offsets table and died before they could say so.
+        They may have moved the offsets table, up to an entry, and died before they could say so.
         """
         for d, name in enumerate(self.names):
             if max(each.number for each in self.lines if each.process == name) < line.number:
                 if projected_silently:
-                    self.state = self.apply(("project", d)) or self.state
+                    self.state = self.apply(("project", d, projected_silently)) or self.state
                 self.crash(d)
 
     def crash(self, d: int) -> None:

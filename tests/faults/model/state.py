@@ -109,7 +109,7 @@ class Driver(NamedTuple):
 
     ``version``, ``sequence`` and ``newest`` are the ledger as it last read it; ``stream`` is
     where Spark stands; ``owes`` the entry that must come before anything is read; ``pending``
-    are entries it will project; ``snapshot`` is the version its transaction began at.
+    are entries that it has still to project; ``snapshot`` is the version its transaction began at.
     """
 
     phase: str = DEAD

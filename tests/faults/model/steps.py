@@ -20,6 +20,7 @@ from tests.faults.model.records import quarantined
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
+    DEAD,
     DISCOVERY,
     HALTED,
     HEARTBEAT,
@@ -83,23 +84,40 @@ def _locked(state: State, guards: Guards, d: int) -> bool:
     return guards.lock and any(each.phase not in free for each in others)
 
 
-def project(state: State, guards: Guards, d: int) -> State | None:
-    """Write what is pending to the offsets table, as far as its own ``txn`` does not know it."""
+def project(state: State, guards: Guards, d: int, upto: int | None = None) -> State | None:
+    """Write what is pending to the offsets table, as far as its own ``txn`` does not know it.
+
+    A start writes all of it before it goes on. A run does so beside its batches, at any moment:
+    all that it had handed over up to the entry ``upto``.
+    """
     driver = state.drivers[d]
-    if driver.phase not in (OPENED, VERIFIED):
+    if driver.phase in (DEAD, ORPHAN) or not driver.pending:
         return None
-    table, rows = state.table, driver.pending
+    rows = tuple(each for each in driver.pending if upto is None or each.sequence <= upto)
+    left = driver.pending[len(rows) :]
+    if not rows or (driver.phase == OPENED and left):
+        return None
+    table = state.table
     if guards.projection_txn:
         rows = tuple(each for each in rows if each.sequence > projected(table.offsets))
-    if driver.phase == VERIFIED and not guards.quarantine_ahead and driver.newest:
-        table = quarantined(state, driver.newest)
     state = state._replace(table=table._replace(offsets=table.offsets + rows))
-    if driver.phase == OPENED:
-        return put(state, d, driver._replace(phase=READY, pending=()))
+    phase = READY if driver.phase == OPENED else driver.phase
+    return put(state, d, driver._replace(phase=phase, pending=left))
+
+
+def hand_over(state: State, guards: Guards, d: int) -> State | None:
+    """Go on, and leave the entry to be projected beside the next batches."""
+    driver = state.drivers[d]
+    if driver.phase != VERIFIED:
+        return None
     if driver.owes in (RESUME, RESET):
+        if driver.pending:
+            return None
         return put(state, d, Driver())  # the command has done what it was asked for
+    if not guards.quarantine_ahead and driver.newest:
+        state = state._replace(table=quarantined(state, driver.newest))
     state = scratch.done(state, guards, d)
-    return put(state, d, driver._replace(phase=READY, pending=(), owes="", accepts=0))
+    return put(state, d, driver._replace(phase=READY, owes="", accepts=0))
 
 
 def plan(
@@ -152,8 +170,12 @@ def _offered(
 
 
 def close(state: State, guards: Guards, d: int) -> State | None:
-    """The run ends: asked to between two batches, or with an error before it writes again."""
-    if state.drivers[d].phase not in (READY, PLANNED):
+    """The run ends: asked to between two batches, or with an error before it writes again.
+
+    By then all that it committed is projected; or it dies, see ``crash``.
+    """
+    driver = state.drivers[d]
+    if driver.phase not in (READY, PLANNED) or driver.pending:
         return None
     return put(state, d, Driver())
 
@@ -166,4 +188,5 @@ def put(state: State, d: int, driver: Driver) -> State:
 
 def halted(state: State, d: int, code: str) -> State:
     """The state with driver ``d`` dead, and loudly."""
-    return put(state, d, Driver(HALTED, code=code))
+    pending = state.drivers[d].pending  # it still projects that
+    return put(state, d, Driver(HALTED, code=code, pending=pending))

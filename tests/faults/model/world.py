@@ -5,7 +5,7 @@ Each takes the state and gives the next one, or None where it is not enabled.
 
 from __future__ import annotations
 
-from tests.faults.model.reading import walk
+from tests.faults.model.reading import projected, walk
 from tests.faults.model.state import (
     AT_REST,
     COMMITTING,
@@ -16,6 +16,7 @@ from tests.faults.model.state import (
     READY,
     RESTORE,
     Driver,
+    Entry,
     Guards,
     Log,
     Other,
@@ -122,9 +123,18 @@ def _commit(state: State, commit: Other) -> State:
 
 
 def trim(state: State, guards: Guards, first: int) -> State | None:
-    """Log clean-up takes the JSON before version ``first``; the snapshot keeps the ``txn``."""
+    """Log clean-up takes the JSON before version ``first``; the snapshot keeps the ``txn``.
+
+    Entries that wait to be projected were committed a moment ago: it takes none while their driver
+    lives, and later all of them, or none.
+    """
     table = state.table
     if not table.first < first < len(table.log):
+        return None
+    known = projected(table.offsets)
+    waiting = [n for n, e in enumerate(table.log) if isinstance(e, Entry) and e.sequence > known]
+    lives = any(each.pending for each in state.drivers)
+    if waiting and waiting[0] < first and (lives or first <= waiting[-1]):
         return None
     if guards.trouble_outlives_cleanup and not _answered(table.log, first):
         return None

@@ -139,6 +139,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "state": "NEW",
         "reason": None,
         "sequence": None,
+        "offsets_table_sequence": None,
         "table": "s.p",
         "table_version": None,
         "position": None,
@@ -160,6 +161,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "state": "OK",
         "reason": None,
         "sequence": 1,
+        "offsets_table_sequence": None,
         "table": "s.p",
         "table_version": 1,
         "position": {"t": {"0": 10, "1": 5}},
@@ -266,6 +268,15 @@ def test_an_entry_that_clean_up_took_is_recovered_from_the_offsets_table(config:
     found = only(config, Answering(facts()))
     assert (found.state, found.sequence) == (State.OK, 1)
     assert found.position == {"t": {"0": 10, "1": 5}}
+
+
+def test_it_tells_how_far_the_offsets_table_is(config: Config) -> None:
+    commit(config, ENTRY)
+    behind = only(config, Answering(facts())).as_dict()
+    assert (behind["sequence"], behind["offsets_table_sequence"]) == (1, None)
+    project(config, ENTRY)
+    fresh = only(config, Answering(facts())).as_dict()
+    assert (fresh["sequence"], fresh["offsets_table_sequence"]) == (1, 1)
 
 
 def test_a_table_that_was_dropped_blocks_as_long_as_the_offsets_table_is_there(

@@ -71,9 +71,13 @@ EVERY = pytest.mark.parametrize("name", CHANGES)
 
 
 def resume(
-    world: World, accept: str, offsets: Offsets | None = None, crash: str = "", **more: Pipeline
+    world: World,
+    accept: str,
+    offsets: Offsets | None = None,
+    crash: str = "",
+    pipeline: Pipeline | None = None,
 ) -> Position:
-    driver = Driver(world, **more)
+    driver = Driver(world, pipeline)
     driver.crash.step = crash
     return driver.ingest.resume(NO_SESSION, accept, offsets)
 

@@ -147,7 +147,8 @@ def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
     facts = json.loads(commit.info["userMetadata"])
     if facts["rivermouth"] not in (1, 2) or facts["pipeline"] != pipeline:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
-    return parse_entry(version, facts)
+    committed = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp") or 0
+    return parse_entry(version, facts, int(committed))
 
 
 def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:

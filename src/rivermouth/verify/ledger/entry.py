@@ -83,9 +83,11 @@ class LedgerEntry:
     """The settings that gave the pipeline its identity."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
+    committed_ms: int = 0
+    """When it was committed, in ms since 1970; 0: the log does not tell."""
 
 
-def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
+def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -> LedgerEntry:
     """An entry from its JSON; raises KeyError, TypeError, ValueError or AttributeError."""
     columns = facts.get("columns")
     offsets = _by_place(facts) if facts["rivermouth"] == 1 else _by_topic(facts["topics"])
@@ -102,6 +104,7 @@ def parse_entry(version: int, facts: Mapping[str, Any]) -> LedgerEntry:
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
         config=dict(facts.get("config", {})),
         format=int(facts["rivermouth"]),
+        committed_ms=committed_ms,
         **offsets,
     )
 

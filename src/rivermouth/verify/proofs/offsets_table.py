@@ -1,27 +1,62 @@
-"""The offsets table against the ledger: one row for each range of each entry, and no other."""
+"""The offsets table against the ledger: one row for each range of each entry, and no other.
+
+A run writes the rows of an entry a moment after its commit. Where the configuration has an
+``offsets_retention``, older rows may be gone: all but the newest of each partition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rivermouth.config import OFFSETS_TABLE, Pipeline
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
 from rivermouth.verify.ledger.commits import Commits
 from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.result import Findings, Kind, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Tables
 
 _RANGE = ("from_offset", "until_offset", "end_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")
 _COUNTS = ("records", "applied", "quarantined")
+_WAIT_S = 3.0
+_NEW_MS = 60_000
 _KEYS = ("sequence", "topic", "partition")
 
 RowKey = tuple[int, str, int]
 Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Which rows may be missing: those of entries older than ``retention_ms`` (None: none).
+
+    ``now_ms`` is the time in ms since 1970. ``wait`` gives a run the time to write the newest rows.
+    """
+
+    now_ms: float
+    retention_ms: float | None = None
+    wait: Callable[[], object] = lambda: time.sleep(_WAIT_S)
+
+    @staticmethod
+    def by(config: Config) -> Allowed:
+        """What the configuration allows now."""
+        kept = config.offsets_retention
+        return Allowed(time.time() * 1000, kept.total_seconds() * 1000 if kept else None)
+
+    def is_new(self, entry: LedgerEntry) -> bool:
+        """Whether a run may be writing its rows at this moment."""
+        return self.now_ms - entry.committed_ms < _NEW_MS
+
+    def is_old(self, entry: LedgerEntry) -> bool:
+        """Whether its rows may have been deleted."""
+        age_ms = self.now_ms - entry.committed_ms
+        return self.retention_ms is not None and age_ms > self.retention_ms
 
 
 def verify_offsets_table(
@@ -31,6 +66,7 @@ def verify_offsets_table(
     pipeline: Pipeline,
     findings: Findings,
     subject: Subject | None,
+    allowed: Allowed,
 ) -> None:
     """Compare the offsets table row by row with the ``ledger``, which was read from ``log``.
 
@@ -38,30 +74,77 @@ def verify_offsets_table(
     again; ``subject`` is None where nothing was counted. Raises Unreadable.
     """
     ranges = _Ranges(ledger)
-    name = str(pipeline.target.table)
-    first = ledger.recorded[0].sequence if ledger.recorded else 1
-    lost: set[int] = set()
+    compared = _Comparison(ranges, ledger, log, str(pipeline.target.table), findings, subject)
+    newest = 0
     for key, found in _rows(tables, pipeline.name):
-        where = f"offsets table, sequence {key[0]} {shown(key[1:])}"
-        expected, again = ranges.take(key)
-        if again:
-            findings.add(Kind.OFFSETS_TABLE, f"{where}: more than one row")
-        elif expected is not None:
-            facts = _facts(*expected, name)
-            counts = _counts(*expected, subject) if subject is not None else {}
-            wrong = _differences({**facts, **counts}, found)
-            if wrong:
-                findings.add(Kind.OFFSETS_TABLE, f"{where}: {wrong}")
-        elif _is_unknown(key, found, first, ledger):
-            findings.add(Kind.OFFSETS_TABLE, f"{where}: no such range in the ledger")
-        elif found["table_version"] > ledger.version and not log.has(found["table_version"]):
-            lost.add(found["table_version"])
-    for version in sorted(lost):
+        newest = max(newest, key[0])
+        compared.take(key, found)
+    late = [entry for entry, _ in ranges.left() if entry.sequence > newest]
+    if any(map(allowed.is_new, late)):
+        allowed.wait()
+        for key, found in _rows(tables, pipeline.name):
+            if key[0] > newest:
+                compared.take(key, found)
+    for version in sorted(compared.lost):
         line = f"the offsets table has a row of version {version}, the table's log does not have it"
         findings.add(Kind.FAULT, line)
-    for sequence, partition in ranges.left():
-        where = f"offsets table, sequence {sequence} {shown(partition)}"
+    _report_left(ranges, ledger, findings, allowed)
+
+
+def _report_left(ranges: _Ranges, ledger: Ledger, findings: Findings, allowed: Allowed) -> None:
+    """The ranges without a row: wrong, or deleted when they were old."""
+    newest = {each.partition: entry for entry in ledger.recorded for each in entry.ranges}
+    deleted = 0
+    for entry, partition in ranges.left():
+        if allowed.is_old(entry) and newest[partition] is not entry:
+            deleted += 1
+            continue
+        where = f"offsets table, sequence {entry.sequence} {shown(partition)}"
         findings.add(Kind.OFFSETS_TABLE, f"{where}: no row")
+    if deleted:
+        line = f"{deleted} rows of the offsets table: deleted by offsets_retention"
+        findings.leave(Unchecked.PROJECTED, line, deleted)
+
+
+class _Comparison:
+    """Compares rows of one pipeline; ``lost`` are versions of rows that the log does not have."""
+
+    def __init__(
+        self,
+        ranges: _Ranges,
+        ledger: Ledger,
+        log: Commits,
+        table: str,
+        findings: Findings,
+        subject: Subject | None,
+    ) -> None:
+        self._ranges = ranges
+        self._ledger = ledger
+        self._log = log
+        self._table = table
+        self._findings = findings
+        self._subject = subject
+        self._first = ledger.recorded[0].sequence if ledger.recorded else 1
+        self.lost: set[int] = set()
+
+    def take(self, key: RowKey, found: Facts) -> None:
+        """Compare the next row."""
+        where = f"offsets table, sequence {key[0]} {shown(key[1:])}"
+        expected, again = self._ranges.take(key)
+        if again:
+            self._findings.add(Kind.OFFSETS_TABLE, f"{where}: more than one row")
+        elif expected is not None:
+            facts = _facts(*expected, self._table)
+            counts = _counts(*expected, self._subject) if self._subject is not None else {}
+            wrong = _differences({**facts, **counts}, found)
+            if wrong:
+                self._findings.add(Kind.OFFSETS_TABLE, f"{where}: {wrong}")
+        elif _is_unknown(key, found, self._first, self._ledger):
+            self._findings.add(Kind.OFFSETS_TABLE, f"{where}: no such range in the ledger")
+        else:
+            version = found["table_version"]
+            if version > self._ledger.version and not self._log.has(version):
+                self.lost.add(version)
 
 
 class _Ranges:
@@ -91,12 +174,12 @@ class _Ranges:
         again, taken[place] = bool(taken[place]), 1
         return (entry, entry.ranges[place]), again
 
-    def left(self) -> Iterator[tuple[int, Partition]]:
-        """Sequence and partition of every range that was not taken."""
-        for sequence, (_, places, taken) in self._entries.items():
+    def left(self) -> Iterator[tuple[LedgerEntry, Partition]]:
+        """Entry and partition of every range that was not taken."""
+        for entry, places, taken in self._entries.values():
             for partition, place in places.items():
                 if not taken[place]:
-                    yield sequence, partition
+                    yield entry, partition
 
 
 def _differences(expected: Facts, found: Facts) -> str:

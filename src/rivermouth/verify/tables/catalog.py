@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +64,8 @@ class CatalogTables:
             # Where schema or catalog do not exist, the answer may also be: no such table.
             self._answer(f"DESCRIBE SCHEMA {self._name(table).rpartition('.')[0]}")
             return []
-        wanted = ["version", "operation", "operationParameters", "operationMetrics", "userMetadata"]
+        told = ("operation", "operationParameters", "operationMetrics", "userMetadata")
+        wanted = ["version", "timestamp", *told]
         found: list[Mapping[str, Any]] = rows.select(wanted).to_pylist()
         self._newest[table] = _newest(found)
         return found
@@ -186,7 +188,9 @@ def _newest(history: Iterable[Mapping[str, Any]]) -> int:
 
 def _commit(row: Mapping[str, Any]) -> Commit:
     parameters = row["operationParameters"] or {}
+    at: datetime = row["timestamp"]
     info = {
+        "timestamp": int(at.replace(tzinfo=at.tzinfo or timezone.utc).timestamp() * 1000),
         "operation": row["operation"],
         "operationParameters": dict(parameters),
         "operationMetrics": dict(row["operationMetrics"] or {}),

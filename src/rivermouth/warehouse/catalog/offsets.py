@@ -29,8 +29,9 @@ from rivermouth.spark.errors import FAULTS, is_conflict, is_gone, reason
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.creation import make_table
 from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, Projection
 from rivermouth.warehouse.recovered import COLUMNS, newest_of
+from rivermouth.warehouse.retention import Expired
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."
@@ -90,6 +91,31 @@ class CatalogOffsets:
         """
         if any(each.rows for each in entries):
             self._committed(lambda: self._project(entries, table_name))
+
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        """See ``ports.OffsetsTable``: in one commit each, as Spark takes one ``txn`` a write."""
+        for each in projections:
+            self.project(each.entries, each.table_name)
+
+    def version(self) -> int:
+        """See ``ports.OffsetsTable``."""
+        history = self._session.sql(f"DESCRIBE HISTORY {self._address.sql} LIMIT 1").collect()
+        return int(history[0]["version"])
+
+    def compact(self) -> None:
+        """See ``ports.OffsetsTable``."""
+        self._session.sql(f"OPTIMIZE {self._address.sql}").collect()
+
+    def forget(self, before_ms: int) -> None:
+        """See ``ports.OffsetsTable``."""
+        old = f"committed_at < timestamp_millis({before_ms}) AND quarantined = 0"
+        rows = self._address.read(self._session).where(old)
+        newest = (F.max("sequence").alias("newest"), F.count("*").alias("number"))
+        found = rows.groupBy("pipeline", "topic", "partition").agg(*newest).collect()
+        expired = Expired()
+        expired.add((*each,) for each in found)
+        for each in expired.predicates() if expired.worth_it else ():
+            self._session.sql(f"DELETE FROM {self._address.sql} WHERE {each}").collect()
 
     def _project(self, entries: Sequence[Counted], table_name: str) -> None:
         """Of two drivers that project at once, each must leave the same rows.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -21,8 +22,11 @@ from rivermouth.warehouse.offsets_rows import (
     rollback_app_of,
     rows_of,
 )
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, Projection
 from rivermouth.warehouse.recovered import read_projected
+from rivermouth.warehouse.retention import Expired
+
+_TARGET_BYTES = 8 << 20
 
 
 class FolderOffsets:
@@ -70,22 +74,42 @@ class FolderOffsets:
 
         Raises ProjectionFailed.
         """
-        if not entries:
-            return
-        pipeline = entries[0].recorded.entry.pipeline
-        for _ in self._attempts.each():
+        self.project_all([Projection(entries, table_name)])
+
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        """See ``ports.OffsetsTable``: in one commit."""
+        wanted = [each for each in projections if each.entries]
+        for _ in self._attempts.each() if wanted else ():
             table = self._created()
-            stands = table.transaction_version(app_of(pipeline)) or 0
-            missing = [each for each in entries if each.recorded.entry.sequence > stands]
+            missing = [left for each in wanted if (left := _missing(table, each)).entries]
             if not missing:
                 return
             try:
-                self._append(table, missing, table_name)
+                self._append(table, missing)
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
-        found = "a conflict at each attempt"  # so that the time to try again is up
-        raise self._failed("could not be written", found, AGAIN, passes=Passing.NO)
+        if wanted:
+            found = "a conflict at each attempt"  # so that the time to try again is up
+            raise self._failed("could not be written", found, AGAIN, passes=Passing.NO)
+
+    def version(self) -> int:
+        """See ``ports.OffsetsTable``."""
+        table = self._refreshed()
+        return table.version() if table else 0
+
+    def compact(self) -> None:
+        """See ``ports.OffsetsTable``. Files of the target size are not written again."""
+        DeltaTable(str(self.path)).optimize.compact(target_size=_TARGET_BYTES)
+
+    def forget(self, before_ms: int) -> None:
+        """See ``ports.OffsetsTable``."""
+        table = DeltaTable(str(self.path))
+        expired = Expired()
+        for batch in _old_rows(table, before_ms):
+            expired.add((*each.values(), 1) for each in batch.to_pylist())
+        for each in expired.predicates() if expired.worth_it else ():
+            table.delete(each)
 
     def rebuild(self, entries: Sequence[Counted], table_name: str) -> None:
         """Replace the rows of these consecutive entries; see ``project``.
@@ -105,19 +129,22 @@ class FolderOffsets:
                 rows_of(entries, table_name),
                 mode="overwrite",
                 predicate=f"pipeline = '{first.pipeline}' AND {between}",
-                commit_properties=_commit_properties(entries[-1], sequence),
+                commit_properties=CommitProperties(
+                    app_transactions=[_transaction(entries[-1], sequence)]
+                ),
             )
         except (DeltaError, OSError) as fault:
             raise self._failed("could not be rebuilt", str(fault), REBUILD) from fault
 
-    def _append(self, table: DeltaTable, missing: Sequence[Counted], table_name: str) -> None:
-        sequence = missing[-1].recorded.entry.sequence
+    def _append(self, table: DeltaTable, missing: Sequence[Projection]) -> None:
+        rows = [rows_of(each.entries, each.table_name) for each in missing]
+        txns = [_transaction(each.entries[-1], each.sequence) for each in missing]
         try:
             write_deltalake(
                 table,
-                rows_of(missing, table_name),
+                pa.concat_tables(rows),
                 mode="append",
-                commit_properties=_commit_properties(missing[-1], sequence),
+                commit_properties=CommitProperties(app_transactions=txns),
             )
         except CommitFailedError:
             raise
@@ -167,7 +194,24 @@ class FolderOffsets:
         return OffsetsUnreadable(what, where=where, found=found, remedy=remedy, passes=passes)
 
 
-def _commit_properties(last: Counted, sequence: int) -> CommitProperties:
+def _missing(table: DeltaTable, wanted: Projection) -> Projection:
+    """What the table does not hold yet."""
+    stands = table.transaction_version(app_of(wanted.pipeline)) or 0
+    missing = [each for each in wanted.entries if each.recorded.entry.sequence > stands]
+    return Projection(missing, wanted.table_name)
+
+
+def _old_rows(table: DeltaTable, before_ms: int) -> Iterator[pa.RecordBatch]:
+    """Pipeline, topic, partition and sequence of old rows without bad records."""
+    old = pc.field("committed_at") < pa.scalar(before_ms * 1000, pa.timestamp("us", tz="UTC"))
+    columns = ["pipeline", "topic", "partition", "sequence"]
+    wanted = old & (pc.field("quarantined") == 0)
+    batches: Iterator[pa.RecordBatch] = table.to_pyarrow_dataset().to_batches(
+        columns=columns, filter=wanted
+    )
+    return batches
+
+
+def _transaction(last: Counted, sequence: int) -> Transaction:
     pipeline = last.recorded.entry.pipeline
-    transaction = Transaction(app_of(pipeline), sequence, last.recorded.timestamp_ms)
-    return CommitProperties(app_transactions=[transaction])
+    return Transaction(app_of(pipeline), sequence, last.recorded.timestamp_ms)

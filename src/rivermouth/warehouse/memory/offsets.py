@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, Projection
 
 
 @dataclass
@@ -59,3 +59,18 @@ class MemoryOffsets:
                 if entry.sequence > self.sequence(entry.pipeline) and (each.rows or self.tells_txn):
                     self.projected.append(each)
                     self.txns[entry.pipeline] = entry.sequence
+
+    def project_all(self, projections: Sequence[Projection]) -> None:
+        """See ``ports.OffsetsTable``."""
+        for each in projections:
+            self.project(each.entries, each.table_name)
+
+    def version(self) -> int:
+        """See ``ports.OffsetsTable``: there are no versions."""
+        return 0
+
+    def compact(self) -> None:
+        """See ``ports.OffsetsTable``: there are no files."""
+
+    def forget(self, before_ms: int) -> None:
+        """See ``ports.OffsetsTable``: all is kept."""

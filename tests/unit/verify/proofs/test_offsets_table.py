@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.entry import LedgerChanges
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.proofs.offsets_table import verify_offsets_table
-from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
+from rivermouth.verify.result import Findings, Kind, Unchecked
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (
     ZERO,
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.unit
 
 ENTRIES = (entry(1, span(0, 5)), entry(2, span(5, 9)), entry(3, span(9, 9)))
 LEDGER = Ledger(3, ENTRIES, ENTRIES)
+DAY_MS = 86_400_000
+NOTHING = Allowed(now_ms=100 * DAY_MS, wait=lambda: None)
 COUNTS = ("records", "applied", "quarantined")
 NUMBERS = ("sequence", "partition", "from_offset", "until_offset", "end_offset", "table_version")
 TEXTS = ("topic", "commit", "table_name", "topic_id", "cluster_id")
@@ -74,12 +77,13 @@ def verified(
     ledger: Ledger = LEDGER,
     counted: Subject | None = None,
     newest: int = 3,
+    allowed: Allowed = NOTHING,
 ) -> Findings:
     """``newest``: the version that the log has by now."""
     tables = {} if rows is None else {"rivermouth.offsets": MemoryRows(rows, SCHEMA)}
     log = MemoryCommits([Commit({}, {})] * (newest + 1))
     findings, pipeline = Findings("p"), configured(folder).pipelines["p"]
-    verify_offsets_table(MemoryTables(tables), ledger, log, pipeline, findings, counted)
+    verify_offsets_table(MemoryTables(tables), ledger, log, pipeline, findings, counted, allowed)
     return findings
 
 
@@ -190,3 +194,57 @@ def test_counts_of_former_ranges_are_not_those_of_the_ranges_that_took_their_off
     ledger = Ledger(3, entries, entries)
     assert problems(verified(tmp_path, [*rows[:2], {**rows[2], **new}], ledger, asked)) == ()
     assert found(verified(tmp_path, rows, ledger, asked)) == {Kind.OFFSETS_TABLE: 1}
+
+
+def aged(*days: float) -> Ledger:
+    """The ledger with entries that are so many days old."""
+    entries = tuple(
+        replace(each, committed_ms=int((100 - age) * DAY_MS))
+        for each, age in zip(ENTRIES, days, strict=True)
+    )
+    return Ledger(3, entries, entries)
+
+
+def test_old_rows_may_be_gone_where_the_configuration_says_so_and_are_counted(
+    tmp_path: Path,
+) -> None:
+    kept = replace(NOTHING, retention_ms=10.0 * DAY_MS)
+    findings = verified(tmp_path, GOOD[1:], aged(11, 5, 0), allowed=kept)
+    assert problems(findings) == ()
+    assert findings.proof().left == {Unchecked.PROJECTED: 1}
+    assert not replace(findings.proof(), strict=True).ok
+    assert found(verified(tmp_path, GOOD[1:], aged(11, 5, 0))) == {Kind.OFFSETS_TABLE: 1}
+    young = verified(tmp_path, GOOD[2:], aged(11, 5, 0), allowed=kept)
+    assert problems(young) == ("offsets table, sequence 2 t-0: no row",)
+    newest = verified(tmp_path, [], aged(13, 12, 11), allowed=kept)
+    assert problems(newest) == ("offsets table, sequence 3 t-0: no row",)
+    wrong = verified(tmp_path, [fact(1, commit="x"), *GOOD[2:]], aged(13, 12, 11), allowed=kept)
+    assert "sequence 1 t-0: commit is x" in problems(wrong)[0]
+
+
+@pytest.mark.parametrize(
+    ("age_days", "before", "waits", "left"),
+    [
+        (0, GOOD[:2], 1, 0),
+        (0, GOOD[1:], 0, 1),
+        (1, GOOD[:2], 0, 1),
+        (0, GOOD, 0, 0),
+    ],
+    ids=["just committed", "not the newest", "long ago", "all there"],
+)
+def test_the_rows_of_a_commit_of_this_moment_are_waited_for(
+    tmp_path: Path,
+    age_days: float,
+    before: Sequence[Mapping[str, Any]],
+    waits: int,
+    left: int,
+) -> None:
+    """A run writes them a moment after the commit."""
+    rows, waited = [*before], []
+
+    def wait() -> None:
+        waited.append(1)
+        rows[:] = GOOD
+
+    said = verified(tmp_path, rows, aged(9, 9, age_days), allowed=replace(NOTHING, wait=wait))
+    assert (len(waited), len(problems(said))) == (waits, left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from rivermouth.config import OFFSETS_TABLE, Catalog, TableName
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.proofs.offsets_table import verify_offsets_table
+from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.tables.catalog import CatalogRows, CatalogTables
 from rivermouth.verify.tables.ports import Unreadable
@@ -45,13 +46,15 @@ class Spark:
 
 
 def history(*commits: tuple[str, str | None]) -> pa.Table:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    more = {"timestamp": at, "operationParameters": {"predicate": "b"}}
     rows = [
         {
             "version": n,
             "operation": name,
-            "operationParameters": {"predicate": "b"},
             "operationMetrics": {"numDeletedRows": "3"},
             "userMetadata": text,
+            **more,
         }
         for n, (name, text) in enumerate(commits)
     ]
@@ -199,7 +202,7 @@ def test_what_the_offsets_table_knows_and_the_log_does_not_is_a_fault_unless_it_
     findings, pipeline = Findings(PIPELINE), a_pipeline()
     log = tables.commits(TABLE)
     ledger = read_ledger(log, PIPELINE, findings) or Ledger(version=-1)
-    verify_offsets_table(tables, ledger, log, pipeline, findings, None)
+    verify_offsets_table(tables, ledger, log, pipeline, findings, None, Allowed(0.0))
     assert findings.proof().counts[Kind.FAULT] == faults
 
 

@@ -1,0 +1,196 @@
+"""Writing what was committed into the offsets table: at once, or off the batch's critical path.
+
+A run has one ``OffsetsWriter`` for all its pipelines. It gathers for a moment what they have
+committed, and writes that together, in a thread of its own. The truth is in the tables' logs: what
+a killed process had gathered, the next start projects from there. How much that may be is bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from rivermouth.debug import trace
+from rivermouth.debug.failpoints import reach
+from rivermouth.warehouse.ports import OffsetsTable, Projection
+
+Work = TypeVar("Work")
+
+MOST = 16
+"""How many entries of a pipeline may wait or be under way: so far a start has to read back."""
+MOMENT_S = 1.0
+"""For how long commits are gathered, unless somebody waits for them."""
+
+
+class Projecting(Protocol):
+    """Takes the entries of pipelines to the offsets table, those of each in their order."""
+
+    def put(self, projection: Projection) -> None:
+        """Take these entries, which follow on those before. Raises what kept those from it."""
+
+    def flush(self, pipeline: str) -> None:
+        """Return when all that was put for the pipeline is written. Raises what kept it from it."""
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """Writes each entry before ``put`` returns."""
+
+    offsets: OffsetsTable
+
+    def put(self, projection: Projection) -> None:
+        """See ``Projecting``."""
+        if projection.entries:
+            self.offsets.project(projection.entries, projection.table_name)
+            _tell(projection)
+
+    def flush(self, pipeline: str) -> None:
+        """See ``Projecting``: nothing waits."""
+
+
+@contextmanager
+def flushed(projecting: Projecting, pipeline: str) -> Iterator[None]:
+    """When the block ends, all that it put for the pipeline is written, or it raises why not.
+
+    Where the block raises, that is raised: it says more. The next opening projects what is missing.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            projecting.flush(pipeline)
+        raise
+    projecting.flush(pipeline)
+
+
+class OffsetsWriter:
+    """One thread that writes for all pipelines of a process, while the context is open.
+
+    Where a write fails, each pipeline of it is tried alone, so that no other suffers. What one of
+    them was refused is raised once, from its next ``put`` or ``flush``, and all that it had put is
+    dropped: later entries must not come before earlier ones. It is to open anew, which projects
+    what is missing. ``after`` is called after each write, in the same thread.
+    """
+
+    def __init__(
+        self,
+        offsets: OffsetsTable,
+        *,
+        moment_s: float = MOMENT_S,
+        most: int = MOST,
+        after: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._offsets = offsets
+        self._moment_s = moment_s
+        self._most = most
+        self._after = after
+        self._changed = threading.Condition()
+        self._waiting: dict[str, Projection] = {}
+        self._under_way: Mapping[str, Projection] = {}
+        self._failures: dict[str, Exception] = {}
+        self._flushing = 0
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="offsets", daemon=True)
+
+    def __enter__(self) -> OffsetsWriter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def put(self, projection: Projection) -> None:
+        """See ``Projecting``. Waits while too many of the pipeline's entries are on their way."""
+        if not projection.entries:
+            return
+        name = projection.pipeline
+        with self._changed:
+            self._changed.wait_for(lambda: name in self._failures or self._lag(name) < self._most)
+            self._raise_failure(name)
+            self._waiting[name] = _joined(self._waiting.get(name), projection)
+            self._changed.notify_all()
+
+    def flush(self, pipeline: str) -> None:
+        """See ``Projecting``."""
+        with self._changed:
+            self._flushing += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: not self._lag(pipeline))
+            finally:
+                self._flushing -= 1
+            self._raise_failure(pipeline)
+
+    def _lag(self, pipeline: str) -> int:
+        parts = (self._waiting.get(pipeline), self._under_way.get(pipeline))
+        return sum(len(each.entries) for each in parts if each is not None)
+
+    def _raise_failure(self, pipeline: str) -> None:
+        failure = self._failures.pop(pipeline, None)
+        if failure is not None:
+            raise failure
+
+    def _run(self) -> None:
+        while gathered := self._gathered():
+            failures = self._write(gathered)
+            with self._changed:
+                for name, failure in failures.items():
+                    self._failures[name] = failure
+                    self._waiting.pop(name, None)
+                self._under_way = {}
+                self._changed.notify_all()
+            with suppress(Exception):  # what comes after a write loses nothing
+                self._after()
+
+    def _gathered(self) -> Sequence[Projection]:
+        """What came in the last moment; nothing once the context is to close."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(self._is_urgent, timeout=self._moment_s)
+            self._under_way, self._waiting = self._waiting, {}
+            return tuple(self._under_way.values())
+
+    def _is_urgent(self) -> bool:
+        filled = any(2 * self._lag(each) >= self._most for each in self._waiting)
+        return self._closing or self._flushing > 0 or filled
+
+    def _write(self, gathered: Sequence[Projection]) -> dict[str, Exception]:
+        """Write all of it together; what failed, by pipeline."""
+        together = _failure(self._offsets.project_all, gathered)
+        failures: dict[str, Exception] = {}
+        for each in gathered:
+            failed = together
+            if together is not None and len(gathered) > 1:
+                failed = _failure(self._offsets.project_all, [each])
+            failed = failed or _failure(_tell, each)
+            if failed is not None:
+                failures[each.pipeline] = failed
+        return failures
+
+
+def _failure(act: Callable[[Work], object], on: Work) -> Exception | None:
+    """What it raised: this thread serves others, too, and must not end."""
+    try:
+        act(on)
+    except Exception as raised:
+        return raised
+    return None
+
+
+def _joined(before: Projection | None, after: Projection) -> Projection:
+    if before is None:
+        return after
+    return Projection([*before.entries, *after.entries], after.table_name)
+
+
+def _tell(projection: Projection) -> None:
+    """Say that these entries are in the offsets table."""
+    trace.step(projection.pipeline, "project", sequence=projection.sequence)
+    for _ in projection.entries:
+        reach("P8")

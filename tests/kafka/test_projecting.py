@@ -1,0 +1,37 @@
+"""The offsets table of a real run: fewer commits than batches, and nothing is left out."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth.config import load
+from rivermouth.verify import verify
+from tests.lake import Lake, append_pipeline, bid
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+BATCHES = 8
+
+
+def test_three_pipelines_make_fewer_commits_in_the_offsets_table_than_batches(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    names = ["one", "two", "three"]
+    for name in names:
+        lake.topic(f"projected-{name}")
+        lake.produce(f"projected-{name}", [(None, bid(n), 0) for n in range(10 * BATCHES)])
+    lake.configure(
+        **{each: append_pipeline(f"projected-{each}", max_offsets_per_trigger=10) for each in names}
+    )
+
+    heard = lake.run(rivermouth_spark, *names)
+
+    assert [each.error for each in heard.ends] == [None] * 3
+    assert [each.commits for each in heard.ends] == [BATCHES] * 3
+    table = DeltaTable(str(lake.path("rivermouth.offsets")))
+    assert table.version() < 3 * BATCHES
+    assert len(lake.rows("rivermouth.offsets")) == 3 * (BATCHES + 1), "discovery, and each batch"
+    proofs = verify(load(lake.file), None).as_dict()["pipelines"]
+    assert all(each["ok"] for each in proofs), proofs
