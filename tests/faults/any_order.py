@@ -34,6 +34,7 @@ from rivermouth.errors import (
     Halt,
     LedgerBroken,
     LogTruncated,
+    LogUnreadable,
     OffsetsTableAhead,
     ResumeRefused,
     RivermouthError,
@@ -278,7 +279,7 @@ class AnyOrder(RuleBasedStateMachine):
         before = len(self.world.commits)
         try:
             accept_in(self.world, before - 1, rows=rows, crash=crash)
-        except (Killed, CommitError):
+        except (Killed, CommitError, LogUnreadable):
             crashes[crash] += 1
         except Halt as halt:
             assert len(self.world.commits) == before, "a halt comes before a write"

@@ -17,9 +17,10 @@ from rivermouth.kafka.client import Kafka
 from rivermouth.local.scratch import shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
+from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
-from rivermouth.run.projecting import Projecting, flushed
-from rivermouth.run.report import Listener
+from rivermouth.run.projecting import AtOnce, Projecting, flushed
+from rivermouth.run.report import Listener, Silent
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.ports import OffsetsTable, Warehouse
@@ -81,6 +82,17 @@ class Assembly:
             projecting=projecting,
         )
         return Ingest(pipeline, edges)
+
+    def coordinates(self, pipeline: Pipeline) -> Coordinates:
+        """What a command commits to that is no run: nobody listens, and it projects at once."""
+        return Coordinates(
+            table_name=str(pipeline.target.table),
+            store=self.warehouse.ledger(pipeline),
+            writes=self.warehouse.writes(pipeline),
+            projecting=AtOnce(self.offsets()),
+            listener=Silent(),
+            attempts=Attempts.by(pipeline.retry),
+        )
 
     def offsets(self) -> OffsetsTable:
         """The offsets table, which all pipelines share."""

@@ -21,7 +21,6 @@ from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by
 from rivermouth.protocol.accepting import Offsets
-from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.drafts import next_draft
@@ -32,15 +31,16 @@ from rivermouth.protocol.guards import (
     check_source,
     to_ask_about,
 )
-from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates, new_commit
+from rivermouth.run.opening import opened
 from rivermouth.run.projecting import Projecting
-from rivermouth.run.report import Listener, OpenReport
+from rivermouth.run.report import Listener
 from rivermouth.run.resuming import plan_resume
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
@@ -103,7 +103,7 @@ class Ingest:
             draft = found.opening.draft
             check = partial(self._check_kafka, draft.ranges)
             self._record(session, found.opening.purpose, draft, check)
-        self._edges.listener.opened(_opened(found, self._facts))
+        self._edges.listener.opened(opened(found, self._facts))
         return found.starts
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
@@ -234,20 +234,3 @@ class Ingest:
             position=history.position.as_nested(),
             projected=ledger.projected,
         )
-
-
-def _opened(found: Assessment, kafka: KafkaFacts) -> OpenReport:
-    ledger = found.ledger
-    known = ledger.newest.topics if ledger.newest is not None else {}
-    new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
-    return OpenReport(
-        pipeline=ledger.history.pipeline,
-        sequence=ledger.history.sequence,
-        position=found.starts,
-        behind=found.behind,
-        projected=len(found.to_project),
-        lost=found.lost,
-        held_back=found.held_back,
-        recovered=ledger.history.recovered is not None,
-        without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
-    )

@@ -25,12 +25,11 @@ from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.offsets import Position
 from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
-from rivermouth.run.committer import Coordinates
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
-from rivermouth.run.report import Listener, PipelineReport, Silent
+from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Stop, Trigger
@@ -125,17 +124,10 @@ class Run:
 
         See ``run.deletes``. Kafka is not asked. Raises what stands against it.
         """
-        pipeline, warehouse = self._config.pipelines[name], self._shared.warehouse
-        table = pipeline.target.table
-        at = Coordinates(
-            table_name=str(table),
-            store=warehouse.ledger(pipeline),
-            writes=warehouse.writes(pipeline),
-            projecting=AtOnce(self._shared.offsets()),
-            listener=Silent(),
-            attempts=Attempts.by(pipeline.retry),
-        )
-        rows_of = partial(deleted_rows, self._session, warehouse.address(table))
+        pipeline = self._config.pipelines[name]
+        at = self._shared.coordinates(pipeline)
+        address = self._shared.warehouse.address(pipeline.target.table)
+        rows_of = partial(deleted_rows, self._session, address)
         with self._shared.hold(pipeline):
             return accept_deletes(
                 self._session, pipeline, at, versions, rows_of, tell, dry_run=dry_run

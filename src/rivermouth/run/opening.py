@@ -1,0 +1,25 @@
+"""What an opening tells its listener: what the ledger said, and what was found in Kafka."""
+
+from __future__ import annotations
+
+from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.run.report import OpenReport
+
+
+def opened(found: Assessment, kafka: KafkaFacts) -> OpenReport:
+    """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
+    ledger = found.ledger
+    known = ledger.newest.topics if ledger.newest is not None else {}
+    new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
+    return OpenReport(
+        pipeline=ledger.history.pipeline,
+        sequence=ledger.history.sequence,
+        position=found.starts,
+        behind=found.behind,
+        projected=len(found.to_project),
+        lost=found.lost,
+        held_back=found.held_back,
+        recovered=ledger.history.recovered is not None,
+        without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
+    )
