@@ -185,15 +185,16 @@ def _second_format(facts: Mapping[str, Any]) -> dict[str, Any]:
             applied = _each(parts, moved["applied"]) if counted else {}
             bad = _each(parts, moved.get("quarantined", 0)) if counted else {}
             rows += [RowCounts(number, bad[each]) for each, number in applied.items()]
+    order = sorted(range(len(ranges)), key=ranges.__getitem__)
     return {
         "topics": {
             name: _text(told["id"]) for name, told in facts["topics"].items() if "id" in told
         },
-        "ranges": tuple(ranges),
+        "ranges": tuple(ranges[each] for each in order),
         "position": Position(position),
         "epochs": epochs,
         "ends": Position(ends),
-        "rows": tuple(rows) if counted else None,
+        "rows": tuple(rows[each] for each in order) if counted else None,
     }
 
 

@@ -74,7 +74,7 @@ def decide(pipeline: str, ranges: Iterable[OffsetRange], newest: Entry | None) -
     exactly what the newest entry records; HALT otherwise: inside a run, that means that
     somebody else moved the table or the topic.
     """
-    offered = tuple(ranges)
+    offered = tuple(sorted(ranges))
     if newest is not None and newest.ranges == offered and offered:
         return Decision(Action.SKIP)
     last = _last_ranges(newest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.relation import Action, decide
 from tests.builders import PIPELINE, entry_after, replayed, span
 from tests.faults.checker.first_format import first_format
 
@@ -58,6 +60,14 @@ def test_an_entry_comes_back_from_its_text_as_it_was(entry: Entry) -> None:
     assert "\n" not in text
     assert text.isascii()
     assert from_json(text) == entry
+
+
+def test_ranges_of_several_topics_come_back_in_order_whichever_topic_was_known_first() -> None:
+    moved = [OffsetRange(TopicPartition(each, 0), 0, 2) for each in ("accounts", "orders")]
+    counts = (RowCounts(1, 1), RowCounts(2, 0))
+    entry = replace(entry_after(None, *moved), rows=counts, topics={"orders": "2", "accounts": "1"})
+    assert from_json(to_json(entry)) == entry
+    assert decide("p", reversed(moved), entry).action is Action.SKIP
 
 
 JSON = st.recursive(
