@@ -152,11 +152,17 @@ def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
 
 
 def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:
-    """Its ranges start where the entry before it ended, and its position is where they end."""
+    """Its ranges start where the entry before it ended, and its position is where they end.
+
+    A partition that a known topic gained starts at 0: what Kafka deleted before it was read is a
+    lost range. Writers of the first format did not record that.
+    """
     position = dict(before.position) if before else {}
     yield from _apply_changes(entry, position)
+    known = {topic for topic, _ in position} if entry.format > 1 else set[str]()
     for each in entry.ranges:
-        expected = position.get(each.partition, each.start)
+        added = each.partition[0] in known
+        expected = position.get(each.partition, 0 if added else each.start)
         if each.start > expected:
             gap = LedgerRange(each.partition, expected, each.start)
             yield Kind.GAP, f"gap {gap} before {each}"

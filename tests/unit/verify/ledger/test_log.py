@@ -130,6 +130,29 @@ def test_what_breaks_the_chain_is_found_and_named(case: str) -> None:
     assert line in problems(findings)[0]
 
 
+def gained(start: int, *, lost: bool = False) -> Commit:
+    """An entry of the second format by which partition 1 is read, from ``start`` to 9."""
+    moved = {"partitions": [1, 1], "spans": 9 - start, "applied": 0}
+    told = {"id": "id", "partitions": [0, 1], "position": [5, 9], "ranges": moved}
+    more = {"lost": [["t", 1, start, 9]]} if lost else {}
+    return wrote(2, rivermouth=2, topics={"t": told}, **more)
+
+
+@pytest.mark.parametrize(
+    ("entry", "gaps"),
+    [
+        (gained(0), 0),
+        (gained(0, lost=True), 0),
+        (gained(4), 1),
+        (wrote(2, (1, 4, 9), position={"t": {"0": 5, "1": 9}}), 0),  # the first format
+    ],
+)
+def test_a_partition_that_a_known_topic_gained_begins_at_0(entry: Commit, gaps: int) -> None:
+    _, findings = ledger_of([CREATE, wrote(1, (0, 0, 5)), entry])
+    assert found(findings) == ({Kind.GAP: 1} if gaps else {})
+    assert not gaps or "gap t-1[0,4) before t-1[4,9)" in problems(findings)[0]
+
+
 def test_an_accepted_restore_goes_on_where_the_restored_entry_ended() -> None:
     commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9), (1, 3, 7), position=at(9, 7))]
     commits += [restored(1), accepted("restore", 3, p0=5, p1=3)]
