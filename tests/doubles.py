@@ -8,7 +8,7 @@ nothing, the offsets table compares sequences) and can be told to crash at a nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import ClassVar, cast
@@ -236,7 +236,7 @@ class CrashingOffsets:
 
     def compact(self) -> None: ...
 
-    def forget(self, before_ms: int) -> None: ...
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None: ...
 
 
 class LateProjecting:

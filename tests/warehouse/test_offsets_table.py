@@ -296,7 +296,7 @@ def test_of_old_rows_stay_the_newest_of_each_partition_and_those_with_bad_record
         newest = entry_after(newest, span(version, version + 1))
     table.project(found, NAME)
     before = table.newest(PIPELINE)
-    table.forget(1_700_000_000_007)  # entries 7 and 8 are younger
+    table.forget(1_700_000_000_007, [PIPELINE])  # entries 7 and 8 are younger
     if isinstance(table, MemoryOffsets):
         return  # it keeps all
     kept = sorted((row["sequence"], row["partition"]) for row in tables.rows())
@@ -304,7 +304,7 @@ def test_of_old_rows_stay_the_newest_of_each_partition_and_those_with_bad_record
     for handle in (table, tables.handle()):
         assert handle.newest(PIPELINE) == before
         assert handle.sequence(PIPELINE) == 8
-    table.forget(1_700_000_000_007)
+    table.forget(1_700_000_000_007, [PIPELINE])
     assert len(tables.rows()) == 5
     table.project([counted(newest, 9)], NAME)
     assert sequences(tables) == [3, 6, 7, 8, 9]

@@ -55,7 +55,7 @@ def resume(
     Shows what is known and what may be lost or doubled, then writes a ledger entry that records
     it; the next run continues from there. Only what is found now can be accepted.
     """
-    check_accepted(accept)
+    check_accepted(accept, offsets)
     config = load_local(file)
     [name] = selected(config, pipeline.replace(",", " ") or "?")  # exactly one, by its full name
     at = read_offsets(offsets)
@@ -91,8 +91,12 @@ def resume(
         as_json({"name": name, **facts, "plan": plans[0].as_dict()})
 
 
-def check_accepted(accept: str) -> None:
-    """Raises ConfigError for words by which nothing can be accepted."""
+def check_accepted(accept: str, offsets: str = "") -> None:
+    """Raises ConfigError for words by which nothing can be accepted, and for ``offsets`` that
+    would have no effect.
+    """
+    if offsets and "cluster" not in accept.split(","):
+        raise ConfigError((f"--offsets {offsets}: only --accept cluster asks for it",))
     if accept not in ROLLBACKS and not {*accept.split(",")} <= {*CHANGES}:
         known = f"{' or '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}, with commas"
         raise ConfigError((f"--accept {accept}: write one of {known}",))
@@ -106,7 +110,10 @@ def read_offsets(where: str) -> Offsets | None:
 
     try:
         with open(where, encoding="utf-8") as file:
-            return Position.from_nested(json_text.load(file))
+            read = json_text.load(file)
+        if not all(type(at) is int for each in read.values() for at in each.values()):
+            raise TypeError("each offset must be a whole number")
+        return Position.from_nested(read)
     except (OSError, ValueError, TypeError, AttributeError) as fault:
         line = f"--offsets {where}: write same, start, or a file of positions: {fault}"
         raise ConfigError((line,)) from fault

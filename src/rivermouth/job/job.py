@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.render import console
-from rivermouth.cli.resuming import check_accepted, read_offsets
+from rivermouth.cli.resuming import CHANGES, ROLLBACKS, check_accepted, read_offsets
 from rivermouth.cli.settings import selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.config import Catalog, Config, load
@@ -39,7 +39,10 @@ from rivermouth.run.run import Run
 from rivermouth.verify import verify
 from rivermouth.verify.tables.catalog import CatalogTables
 
-__all__ = ["WEEK_HOURS", "Job", "finish", "parameters"]
+__all__ = ["ACCEPTED", "WEEK_HOURS", "Job", "finish", "parameters"]
+
+ACCEPTED = (*ROLLBACKS, *CHANGES)
+"""What ``Job.resume`` may accept. Scripts that an earlier version wrote ask for it."""
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:
@@ -125,7 +128,7 @@ class Job:
         """
         if len(self.names) != 1:
             raise ConfigError(("--select: name one pipeline, the one that halted",))
-        check_accepted(accept)
+        check_accepted(accept, offsets)
         at = read_offsets(offsets)
         [name] = self.names
 

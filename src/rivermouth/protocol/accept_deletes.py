@@ -6,7 +6,7 @@ would miss them for ever. So the entry moves no offset; it tells which rows are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rivermouth.errors import ResumeRefused
@@ -126,8 +126,13 @@ def deleted(
                 "its rows, or their number",
                 "that VACUUM has taken the files, and the commit tells no number",
             )
-        return Deleted(commit.version, unlisted=commit.deleted_rows)
-    ours = [each for each in rows if _is_ours(each, history.position)]
+        # A process that was killed may have listed a part of them while the files were there.
+        unlisted = commit.deleted_rows - sum(each.count for each in standing.accepted)
+        if unlisted > 0:
+            return Deleted(commit.version, unlisted=unlisted)
+        accepted = "that it is accepted already"
+        raise _refused(history, commit.version, "a DELETE to accept", accepted)
+    ours = [each for one in rows for each in _ours(one, history.position)]
     if not ours:
         found = "that it took no row of this pipeline"
         raise _refused(history, commit.version, "a DELETE of its rows", found)
@@ -138,8 +143,11 @@ def deleted(
     return Deleted(commit.version, left)
 
 
-def _is_ours(rows: OffsetRange, position: Position) -> bool:
-    return rows.until_offset <= (position.get(rows.topic_partition) or 0)
+def _ours(rows: OffsetRange, position: Position) -> Iterator[OffsetRange]:
+    """The part that the pipeline has read; none of it may be."""
+    until = min(rows.until_offset, position.get(rows.topic_partition) or 0)
+    if rows.from_offset < until:
+        yield OffsetRange(rows.topic_partition, rows.from_offset, until)
 
 
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:
@@ -162,7 +170,9 @@ def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) ->
         position=newest.position,
         config=newest.config,
         epochs=newest.epochs,
+        ends=newest.ends,
         columns=newest.columns,
+        accepted=newest.accepted,
         deletes=deletes,
     )
 

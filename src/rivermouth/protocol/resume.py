@@ -6,7 +6,7 @@ from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft
-from rivermouth.protocol.guards import check_not_truncated, check_source
+from rivermouth.protocol.guards import check_identity, check_not_truncated, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.rollback import accepting, kind_of, restored_position
@@ -24,9 +24,10 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
     ledger.check_not_trimmed()
     accepted = _accepted(ledger, accept)
     history, newest = ledger.history, ledger.newest
-    if newest is not None:
-        check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
     if accept == "restore":
+        if newest is not None:  # after a reset, nothing of an earlier source or rule is left
+            check_identity(history.where, newest, ledger.table, pipeline.identity)
+            check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
         check_not_truncated(pipeline.name, newest, kafka.truncated)
     _check_source_stayed(ledger, accepted)
     position = _position(ledger, kafka, pipeline, accepted)

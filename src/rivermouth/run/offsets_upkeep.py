@@ -8,7 +8,7 @@ many commits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,10 +23,12 @@ EVERY = 100
 class OffsetsUpkeep:
     """To be called after each write of this process. Raises nothing.
 
+    ``pipelines`` are those of the configuration: rows of others are not its to delete.
     ``retention`` is how long rows are kept; None: for ever. ``clock`` is in seconds since 1970.
     """
 
     offsets: OffsetsTable
+    pipelines: Collection[str] = ()
     retention: timedelta | None = None
     every: int = EVERY
     clock: Callable[[], float] = time.time
@@ -51,4 +53,4 @@ class OffsetsUpkeep:
     def _forget(self) -> None:
         if self.retention is not None:
             before_s = self.clock() - self.retention.total_seconds()
-            self.offsets.forget(int(before_s * 1000))
+            self.offsets.forget(int(before_s * 1000), self.pipelines)

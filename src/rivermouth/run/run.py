@@ -86,7 +86,8 @@ class Run:
         self._beside = max(len(names), 1)
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         offsets, workers = self._shared.offsets(), max(len(names), 1)
-        upkeep = OffsetsUpkeep(offsets, self._config.offsets_retention)
+        config = self._config
+        upkeep = OffsetsUpkeep(offsets, [*config.pipelines], config.offsets_retention)
         with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
             drive: Callable[[str], PipelineReport] = partial(
                 self._drive, listener=listener, stop=stop, turns=turns, writer=writer

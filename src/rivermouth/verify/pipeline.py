@@ -75,7 +75,7 @@ def _note_ledger(ledger: Ledger, findings: Findings) -> None:
 def _subject(
     config: Config, pipeline: Pipeline, ledger: Ledger, source: Source, findings: Findings
 ) -> Subject:
-    coverage = Coverage(ledger.effective)
+    coverage = Coverage(ledger.effective, trimmed=ledger.trimmed)
     shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
     if ledger.effective and ledger.trimmed:
         first = ledger.effective[0].sequence
@@ -112,7 +112,9 @@ def _neighbours(
             gone += entries
     # What this pipeline has read itself is its own, whoever else reads it.
     own = {topic for each in ledger.effective for topic in each.topics}
-    return frozenset(shared - own - {*pipeline.source.topics}), Coverage(gone)
+    return frozenset(shared - own - {*pipeline.source.topics}), Coverage(
+        gone, trimmed=ledger.trimmed
+    )
 
 
 def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: Bounds) -> None:

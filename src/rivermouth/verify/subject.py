@@ -71,7 +71,12 @@ class Subject:
         if not self.ledger.effective:
             return 0
         first, newest = self.ledger.effective[0], self.ledger.effective[-1]
-        return sum(at < first.sequence for kind, at in newest.accepted if kind != "identity")
+        moved = {at for kind, at in newest.accepted if kind != "identity"}
+        return sum(at < first.sequence for at in moved)
+
+    def has_former(self, partition: Partition) -> bool:
+        """Whether any offset of a partition may mean a record from before an accepted change."""
+        return self.removed_changes > 0 or partition in self.coverage.former
 
     def may_be_former(self, partition: Partition, offset: int) -> bool:
         """Whether an offset may mean a record from before an accepted change, too."""

@@ -6,7 +6,7 @@ behaviour suite runs over all of them (``tests/warehouse``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,8 +120,9 @@ class OffsetsTable(Protocol):
     def compact(self) -> None:
         """Make small files large. Raises what the store raises; no row changes."""
 
-    def forget(self, before_ms: int) -> None:
-        """Delete rows of entries from before that time, but for those that ``retention`` keeps.
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
+        """Delete rows of these pipelines' entries from before that time, but for those that
+        ``retention`` keeps.
 
         Raises what the store raises.
         """

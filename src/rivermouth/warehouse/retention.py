@@ -50,8 +50,16 @@ class Expired:
             if sequence < newest:
                 idle.setdefault((topic, sequence), []).append(partition)
         below = f"pipeline = '{pipeline}' AND sequence < {newest} AND quarantined = 0"
-        kept = (_of(*each, partitions) for each, partitions in sorted(idle.items()))
-        return " AND ".join([below, *(f"NOT ({each})" for each in kept)])
+        kept = [_of(*each, partitions) for each, partitions in sorted(idle.items())]
+        return f"{below} AND NOT {_any_of(kept)}" if kept else below
+
+
+def _any_of(conditions: Sequence[str]) -> str:
+    """One of them holds. A tree, not a chain: engines go down a chain by recursion."""
+    if len(conditions) == 1:
+        return f"({conditions[0]})"
+    half = len(conditions) // 2
+    return f"({_any_of(conditions[:half])} OR {_any_of(conditions[half:])})"
 
 
 def _of(topic: str, sequence: int, partitions: Sequence[int]) -> str:

@@ -39,6 +39,13 @@ def test_other_words_are_refused_before_anything_starts(
     assert (ended.code, "write one of restore or reset" in ended.err) == (2, True)
 
 
+@pytest.mark.parametrize("words", [*ROLLBACKS, "topic", "identity,partitions"])
+def test_positions_that_nothing_asks_for_are_refused(words: str) -> None:
+    with pytest.raises(ConfigError, match="only --accept cluster asks for it"):
+        check_accepted(words, "start")
+    check_accepted("cluster,partitions", "start")
+
+
 def test_positions_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "positions.json"
     file.write_text('{"t": {"0": 7, "1": 9}}', encoding="utf-8")
@@ -46,7 +53,19 @@ def test_positions_are_read_from_a_file(tmp_path: Path) -> None:
     assert [read_offsets(each) for each in ("", "same", "start")] == [None, "same", "start"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"t": 1}', '{"t": {"a": 1}}', '{"t": {"0": -1}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"t": 1}',
+        '{"t": {"a": 1}}',
+        '{"t": {"0": -1}}',
+        '{"t": {"0": 1.0}}',
+        '{"t": {"0": true}}',
+    ],
+)
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "positions.json"
     file.write_text(text, encoding="utf-8")

@@ -22,7 +22,16 @@ from rivermouth.protocol.deleted import Deleted, from_listed, listed, portions
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
-from tests.builders import PIPELINE, TABLE, TableLog, foreign, record_of_entry, replayed, span
+from tests.builders import (
+    PIPELINE,
+    TABLE,
+    TableLog,
+    foreign,
+    position,
+    record_of_entry,
+    replayed,
+    span,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -136,7 +145,11 @@ HISTORY: History = replayed(a_log().records)
         (a_delete(), [span(2, 4)], Deleted(3, (span(2, 4),))),
         (a_delete(9), [span(2, 4)], Deleted(3, (span(2, 4),))),
         # of a neighbour, or not yet read by this pipeline
-        (a_delete(), [span(1, 2), span(8, 10), span(0, 1, topic="u")], Deleted(3, (span(1, 2),))),
+        (
+            a_delete(),
+            [span(1, 2), span(8, 12), span(9, 10), span(0, 1, topic="u")],
+            Deleted(3, (span(1, 2), span(8, 9))),
+        ),
         # a kill came between two entries
         (
             a_delete(9, Deleted(3, (span(1, 2),))),
@@ -144,6 +157,8 @@ HISTORY: History = replayed(a_log().records)
             Deleted(3, (span(4, 5),)),
         ),
         (a_delete(7), None, Deleted(3, unlisted=7)),
+        # a kill came between two entries, and then VACUUM
+        (a_delete(7, Deleted(3, (span(1, 3),))), None, Deleted(3, unlisted=5)),
     ],
 )
 def test_what_is_left_to_accept_are_the_pipelines_own_rows(
@@ -162,6 +177,7 @@ def test_what_is_left_to_accept_are_the_pipelines_own_rows(
         (a_delete(2, Deleted(3, (span(1, 2),))), [span(1, 2)], "accepted already"),
         (a_delete(2, Deleted(3, unlisted=2)), [span(1, 2)], "accepted already"),
         (a_delete(2, Deleted(3, unlisted=2)), None, "accepted already"),
+        (a_delete(2, Deleted(3, (span(1, 3),))), None, "accepted already"),
     ],
 )
 def test_where_nothing_is_left_to_accept_it_is_refused(
@@ -187,6 +203,15 @@ def test_the_entry_moves_no_offset_and_says_the_rest_as_the_newest_does() -> Non
     assert draft.position == newest.position
     assert {each.span for each in draft.ranges} == {0}
     assert (draft.sequence, draft.config, draft.topics) == (3, newest.config, newest.topics)
+
+
+def test_the_entry_keeps_the_accepted_changes_and_the_ends_of_the_newest() -> None:
+    recorded = HISTORY.recorded
+    assert recorded is not None
+    told = replace(recorded.entry, accepted=(("topic", 1),), ends=position(20, 30))
+    history = replace(HISTORY, recorded=replace(recorded, entry=told))
+    draft = deletes_draft(history, TABLE, (Deleted(3, (span(2, 4),)),))
+    assert (draft.accepted, draft.ends) == (told.accepted, told.ends)
 
 
 def test_deleted_rows_are_told_in_few_numbers() -> None:

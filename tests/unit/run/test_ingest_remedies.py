@@ -9,6 +9,7 @@ import pytest
 from rivermouth.config import OnDataLoss, Start
 from rivermouth.errors import (
     CommitConflict,
+    IdentityChanged,
     LedgerBroken,
     LedgerTrimmed,
     LogTruncated,
@@ -178,6 +179,26 @@ def test_a_resume_passes_the_guards_of_the_source() -> None:
     world.topics = dict.fromkeys(TOPICS, "other")
     with pytest.raises(TopicRecreated):
         resume(world, "restore")
+
+
+def test_an_accepted_restore_accepts_no_other_keys() -> None:
+    world = restored()
+    before = len(world.commits)
+    with pytest.raises(IdentityChanged, match="keys"):
+        Driver(world, a_pipeline(keys=("id",))).ingest.resume(NO_SESSION, "restore")
+    assert len(world.commits) == before
+
+
+def test_a_reset_starts_over_also_with_another_topic_of_that_name() -> None:
+    world = a_world(6)
+    Driver(world).open().batch()
+    world.truncate()
+    world.topics = dict.fromkeys(TOPICS, "other")
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    assert audit(world).faults == ()
+    assert newest(world).topics == world.topics
+    assert len(world.applied()) == 6
 
 
 def test_a_zombie_does_not_write_over_an_accepted_restore() -> None:

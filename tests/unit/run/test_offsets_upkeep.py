@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -29,9 +30,9 @@ class Noting(MemoryOffsets):
         self._fail("compact")
         self.did.append(f"compact {self.at}")
 
-    def forget(self, before_ms: int) -> None:
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         self._fail("forget")
-        self.did.append(f"forget {before_ms}")
+        self.did.append(" ".join(["forget", str(before_ms), *pipelines]))
 
     def _fail(self, what: str) -> None:
         if self.fails == what:
@@ -61,8 +62,8 @@ def test_it_is_made_compact_every_so_many_commits_whoever_makes_them(
 
 def test_rows_that_are_too_old_are_deleted_before() -> None:
     offsets = Noting(at=10)
-    OffsetsUpkeep(offsets, timedelta(days=2), every=10, clock=lambda: 3 * 86400.0)()
-    assert offsets.did == ["forget 86400000", "compact 10"]
+    OffsetsUpkeep(offsets, ["a", "b"], timedelta(days=2), 10, lambda: 3 * 86400.0)()
+    assert offsets.did == ["forget 86400000 a b", "compact 10"]
 
 
 @pytest.mark.parametrize(
@@ -70,5 +71,5 @@ def test_rows_that_are_too_old_are_deleted_before() -> None:
 )
 def test_what_fails_stops_nobody(fails: str, done: list[str]) -> None:
     offsets = Noting(at=10, fails=fails)
-    OffsetsUpkeep(offsets, timedelta(days=1), every=10, clock=lambda: 86400.0)()
+    OffsetsUpkeep(offsets, [], timedelta(days=1), 10, lambda: 86400.0)()
     assert offsets.did == done

@@ -10,6 +10,7 @@ import pytest
 
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import PipelineProof
 from tests.unit.verify.doubles import (
     CREATE,
@@ -280,6 +281,30 @@ def test_quarantined_records_of_the_old_topic_are_unchecked(tmp_path: Path) -> N
     proof = proven(configured(tmp_path), kafka, rows, RECREATED, bad)
     assert (found(proof), left(proof)) == ({}, {"rows_before_accepted_changes": 6})
     assert proof.quarantined == 1
+    # The record of the old topic at that offset was a good one: its row stands.
+    beside = proven(configured(tmp_path), kafka, [*rows, OLD[1]], RECREATED, bad[1:])
+    assert found(beside) == {}
+
+
+def test_a_row_that_is_missing_where_an_old_one_stands_is_found_among_any_number(
+    tmp_path: Path,
+) -> None:
+    rows = [*OLD, NEW[0]]
+    few = Bounds(window=1000, bucket=2, values=0)
+    proof = proven(configured(tmp_path), source(0, 1, 2, 3), rows, RECREATED, bounds=few)
+    assert found(proof) == {"different": 3}
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+@pytest.mark.parametrize("first", [1, 2])
+def test_where_clean_up_took_entries_before_the_change_their_rows_are_unchecked(
+    tmp_path: Path, first: int, target: Mapping[str, Any]
+) -> None:
+    rows = [*OLD, *NEW]
+    proof = checked(tmp_path, rows, RECREATED[first:], first=first, **target)
+    assert found(proof) == {}
+    twice = checked(tmp_path, [*rows, NEW[0], NEW[0]], RECREATED[first:], first=first, **target)
+    assert found(twice)["duplicated"]
 
 
 def test_rows_deleted_on_purpose_before_a_change_are_none_of_the_rows_after_it(

@@ -42,6 +42,9 @@ def wrote(sequence: int, start: int, until: int, topic: str = "t", **more: Any) 
     return commit(sequence, start, until, topic=topic, **{"ends": ends, **more})
 
 
+FEW = Bounds(1000, 2)
+
+
 def proven(
     config: Config,
     source: MemorySource,
@@ -49,6 +52,7 @@ def proven(
     commits: Sequence[Commit],
     quarantine: Sequence[Mapping[str, Any]] = (),
     first: int = 0,
+    bounds: Bounds = FEW,
 ) -> PipelineProof:
     """The verification of ``p``, without what the offsets table lacks here."""
     tables = MemoryTables(
@@ -59,7 +63,7 @@ def proven(
         {"t.p": MemoryCommits(commits, first, first)},
     )
     pipeline = config.pipelines["p"]
-    return verify_pipeline(config, tables, pipeline, source, lambda *told: None, Bounds(1000, 2))
+    return verify_pipeline(config, tables, pipeline, source, lambda *told: None, bounds)
 
 
 def found(proof: PipelineProof) -> dict[str, int]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from rivermouth.warehouse.retention import Expired, OldRows
 
@@ -29,8 +34,8 @@ CASES: dict[str, tuple[list[OldRows], list[str]]] = {
         [("p", "t", 0, 9, 8), ("p", "t", 2, 4, 3), ("p", "t", 1, 4, 3), ("p", "u", 0, 5, 1)],
         [
             "pipeline = 'p' AND sequence < 9 AND quarantined = 0"
-            " AND NOT (sequence = 4 AND topic = 't' AND partition IN (1, 2))"
-            " AND NOT (sequence = 5 AND topic = 'u' AND partition IN (0))"
+            " AND NOT ((sequence = 4 AND topic = 't' AND partition IN (1, 2))"
+            " OR (sequence = 5 AND topic = 'u' AND partition IN (0)))"
         ],
     ),
     "pipelines do not count for each other": (
@@ -47,6 +52,20 @@ CASES: dict[str, tuple[list[OldRows], list[str]]] = {
 def test_the_newest_old_row_of_each_partition_stays(case: str) -> None:
     rows, predicates = CASES[case]
     assert expired(*rows).predicates() == predicates
+
+
+def test_a_condition_on_thousands_of_idle_partitions_is_a_tree_that_delta_can_read(
+    tmp_path: Path,
+) -> None:
+    places = [("p", "t", place, place, 2) for place in range(1, 3000)]
+    [predicate] = expired(*places).predicates()
+    depths = accumulate({"(": 1, ")": -1}.get(each, 0) for each in predicate)
+    assert max(depths) < 20
+    rows = {"pipeline": ["p"] * 2, "topic": ["t"] * 2, "partition": [7, 7], "sequence": [6, 7]}
+    table = str(tmp_path / "offsets")
+    write_deltalake(table, pa.table({**rows, "quarantined": [0, 0]}))
+    DeltaTable(table).delete(predicate)
+    assert DeltaTable(table).to_pyarrow_table()["sequence"].to_pylist() == [7]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ Held = NDArray[np.bool_]
 
 Ranged = tuple[int, int, int]
 """``[start, until)``, and the index of an entry."""
+_REMOVED = -2
+"""The index of an entry that log clean-up removed; -1 is none at all."""
 
 
 class Former:
@@ -27,6 +29,11 @@ class Former:
         self._ranges = ranges
         self._starts = {each: _sorted(one[0] for one in found) for each, found in ranges.items()}
         self._untils = {each: _sorted(one[1] for one in found) for each, found in ranges.items()}
+        self._of_entry: dict[Partition, dict[int, list[tuple[int, int]]]] = {}
+        for each, found in ranges.items():
+            of_entry = self._of_entry.setdefault(each, {})
+            for start, until, entry in found:
+                of_entry.setdefault(entry, []).append((start, until))
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._ranges)
@@ -49,8 +56,11 @@ class Former:
     def of_entries(self, partition: Partition, offsets: Offsets, entries: Offsets) -> Held:
         """Which offsets lie in a range of the entry that stands beside them."""
         held = np.zeros(len(offsets), bool)
-        for start, until, entry in self._ranges.get(partition, ()):
-            held |= (entries == entry) & (offsets >= start) & (offsets < until)
+        if partition not in self._ranges:
+            return held
+        for entry in np.unique(entries).tolist():
+            for start, until in self._of_entry[partition].get(entry, ()):
+                held |= (entries == entry) & (offsets >= start) & (offsets < until)
         return held
 
     def newest(self) -> int:
@@ -107,15 +117,22 @@ class Coverage:
     """The ledger's ranges by partition; partitions without a covered offset are left out.
 
     ``former`` are those that mean other records than Kafka holds now, since an operator accepted
-    a change of the source. They are not in ``spans``.
+    a change of the source. They are not in ``spans``. ``trimmed``: log clean-up removed earlier
+    entries. They covered what is before the first known offset.
     """
 
-    def __init__(self, entries: Sequence[LedgerEntry]) -> None:
+    def __init__(self, entries: Sequence[LedgerEntry], *, trimmed: bool = False) -> None:
         ranges: dict[Partition, list[Ranged]] = {}
         former: dict[Partition, list[Ranged]] = {}
         for number, entry in enumerate(entries):
-            renewed = entry.changes.renewed() if entry.changes is not None else {}
+            changes = entry.changes
+            renewed = changes.renewed() if changes is not None else {}
             for partition, first in renewed.items():
+                if trimmed and changes is not None and partition not in former:
+                    known = [start for start, _, _ in ranges.get(partition, ())]
+                    until = min(known, default=changes.moved[partition][0] or 0)
+                    unknown = [(first, until, _REMOVED)] if first < until else []
+                    former.setdefault(partition, []).extend(unknown)
                 kept, gone = _cut(ranges.pop(partition, ()), first)
                 ranges |= {partition: kept} if kept else {}
                 former.setdefault(partition, []).extend(gone)

@@ -70,9 +70,13 @@ class Erased:
         """Whether any row is named."""
         return bool(self._runs)
 
-    def may_lack(self, entry: int) -> bool:
-        """Whether a row of an entry that is missing may be one that nobody can name. Counts it."""
-        able = sorted(each for each, left in self._left.items() if left > 0 and each > entry)
+    def may_lack(self, entry: int, until: int = 1 << 62) -> bool:
+        """Whether a row of an entry that is missing may be one that nobody can name. Counts it.
+
+        Where a row of the entry ``until`` is in its place, the DELETE came between the two.
+        """
+        left = (each for each, left in self._left.items() if left > 0)
+        able = sorted(each for each in left if entry < each <= until)
         if not able:
             return False
         self._left[able[0]] -= 1  # the others can explain more
@@ -155,6 +159,8 @@ def _wrong(
             continue
         last = span.index(np.array([until - 1 for _, until in runs], np.int64))
         for (_, until), index in zip(runs, last.tolist(), strict=True):
+            if coverage.former.covers(partition, until - 1):
+                continue
             if index >= 0 and ledger.effective[int(span.entries[index])].version > at:
                 return f"{shown(partition)}@{until - 1} was written later"
     return ""

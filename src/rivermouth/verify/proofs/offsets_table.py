@@ -79,12 +79,17 @@ def verify_offsets_table(
     for key, found in _rows(tables, pipeline.name):
         newest = max(newest, key[0])
         compared.take(key, found)
-    late = [entry for entry, _ in ranges.left() if entry.sequence > newest]
-    if any(map(allowed.is_new, late)):
+    arrived = True
+    while arrived and any(
+        allowed.is_new(each) for each, _ in ranges.left() if each.sequence > newest
+    ):
         allowed.wait()
+        taken = newest
         for key, found in _rows(tables, pipeline.name):
-            if key[0] > newest:
+            if key[0] > taken:
+                newest = max(newest, key[0])
                 compared.take(key, found)
+        arrived = newest > taken
     for version in sorted(compared.lost):
         line = f"the offsets table has a row of version {version}, the table's log does not have it"
         findings.add(Kind.FAULT, line)

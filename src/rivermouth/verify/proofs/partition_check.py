@@ -86,8 +86,10 @@ class PartitionCheck:
         missing = np.flatnonzero(self._visible & (held == 0))
         missing = self._without_erased(missing, held > former)
         self._report(Kind.MISSING, "neither in the table nor in quarantine", missing, len(missing))
-        more = held - self._visible
-        self.former += int(np.minimum(more, former)[(more > 0) & self._readable(len(held))].sum())
+        if self._subject.has_former(self._partition):
+            more = held - self._visible
+            counted = (more > 0) & self._readable(len(held))
+            self.former += int(np.minimum(more, former)[counted].sum())
         unseen = np.flatnonzero((self._rows > former) & ~self._visible)
         if len(unseen):
             unseen = self._unexplained(unseen)
@@ -115,6 +117,8 @@ class PartitionCheck:
 
     def _former(self, size: int) -> NDArray[np.int64]:
         """How many rows ranges from before accepted changes may have left at each offset."""
+        if not self._subject.has_former(self._partition):
+            return np.broadcast_to(np.int64(0), size)
         offsets = np.arange(self._start, self._start + size, dtype=np.int64)
         times = self._subject.coverage.former.times(self._partition, offsets)
         return times + self._subject.removed_changes
@@ -150,10 +154,14 @@ class PartitionCheck:
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose rows were sampled."""
         entries = self._span.entries[self._span.index(offsets)].tolist()
-        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
+        bad = self._quarantined.mask(offsets) if self._quarantined else np.zeros(len(offsets), bool)
+        found_bad = bad.tolist()
+        for offset, entry, each, is_bad in zip(
+            offsets.tolist(), entries, messages, found_bad, strict=True
+        ):
             rows = self._samples.get(offset)
-            if rows is None:
-                continue
+            if rows is None or (is_bad and self._subject.may_be_former(self._partition, offset)):
+                continue  # the row is not that of a bad record
             where = f"{shown(self._partition)}@{offset}"
             read = self._readers.of(entry)
             stamp = each.timestamp()[1] * 1000

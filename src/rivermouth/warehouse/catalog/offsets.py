@@ -7,7 +7,7 @@ a ``txn`` of its own; what it holds tells how far it has come, as a catalog show
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -106,10 +106,11 @@ class CatalogOffsets:
         """See ``ports.OffsetsTable``."""
         self._session.sql(f"OPTIMIZE {self._address.sql}").collect()
 
-    def forget(self, before_ms: int) -> None:
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``."""
         old = f"committed_at < timestamp_millis({before_ms}) AND quarantined = 0"
         rows = self._address.read(self._session).where(old)
+        rows = rows.where(F.col("pipeline").isin([*pipelines]))
         newest = (F.max("sequence").alias("newest"), F.count("*").alias("number"))
         found = rows.groupBy("pipeline", "topic", "partition").agg(*newest).collect()
         expired = Expired()

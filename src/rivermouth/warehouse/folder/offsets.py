@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -102,11 +102,11 @@ class FolderOffsets:
         """See ``ports.OffsetsTable``. Files of the target size are not written again."""
         DeltaTable(str(self.path)).optimize.compact(target_size=_TARGET_BYTES)
 
-    def forget(self, before_ms: int) -> None:
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``."""
         table = DeltaTable(str(self.path))
         expired = Expired()
-        for batch in _old_rows(table, before_ms):
+        for batch in _old_rows(table, before_ms, pipelines):
             expired.add((*each.values(), 1) for each in batch.to_pylist())
         for each in expired.predicates() if expired.worth_it else ():
             table.delete(each)
@@ -201,11 +201,13 @@ def _missing(table: DeltaTable, wanted: Projection) -> Projection:
     return Projection(missing, wanted.table_name)
 
 
-def _old_rows(table: DeltaTable, before_ms: int) -> Iterator[pa.RecordBatch]:
+def _old_rows(
+    table: DeltaTable, before_ms: int, pipelines: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Pipeline, topic, partition and sequence of old rows without bad records."""
     old = pc.field("committed_at") < pa.scalar(before_ms * 1000, pa.timestamp("us", tz="UTC"))
     columns = ["pipeline", "topic", "partition", "sequence"]
-    wanted = old & (pc.field("quarantined") == 0)
+    wanted = old & (pc.field("quarantined") == 0) & pc.field("pipeline").isin([*pipelines])
     batches: Iterator[pa.RecordBatch] = table.to_pyarrow_dataset().to_batches(
         columns=columns, filter=wanted
     )

@@ -7,7 +7,7 @@ Reads only ``_kafka``'s topic, partition and offset, file by file, so memory sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,9 @@ def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
     Raises ProjectionFailed where these cannot be read either.
     """
     unknown = [each for each in entries if each.entry.rows is None]
-    files = [file for each in unknown for file in log.added_files(each.version)]
-    if not all(file.exists() for file in files):
-        files = log.files()
-    ranges = [one for each in unknown for one in each.entry.ranges]
+    versions = [each.version for each in unknown]
     try:
-        counts = dict(zip(ranges, count_rows(files, ranges), strict=True))
+        counts = dict(zip(versions, _all_counts(log, unknown), strict=True))
     except (OSError, ArrowException) as fault:
         raise ProjectionFailed(
             "the commits stand, but the rows of their files cannot be counted",
@@ -49,12 +46,26 @@ def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
             found=str(fault),
             remedy="See with 'rivermouth verify' what the table holds; then run again",
         ) from fault
-    return [Counted(each, _counts(each, counts)) for each in entries]
+    return [Counted(each, each.entry.rows or counts.get(each.version, ())) for each in entries]
 
 
-def _counts(recorded: Recorded, counts: Mapping[OffsetRange, RowCounts]) -> Counts:
-    rows = recorded.entry.rows
-    return tuple(counts[each] for each in recorded.entry.ranges) if rows is None else rows
+def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counts]:
+    """The counts of each entry.
+
+    Each in files of its own while they are there: since an accepted change of the source, rows of
+    several entries may have the same coordinates.
+    """
+    added = [[*log.added_files(each.version)] for each in entries]
+    there = [all(file.exists() for file in files) for files in added]
+    pairs = [*zip(entries, added, there, strict=True)]
+    left = [one for each, _, here in pairs if not here for one in each.entry.ranges]
+    table = dict(zip(left, count_rows(log.files(), left), strict=True)) if left else {}
+    return [
+        count_rows(files, each.entry.ranges)
+        if here
+        else tuple(RowCounts(min(table[one].applied, one.span), 0) for one in each.entry.ranges)
+        for each, files, here in pairs
+    ]
 
 
 def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[RowCounts, ...]:

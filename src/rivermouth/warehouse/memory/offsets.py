@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rivermouth.protocol.snapshot import ProjectedEntry
@@ -72,5 +72,5 @@ class MemoryOffsets:
     def compact(self) -> None:
         """See ``ports.OffsetsTable``: there are no files."""
 
-    def forget(self, before_ms: int) -> None:
+    def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``: all is kept."""

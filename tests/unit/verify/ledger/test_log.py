@@ -134,7 +134,7 @@ def gained(start: int, *, lost: bool = False) -> Commit:
     """An entry of the second format by which partition 1 is read, from ``start`` to 9."""
     moved = {"partitions": [1, 1], "spans": 9 - start, "applied": 0}
     told = {"id": "id", "partitions": [0, 1], "position": [5, 9], "ranges": moved}
-    more = {"lost": [["t", 1, start, 9]]} if lost else {}
+    more: dict[str, Any] = {"lost": [["t", 1, start, 9]]} if lost else {}
     return wrote(2, rivermouth=2, topics={"t": told}, **more)
 
 
