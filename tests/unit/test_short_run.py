@@ -42,7 +42,6 @@ ONLY_IN_TEST_ALL = {
     "tests/connect/test_jobs.py::test_ingest_verify_and_maintain_do_their_work_in_every_mode",
     "tests/faults/test_campaign.py::test_a_short_campaign_of_real_kills_finds_nothing",
     "tests/faults/test_checker.py::test_a_good_run_has_no_finding_as_a_whole_or_bit_by_bit",
-    "tests/kafka/test_endurance.py::test_a_small_run_ends_with_all_figures_in_order",
     "tests/kafka/test_maintain.py::"
     "test_tables_that_only_a_catalog_knows_are_maintained_by_their_names",
 }
