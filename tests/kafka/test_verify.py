@@ -225,6 +225,8 @@ def test_a_good_append_run_is_proven(append: World, bounds: Bounds) -> None:
         "records": 14,
         "quarantined": 1,
         "lost": 0,
+        "erased": 0,
+        "accepted": [],
         **{kind.value: 0 for kind in Kind},
         "not_checked": {},
         "unchecked": [],

@@ -24,10 +24,11 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
     ledger.check_not_trimmed()
     accepted = _accepted(ledger, accept)
     history, newest = ledger.history, ledger.newest
+    if newest is not None:
+        check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
     if accept == "restore":
-        if newest is not None:  # after a reset, nothing of an earlier source or rule is left
+        if newest is not None:  # after a reset, nothing that an earlier rule made is left
             check_identity(history.where, newest, ledger.table, pipeline.identity)
-            check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
         check_not_truncated(pipeline.name, newest, kafka.truncated)
     _check_source_stayed(ledger, accepted)
     position = _position(ledger, kafka, pipeline, accepted)

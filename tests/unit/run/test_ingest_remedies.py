@@ -189,18 +189,6 @@ def test_an_accepted_restore_accepts_no_other_keys() -> None:
     assert len(world.commits) == before
 
 
-def test_a_reset_starts_over_also_with_another_topic_of_that_name() -> None:
-    world = a_world(6)
-    Driver(world).open().batch()
-    world.truncate()
-    world.topics = dict.fromkeys(TOPICS, "other")
-    assert resume(world, "reset") == position(0)
-    until_done(world)
-    assert audit(world).faults == ()
-    assert newest(world).topics == world.topics
-    assert len(world.applied()) == 6
-
-
 def test_a_zombie_does_not_write_over_an_accepted_restore() -> None:
     world = a_world(9)
     zombie = Driver(world).open()
