@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.protocol.changes import NEVER_ACCEPTED, Change, Changes, Move
 from rivermouth.protocol.drafts import changing_draft
@@ -162,14 +162,7 @@ def _in_other_cluster(
 ) -> Mapping[TopicPartition, int]:
     """Where its partitions continue; nothing where offsets mean the same records there."""
     if offsets == START:
-        source = pipeline.source
-        return start_positions(
-            pipeline.name,
-            None,
-            kafka,
-            lambda each: source.start.of(each.topic, each.partition),
-            record_loss=source.on_data_loss is OnDataLoss.RECORD,
-        ).position.offsets
+        return start_positions(pipeline, None, kafka).position.offsets
     given = offsets.offsets if isinstance(offsets, Position) else _asked(newest, kafka)
     if isinstance(offsets, Position) and {*given} != {*kafka.watermarks}:
         raise ResumeRefused(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.errors import Halt
 from rivermouth.protocol.commits import Purpose, Recorded
 from rivermouth.protocol.drafts import here, next_draft
@@ -78,8 +78,9 @@ def assess(
     """
     try:
         _check(ledger, kafka, pipeline)
-        starts = _starts(ledger, kafka, pipeline) if kafka is not None else Starts(Position())
+        starts = Starts(Position())
         if kafka is not None:
+            starts = start_positions(pipeline, ledger.newest, kafka)
             check_not_truncated(pipeline.name, ledger.newest, kafka.truncated)
     except Halt as halt:
         return Assessment(State.HALTS, ledger, halt=halt)
@@ -106,17 +107,6 @@ def _check(ledger: LedgerSnapshot, kafka: KafkaFacts | None, pipeline: Pipeline)
         check_identity(where, newest, ledger.table, pipeline.identity)
     elif kafka is not None:
         check_alone(where, ledger.others, kafka.cluster, kafka.topics)
-
-
-def _starts(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline) -> Starts:
-    source = pipeline.source
-    return start_positions(
-        pipeline.name,
-        ledger.newest,
-        kafka,
-        lambda each: source.start.of(each.topic, each.partition),
-        record_loss=source.on_data_loss is OnDataLoss.RECORD,
-    )
 
 
 def _opening(

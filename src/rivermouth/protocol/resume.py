@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rivermouth.config import OnDataLoss, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.errors import ResumeRefused
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft
@@ -88,11 +88,4 @@ def _position(
     starts_known = bool(entries) and entries[0].sequence == 1
     if accepted.kind == "restore" and (accepted.standing or starts_known):
         return restored_position(entries, accepted.standing)
-    source = pipeline.source
-    return start_positions(
-        pipeline.name,
-        None,
-        kafka,
-        lambda each: source.start.of(each.topic, each.partition),
-        record_loss=source.on_data_loss is OnDataLoss.RECORD,
-    ).position
+    return start_positions(pipeline, None, kafka).position

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import LogTruncated, RetentionLost
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.guards import check_partition, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-
-StartOf = Callable[[TopicPartition], int | str]
-"""Where a partition without ledger starts: an offset, ``"earliest"`` or ``"latest"``."""
 
 
 @dataclass(frozen=True)
@@ -23,41 +20,34 @@ class Starts:
     lost: tuple[OffsetRange, ...] = ()
 
 
-def start_positions(
-    pipeline: str,
-    newest: Entry | None,
-    kafka: KafkaFacts,
-    start_of: StartOf,
-    *,
-    record_loss: bool = False,
-) -> Starts:
+def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts) -> Starts:
     """Where to start reading, as explicit numbers.
 
     From the ledger where it knows the partition. A topic new to the pipeline starts where
     the configuration says; a partition added to a known topic starts at offset 0, since
     nothing that came in before we noticed it may be skipped. Where Kafka has deleted records
-    after that offset and ``record_loss`` is set, the start is the earliest offset, and the
-    range between is lost. Raises the Halt that applies.
+    after that offset and the configuration says to record a loss, the start is the earliest
+    offset, and the range between is lost. Raises the Halt that applies.
     """
+    name, source = pipeline.name, pipeline.source
     recorded = newest.position if newest is not None else Position()
     if newest is not None:
-        check_source(pipeline, newest, kafka.cluster, kafka.topics)
+        check_source(name, newest, kafka.cluster, kafka.topics)
     due = next_offsets(recorded, kafka)
     starts: dict[TopicPartition, int] = {}
     lost: list[OffsetRange] = []
     for each, offset in due.items():
         try:
-            check_partition(pipeline, each, offset, kafka.watermarks.get(each))
+            check_partition(name, each, offset, kafka.watermarks.get(each))
         except RetentionLost:
-            if not record_loss:
+            if source.on_data_loss is not OnDataLoss.RECORD:
                 raise
             lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
     passed = {each.topic_partition: each.until_offset for each in lost}
     for each, marks in kafka.watermarks.items():
         known = passed.get(each, due.get(each))
-        starts[each] = (
-            known if known is not None else _resolve(pipeline, each, start_of(each), marks)
-        )
+        wanted = source.start.of(each.topic, each.partition)
+        starts[each] = known if known is not None else _resolve(name, each, wanted, marks)
     return Starts(Position(starts), tuple(lost))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from rivermouth.config import OnDataLoss, Start
 from rivermouth.errors import (
     Halt,
     LogTruncated,
@@ -18,7 +19,8 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts, behind
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.starts import Starts, discovered, ranges_between, start_positions
-from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span
+from tests.builders import CLUSTER, TOPIC, TOPICS, entry_after, place, position, span
+from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -36,20 +38,25 @@ def facts(
 
 
 HERE = facts({place(0): (0, 50), place(1): (3, 40)})
+EARLIEST, LATEST = Start("earliest"), Start("latest")
+
+
+def at(offset: int) -> Start:
+    return Start(offsets={TOPIC: {0: offset, 1: offset}})
 
 
 @pytest.mark.parametrize(
     ("name", "newest", "kafka", "start", "expected"),
     [
-        ("earliest is what Kafka still has", None, HERE, "earliest", position(0, 3)),
-        ("latest is the last stable offset", None, HERE, "latest", position(50, 40)),
-        ("a number is taken", None, HERE, 7, position(7, 7)),
-        ("the ledger wins over the setting", NEWEST, HERE, "latest", position(5, 8)),
+        ("earliest is what Kafka still has", None, HERE, EARLIEST, position(0, 3)),
+        ("latest is the last stable offset", None, HERE, LATEST, position(50, 40)),
+        ("a number is taken", None, HERE, at(7), position(7, 7)),
+        ("the ledger wins over the setting", NEWEST, HERE, LATEST, position(5, 8)),
         (
             "a partition added to a known topic starts at its beginning, whatever the setting",
             NEWEST,
             facts({place(0): (0, 50), place(1): (0, 9), place(2): (0, 60)}),
-            "latest",
+            LATEST,
             position(5, 8, 0),
         ),
         (
@@ -59,67 +66,68 @@ HERE = facts({place(0): (0, 50), place(1): (3, 40)})
                 {place(0): (0, 50), place(1): (0, 9), place(0, "new"): (1, 6)},
                 topics={**TOPICS, "new": "topic-2"},
             ),
-            "latest",
+            LATEST,
             Position({place(0): 5, place(1): 8, place(0, "new"): 6}),
         ),
         (
             "a topic taken out of the pipeline is not read, and not missed",
             NEWEST,
             facts({place(0, "new"): (1, 6)}, topics={"new": "topic-2"}),
-            "earliest",
+            EARLIEST,
             Position({place(0, "new"): 1}),
         ),
         (
             "a position at either end is held",
             NEWEST,
             facts({place(0): (5, 50), place(1): (0, 8)}),
-            "earliest",
+            EARLIEST,
             position(5, 8),
         ),
     ],
 )
 def test_a_run_starts_at_explicit_offsets(
-    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, expected: Position
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: Start, expected: Position
 ) -> None:
-    assert start_positions(PIPELINE, newest, kafka, lambda _: start) == Starts(expected), name
+    found = start_positions(a_pipeline(start=start), newest, kafka)
+    assert found == Starts(expected), name
 
 
 @pytest.mark.parametrize(
     ("name", "newest", "kafka", "start", "halt"),
     [
-        ("another cluster", NEWEST, facts({}, cluster="other"), "earliest", OtherCluster),
-        ("another topic", NEWEST, facts({}, topics={"t": "other"}), "earliest", TopicRecreated),
-        ("a partition gone", NEWEST, facts({place(0): (0, 9)}), "earliest", PartitionGone),
+        ("another cluster", NEWEST, facts({}, cluster="other"), EARLIEST, OtherCluster),
+        ("another topic", NEWEST, facts({}, topics={"t": "other"}), EARLIEST, TopicRecreated),
+        ("a partition gone", NEWEST, facts({place(0): (0, 9)}), EARLIEST, PartitionGone),
         (
             "retention passed the position by one",
             NEWEST,
             facts({place(0): (6, 9), place(1): (0, 9)}),
-            "earliest",
+            EARLIEST,
             RetentionLost,
         ),
         (
             "the log ends one before the position",
             NEWEST,
             facts({place(0): (0, 4), place(1): (0, 9)}),
-            "earliest",
+            EARLIEST,
             LogTruncated,
         ),
         (
             "a partition was added, and its first records are deleted already",
             NEWEST,
             facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)}),
-            "latest",
+            LATEST,
             RetentionLost,
         ),
-        ("a start that Kafka no longer has", None, HERE, 2, RetentionLost),
-        ("a start that Kafka does not have yet", None, HERE, 45, LogTruncated),
+        ("a start that Kafka no longer has", None, HERE, at(2), RetentionLost),
+        ("a start that Kafka does not have yet", None, HERE, at(45), LogTruncated),
     ],
 )
 def test_a_start_that_cannot_be_right_halts(
-    name: str, newest: Entry | None, kafka: KafkaFacts, start: int | str, halt: type[Halt]
+    name: str, newest: Entry | None, kafka: KafkaFacts, start: Start, halt: type[Halt]
 ) -> None:
     with pytest.raises(halt):
-        start_positions(PIPELINE, newest, kafka, lambda _: start)
+        start_positions(a_pipeline(start=start), newest, kafka)
 
 
 def test_newly_discovered_partitions_are_empty_ranges_where_they_start() -> None:
@@ -130,7 +138,8 @@ def test_newly_discovered_partitions_are_empty_ranges_where_they_start() -> None
 
 def test_what_a_partition_added_late_has_lost_is_recorded_as_lost() -> None:
     kafka = facts({place(0): (0, 50), place(1): (0, 9), place(2): (4, 60)})
-    found = start_positions(PIPELINE, NEWEST, kafka, lambda _: "latest", record_loss=True)
+    pipeline = a_pipeline(start=LATEST, on_data_loss=OnDataLoss.RECORD)
+    found = start_positions(pipeline, NEWEST, kafka)
     assert found == Starts(position(5, 8, 4), (span(0, 4, 2),))
     assert discovered(found, NEWEST) == (), "its range records it"
 
