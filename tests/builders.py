@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, app_id
-from rivermouth.protocol.entry import Draft, Entry, RowCounts
+from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
@@ -52,9 +52,7 @@ def entry_after(previous: Entry | None, *ranges: OffsetRange, pipeline: str = PI
 
 def plan_of(entry: Entry, base: int | None = None) -> CommitPlan:
     """The plan of the commit that carries ``entry``."""
-    names = [each.name for each in fields(Draft)]
-    draft = Draft(**{name: getattr(entry, name) for name in names})
-    return CommitPlan(Purpose.BATCH, draft, entry.commit, base)
+    return CommitPlan(Purpose.BATCH, entry.draft, entry.commit, base)
 
 
 def record_of_entry(version: int, entry: Entry, operation: str = "WRITE") -> CommitRecord:

@@ -153,6 +153,7 @@ def _ours(rows: OffsetRange, position: Position) -> Iterator[OffsetRange]:
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:
     """The entry that accepts ``deletes`` and moves no offset. Nothing of Kafka is needed for it.
 
+    It says all that the newest entry does, but for what concerned that commit alone.
     Raises ResumeRefused where there is no entry yet.
     """
     newest = history.newest
@@ -160,19 +161,14 @@ def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) ->
         raise ResumeRefused(
             "there is no entry that wrote the deleted rows", where=history.where, found="none"
         )
-    return Draft(
-        pipeline=history.pipeline,
+    return replace(
+        newest.draft,
         sequence=history.sequence + 1,
-        cluster=newest.cluster,
         table=table,
-        topics=newest.topics,
         ranges=here(newest.position),
-        position=newest.position,
-        config=newest.config,
-        epochs=newest.epochs,
-        ends=newest.ends,
-        columns=newest.columns,
-        accepted=newest.accepted,
+        lost=(),
+        accepts=None,
+        changes=None,
         deletes=deletes,
     )
 

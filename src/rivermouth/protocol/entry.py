@@ -9,7 +9,7 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rivermouth.protocol.changes import Changes
@@ -115,3 +115,8 @@ class Entry(Draft):
         super().__post_init__()
         if self.rows is not None and len(self.rows) != len(self.ranges):
             raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
+
+    @property
+    def draft(self) -> Draft:
+        """Its draft: what was decided before the commit existed."""
+        return Draft(**{each.name: getattr(self, each.name) for each in fields(Draft)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -17,16 +17,19 @@ from rivermouth.protocol.accept_deletes import (
     deletes_draft,
     standing_deletes,
 )
+from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.deleted import Deleted, from_listed, listed, portions
+from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import History
-from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.protocol.offsets import OffsetRange, Position
 from tests.builders import (
     PIPELINE,
     TABLE,
     TableLog,
     foreign,
+    place,
     position,
     record_of_entry,
     replayed,
@@ -205,13 +208,31 @@ def test_the_entry_moves_no_offset_and_says_the_rest_as_the_newest_does() -> Non
     assert (draft.sequence, draft.config, draft.topics) == (3, newest.config, newest.topics)
 
 
-def test_the_entry_keeps_the_accepted_changes_and_the_ends_of_the_newest() -> None:
+def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commit_alone() -> None:
     recorded = HISTORY.recorded
     assert recorded is not None
-    told = replace(recorded.entry, accepted=(("topic", 1),), ends=position(20, 30))
+    told = replace(
+        recorded.entry,
+        ranges=(span(9, 9, 1),),
+        lost=(span(9, 9, 1),),
+        accepts=Accepted("restore", 3, 1),
+        changes=Changes((Change.TOPIC,)),
+        accepted=(("topic", 1),),
+        deletes=(Deleted(1, unlisted=1),),
+        epochs={place(): 3},
+        ends=position(20, 30),
+        columns=(("id", "BIGINT"),),
+        rows=None,
+    )
     history = replace(HISTORY, recorded=replace(recorded, entry=told))
-    draft = deletes_draft(history, TABLE, (Deleted(3, (span(2, 4),)),))
-    assert (draft.accepted, draft.ends) == (told.accepted, told.ends)
+    deletes = (Deleted(3, (span(2, 4),)),)
+    new = {"sequence": 3, "table": "moved", "ranges": (span(9, 9), span(9, 9, 1))}
+    once = {**new, "lost": (), "accepts": None, "changes": None, "deletes": deletes}
+    draft = deletes_draft(history, "moved", deletes)
+    for each in fields(Draft):
+        value = getattr(told, each.name)
+        assert value not in (None, 0, "", (), {}, Position()), f"give {each.name} a value here"
+        assert getattr(draft, each.name) == once.get(each.name, value), each.name
 
 
 def test_deleted_rows_are_told_in_few_numbers() -> None:
