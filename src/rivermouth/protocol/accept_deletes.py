@@ -117,7 +117,7 @@ def deleted(
     """
     commit = standing.commit
     if any(each.unlisted for each in standing.accepted):
-        raise _refused(history, commit.version, "a DELETE to accept", "that it is accepted already")
+        raise _accepted_already(history, commit.version)
     if rows is None:
         if not commit.deleted_rows:
             raise _refused(
@@ -130,8 +130,7 @@ def deleted(
         unlisted = commit.deleted_rows - sum(each.count for each in standing.accepted)
         if unlisted > 0:
             return Deleted(commit.version, unlisted=unlisted)
-        accepted = "that it is accepted already"
-        raise _refused(history, commit.version, "a DELETE to accept", accepted)
+        raise _accepted_already(history, commit.version)
     ours = [each for one in rows for each in _ours(one, history.position)]
     if not ours:
         found = "that it took no row of this pipeline"
@@ -139,7 +138,7 @@ def deleted(
     known = {one for each in standing.accepted for one in each.rows}
     left = tuple(each for each in ours if each not in known)
     if not left:
-        raise _refused(history, commit.version, "a DELETE to accept", "that it is accepted already")
+        raise _accepted_already(history, commit.version)
     return Deleted(commit.version, left)
 
 
@@ -171,6 +170,10 @@ def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) ->
         changes=None,
         deletes=deletes,
     )
+
+
+def _accepted_already(history: History, version: int) -> ResumeRefused:
+    return _refused(history, version, "a DELETE to accept", "that it is accepted already")
 
 
 def _refused(
