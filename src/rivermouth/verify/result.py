@@ -69,6 +69,11 @@ class Unchecked(Enum):
     """``verify`` cannot tell whether they belong in quarantine."""
 
 
+def count(number: int, noun: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class Findings:
     """Collects what is found while one pipeline is verified.
 

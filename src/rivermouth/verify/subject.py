@@ -111,11 +111,6 @@ class Subject:
         return bool(inside) and span.disjoint and partition[0] not in self.compacted
 
 
-def count(number: int, noun: str) -> str:
-    """``1 row``, ``2,000 rows``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _reader(made_by: Reference, schema: pa.Schema, columns: Sequence[str]) -> Reader:
     make: MakeReader = resolve(made_by)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked, Verification
+from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked, Verification, count
 
 pytestmark = pytest.mark.unit
 
@@ -70,3 +70,11 @@ def test_the_json_has_the_keys_that_programs_read() -> None:
     whole = Verification([findings.proof(), Findings("q").proof()])
     assert not whole.ok
     assert [each["ok"] for each in whole.as_dict()["pipelines"]] == [False, True]
+
+
+def test_numbers_have_their_nouns() -> None:
+    assert (count(1, "row"), count(0, "row"), count(2000, "row")) == (
+        "1 row",
+        "0 rows",
+        "2,000 rows",
+    )

@@ -9,7 +9,6 @@ import pytest
 
 from rivermouth.registry.shapes import SHAPES
 from rivermouth.verify.ledger.entry import LedgerRange
-from rivermouth.verify.subject import count
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import SCHEMA, ZERO, MemorySource, configured, entry, span, subject
 
@@ -85,11 +84,3 @@ def test_a_range_is_countable_where_every_record_of_it_is_there_and_its_own(
         readable={ZERO: readable},
     )
     assert asked.countable(ZERO, asked.coverage.spans[ZERO], 0) is countable
-
-
-def test_numbers_have_their_nouns() -> None:
-    assert (count(1, "row"), count(0, "row"), count(2000, "row")) == (
-        "1 row",
-        "0 rows",
-        "2,000 rows",
-    )

@@ -24,7 +24,7 @@ from rivermouth.verify.ledger.coverage import Coverage, Offsets
 from rivermouth.verify.ledger.deletions import Deletion
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.result import Findings, Kind, Unchecked
+from rivermouth.verify.result import Findings, Kind, Unchecked, count
 
 
 class Erased:
@@ -96,7 +96,7 @@ class Erased:
         """Say how many rows are gone on purpose, and of how many nobody can tell whether."""
         findings.erased = self.rows
         if self._used:
-            rows = f"{self._used:,} row" + ("s" if self._used != 1 else "")
+            rows = count(self._used, "row")
             line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
             findings.leave(Unchecked.ERASED, line, self._used)
 

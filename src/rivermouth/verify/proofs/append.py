@@ -20,8 +20,8 @@ from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.partition_check import PartitionCheck
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.result import Unchecked
-from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.result import Unchecked, count
+from rivermouth.verify.subject import Subject
 
 _STRIDE = 101
 

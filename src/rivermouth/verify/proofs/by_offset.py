@@ -14,8 +14,8 @@ from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.former_rows import FormerRows
 from rivermouth.verify.proofs.spill import Spill
-from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked
-from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
+from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.batches import coordinates, field, tuples
 from rivermouth.verify.tables.ports import Rows
 

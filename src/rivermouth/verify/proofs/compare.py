@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
-from rivermouth.verify.result import Findings, Unchecked
-from rivermouth.verify.subject import count
+from rivermouth.verify.result import Findings, Unchecked, count
 
 
 def decoded(read: Reader, value: bytes | None) -> tuple[Any, ...]:

@@ -28,8 +28,8 @@ from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
 from rivermouth.verify.proofs.rule import Change, Key, Rule
 from rivermouth.verify.proofs.spill import Buckets
-from rivermouth.verify.result import Kind, Unchecked
-from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.result import Kind, Unchecked, count
+from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.batches import field, tuples
 from rivermouth.verify.tables.ports import Rows
 

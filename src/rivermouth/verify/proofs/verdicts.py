@@ -10,8 +10,8 @@ from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecod
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
-from rivermouth.verify.result import Kind, Unchecked
-from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.result import Kind, Unchecked, count
+from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
 
 
