@@ -27,9 +27,11 @@ from rivermouth.protocol.commits import (
     CommitPlan,
     CommitRecord,
     Outcome,
+    Purpose,
     Recorded,
     classify,
 )
+from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import trimmed
@@ -64,6 +66,13 @@ class Committer:
     def __init__(self, history: History, coordinates: Coordinates) -> None:
         self.history = history
         self._at = coordinates
+
+    def plan(self, purpose: Purpose, draft: Draft) -> CommitPlan:
+        """The plan of a commit that follows on what was read back last."""
+        ranges = trace.listed(draft.ranges)
+        facts = {"kind": purpose.value, "sequence": draft.sequence, "ranges": ranges}
+        trace.step(self.history.pipeline, "plan", **facts)
+        return CommitPlan(purpose, draft, new_commit(), self.history.version)
 
     def record(
         self, session: SparkSession, plan: CommitPlan, check: Callable[[], object] = lambda: None

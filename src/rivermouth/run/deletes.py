@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Pipeline
-from rivermouth.debug import trace
 from rivermouth.protocol.accept_deletes import (
     RUNS_IN_ALL,
     StandingDelete,
@@ -19,11 +18,10 @@ from rivermouth.protocol.accept_deletes import (
     standing_deletes,
 )
 from rivermouth.protocol.assess import assess
-from rivermouth.protocol.commits import CommitPlan, Purpose
+from rivermouth.protocol.commits import Purpose
 from rivermouth.protocol.deleted import Deleted, portions
-from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.run.committer import Committer, Coordinates, new_commit
+from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.warehouse.reading import read_ledger
 
 RowsOf = Callable[[int, int], Sequence[OffsetRange] | None]
@@ -85,18 +83,9 @@ def accept_deletes(
     committer = Committer(history, at)
     committer.project(found.to_project)
     for portion in portions(accepted):
-        _record(session, committer, ledger.table, portion)
+        draft = deletes_draft(committer.history, ledger.table, portion)
+        committer.record(session, committer.plan(Purpose.RESUME, draft))
     return shown
-
-
-def _record(
-    session: SparkSession, committer: Committer, table: str, portion: tuple[Deleted, ...]
-) -> None:
-    history: History = committer.history
-    draft = deletes_draft(history, table, portion)
-    facts = {"kind": Purpose.RESUME.value, "sequence": draft.sequence}
-    trace.step(history.pipeline, "plan", ranges=trace.listed(draft.ranges), **facts)
-    committer.record(session, CommitPlan(Purpose.RESUME, draft, new_commit(), history.version))
 
 
 def _shown(standing: StandingDelete, accepted: Deleted) -> AcceptedDelete:

@@ -21,7 +21,7 @@ from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by
 from rivermouth.protocol.accepting import Offsets
-from rivermouth.protocol.commits import CommitPlan, Purpose
+from rivermouth.protocol.commits import Purpose
 from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.drafts import next_draft
 from rivermouth.protocol.entry import Draft
@@ -37,7 +37,7 @@ from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
-from rivermouth.run.committer import Committer, Coordinates, new_commit
+from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.run.opening import opened
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
@@ -100,9 +100,8 @@ class Ingest:
         committer.project(found.to_project)
         reach("P10")
         if found.opening is not None:
-            draft = found.opening.draft
-            check = partial(self._check_kafka, draft.ranges)
-            self._record(session, found.opening.purpose, draft, check)
+            plan = committer.plan(found.opening.purpose, found.opening.draft)
+            committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
         self._edges.listener.opened(opened(found, self._facts))
         return found.starts
 
@@ -115,7 +114,7 @@ class Ingest:
         if decision.halt is not None:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
-            plan = self._plan(Purpose.BATCH, self._next(tuple(ranges)))
+            plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
             decoded = self._edges.decode(raw)
             check = partial(self._check_kafka, ranges)
             committer.commit(plan, partial(self._edges.landing.land, decoded), check)
@@ -136,8 +135,10 @@ class Ingest:
         if not agree(found):
             return found.draft.position
         entries = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
-        self._begin(ledger).project(entries)
-        self._record(session, Purpose.RESUME, found.draft, self._check_no_other_rollback)
+        committer = self._begin(ledger)
+        committer.project(entries)
+        plan = committer.plan(Purpose.RESUME, found.draft)
+        committer.record(session, plan, self._check_no_other_rollback)
         return found.draft.position
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
@@ -207,21 +208,6 @@ class Ingest:
     def _next(self, ranges: tuple[OffsetRange, ...]) -> Draft:
         history = self._opened().history
         return next_draft(history, self._table, self.pipeline, self._facts, ranges)
-
-    def _plan(self, purpose: Purpose, draft: Draft) -> CommitPlan:
-        ranges = trace.listed(draft.ranges)
-        facts = {"kind": purpose.value, "sequence": draft.sequence, "ranges": ranges}
-        trace.step(self.pipeline.name, "plan", **facts)
-        return CommitPlan(purpose, draft, new_commit(), self._opened().history.version)
-
-    def _record(
-        self,
-        session: SparkSession,
-        purpose: Purpose,
-        draft: Draft,
-        check: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._opened().record(session, self._plan(purpose, draft), check)
 
     def _trace_open(self, ledger: LedgerSnapshot) -> None:
         history = ledger.history
