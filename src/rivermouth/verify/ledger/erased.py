@@ -15,12 +15,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rivermouth.verify.ledger.coverage import Coverage, Offsets
+from rivermouth.verify.ledger.coverage import Coverage, Offsets, Span
 from rivermouth.verify.ledger.deletions import Deletion
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
@@ -49,22 +48,21 @@ class Erased:
             for partition, found in deletion.rows.items():
                 listed = runs.setdefault(partition, [])
                 listed += [(start, until, follows) for start, until in found]
-        self._runs = {partition: sorted(found) for partition, found in runs.items()}
+        self._runs = {partition: Span(found) for partition, found in runs.items()}
+        """Named offsets; the entry of a run is the first one after the DELETE that took it."""
 
     def mask(self, partition: Partition, offsets: Offsets) -> NDArray[np.bool_]:
         """Which of the offsets are those of rows that are named."""
-        if partition not in self._runs:
-            return np.zeros(len(offsets), bool)
-        runs = np.array(self._runs[partition], np.int64)
-        found = np.searchsorted(runs[:, 0], offsets, side="right") - 1
-        inside: NDArray[np.bool_] = (found >= 0) & (offsets < runs[np.maximum(found, 0), 1])
-        return inside
+        runs = self._runs.get(partition)
+        return np.zeros(len(offsets), bool) if runs is None else runs.index(offsets) >= 0
 
     def follows(self, partition: Partition, offset: int) -> int:
         """The first entry after the DELETE that took the row of an offset; -1: none took it."""
-        runs = self._runs.get(partition, [])
-        found = bisect_right(runs, offset, key=itemgetter(0)) - 1
-        return runs[found][2] if found >= 0 and offset < runs[found][1] else -1
+        runs = self._runs.get(partition)
+        if runs is None:
+            return -1
+        found = bisect_right(runs.starts, offset) - 1
+        return int(runs.entries[found]) if found >= 0 and offset < runs.untils[found] else -1
 
     def any_named(self) -> bool:
         """Whether any row is named."""
@@ -103,8 +101,9 @@ class Erased:
 
 def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:
     """What entries say of deleted rows, without what cannot be."""
+    changed = [each for each in ledger.effective if each.changes is not None]
     told = [(entry, each) for entry in ledger.effective for each in entry.deletes]
-    claims = [(entry, _without_former(ledger, each)) for entry, each in told]
+    claims = [(entry, _without_former(changed, each)) for entry, each in told]
     named: Counter[int] = Counter()
     for _, each in claims:
         named[each.version] += each.count
@@ -118,10 +117,13 @@ def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterato
             yield each
 
 
-def _without_former(ledger: Ledger, deletion: Deletion) -> Deletion:
-    """Without the rows whose offsets mean other records since a change that was accepted later."""
+def _without_former(changed: Sequence[LedgerEntry], deletion: Deletion) -> Deletion:
+    """Without the rows whose offsets mean other records since a change that was accepted later.
+
+    ``changed`` are the entries that accepted one.
+    """
     rows = deletion.rows
-    for entry in ledger.effective:
+    for entry in changed:
         if entry.changes is not None and entry.version > deletion.version:
             renewed = entry.changes.renewed()
             rows = {
@@ -157,12 +159,13 @@ def _wrong(
         span = coverage.spans.get(partition)
         if span is None:
             continue
-        last = span.index(np.array([until - 1 for _, until in runs], np.int64))
-        for (_, until), index in zip(runs, last.tolist(), strict=True):
-            if coverage.former.covers(partition, until - 1):
-                continue
-            if index >= 0 and ledger.effective[int(span.entries[index])].version > at:
-                return f"{shown(partition)}@{until - 1} was written later"
+        last = np.array([until - 1 for _, until in runs], np.int64)
+        # An offset that lies in a former range, too, may be that of an earlier row.
+        last = last[(span.index(last) >= 0) & (coverage.former.times(partition, last) == 0)]
+        entries = span.entries[span.index(last)]
+        for offset, index in zip(last.tolist(), entries.tolist(), strict=True):
+            if ledger.effective[index].version > at:
+                return f"{shown(partition)}@{offset} was written later"
     return ""
 
 
