@@ -154,13 +154,10 @@ class PartitionCheck:
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose rows were sampled."""
         entries = self._span.entries[self._span.index(offsets)].tolist()
-        bad = self._quarantined.mask(offsets) if self._quarantined else np.zeros(len(offsets), bool)
-        found_bad = bad.tolist()
-        for offset, entry, each, is_bad in zip(
-            offsets.tolist(), entries, messages, found_bad, strict=True
-        ):
+        beside = self._bad_beside_former(offsets)
+        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
             rows = self._samples.get(offset)
-            if rows is None or (is_bad and self._subject.may_be_former(self._partition, offset)):
+            if rows is None or offset in beside:
                 continue  # the row is not that of a bad record
             where = f"{shown(self._partition)}@{offset}"
             read = self._readers.of(entry)
@@ -176,3 +173,10 @@ class PartitionCheck:
                 continue  # one row is this record's, the others are from before a change
             if found:
                 self._subject.findings.add(Kind.DIFFERENT, f"{where}: {found}")
+
+    def _bad_beside_former(self, offsets: Offsets) -> set[int]:
+        """The offsets of bad records at which a row may be from before an accepted change."""
+        if self._quarantined is None or not self._subject.has_former(self._partition):
+            return set()
+        bad = offsets[self._quarantined.mask(offsets)].tolist()
+        return {each for each in bad if self._subject.may_be_former(self._partition, each)}
