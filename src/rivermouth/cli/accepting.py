@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, load_local, named
+
+if TYPE_CHECKING:
+    from rivermouth.run.deletes import AcceptedDelete
 
 Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline of the table.")]
 Versions = Annotated[
@@ -40,24 +43,17 @@ def accept_deletes(
     """
     wanted = versions_in(versions)
     config = load_local(file)
-    [name] = selected(config, pipeline.replace(",", " ") or "?")  # exactly one, by its full name
+    name = named(config, pipeline)
     from rivermouth.cli.outcome import deletes_accepted, shown_delete
     from rivermouth.cli.render import as_json, console
-    from rivermouth.cli.running import require_spark, start_spark
-    from rivermouth.local.scratch import scratch_root
+    from rivermouth.cli.running import local_run
 
-    require_spark()
     shown = console(stderr=json)
-    session = start_spark(config, shown)
-    from rivermouth.local.session import ending
-    from rivermouth.run.deletes import AcceptedDelete
-    from rivermouth.run.run import Run
 
     def tell(each: AcceptedDelete) -> None:
         shown.print(shown_delete(name, each), soft_wrap=True, markup=False)
 
-    with ending(session):
-        run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
+    with local_run(config, shown) as run:
         found = run.accept_deletes(name, wanted, tell, dry_run=dry_run)
     shown.print(deletes_accepted(found, dry_run=dry_run), soft_wrap=True)
     if not dry_run:

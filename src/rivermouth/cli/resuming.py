@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, load_local, named
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,21 +57,15 @@ def resume(
     """
     check_accepted(accept, offsets)
     config = load_local(file)
-    [name] = selected(config, pipeline.replace(",", " ") or "?")  # exactly one, by its full name
+    name = named(config, pipeline)
     at = read_offsets(offsets)
     from rivermouth.cli.outcome import accepted
     from rivermouth.cli.render import as_json, console
-    from rivermouth.cli.running import require_spark, start_spark
-    from rivermouth.local.scratch import scratch_root
+    from rivermouth.cli.running import local_run
     from rivermouth.protocol.consequences import ResumePlan
-
-    require_spark()
-    shown = console(stderr=json)
-    session = start_spark(config, shown)
-    from rivermouth.local.session import ending
     from rivermouth.run.report import Silent
-    from rivermouth.run.run import Run
 
+    shown = console(stderr=json)
     plans: list[ResumePlan] = []
 
     def agree(plan: ResumePlan) -> bool:
@@ -80,8 +74,7 @@ def resume(
             shown.print(f"{name}: {line}", soft_wrap=True)
         return not dry_run
 
-    with ending(session):
-        run = Run(config, session, scratch_root(), continuous=False, secrets=known_secrets())
+    with local_run(config, shown) as run:
         position = run.resume(name, accept, Silent(), at, agree)
     shown.print(accepted(name, accept, position, dry_run=dry_run), soft_wrap=True)
     if not dry_run:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rivermouth.config import Config
     from rivermouth.protocol.offsets import Position
     from rivermouth.run.report import PipelineReport
+    from rivermouth.run.run import Run
 
 Continuous = Annotated[
     bool,
@@ -64,7 +66,6 @@ def run(
     """
     config = load_local(file)
     names = selected(config, select)
-    require_spark()
     from rivermouth.cli.render import as_json, console
     from rivermouth.run.report import exit_code
 
@@ -100,6 +101,29 @@ def start_spark(config: Config, shown: Console) -> SparkSession:
     return start_session(scratch_root(), config.spark)
 
 
+@contextmanager
+def local_run(
+    config: Config, shown: Console, *, continuous: bool = False, audit: bool = False
+) -> Iterator[Run]:
+    """A run in a local session, which ends with the block. Raises MissingPackage."""
+    from rivermouth.local.scratch import scratch_root
+
+    require_spark()
+    session = start_spark(config, shown)
+    from rivermouth.local.session import ending
+    from rivermouth.run.run import Run
+
+    with ending(session):
+        yield Run(
+            config,
+            session,
+            scratch_root(),
+            continuous=continuous,
+            audit=audit,
+            secrets=known_secrets(),
+        )
+
+
 def _run(
     config: Config,
     names: Sequence[str],
@@ -110,24 +134,11 @@ def _run(
     audit: bool,
 ) -> list[PipelineReport]:
     from rivermouth.cli.progress import listener
-    from rivermouth.local.scratch import scratch_root
 
-    session = start_spark(config, shown)
-    from rivermouth.local.session import ending
-    from rivermouth.run.run import Run
-
-    stop.listen()
-    with ending(session):
+    with local_run(config, shown, continuous=continuous, audit=audit) as pipelines:
+        stop.listen()
         if stop.event.is_set():
             return []
-        pipelines = Run(
-            config,
-            session,
-            scratch_root(),
-            continuous=continuous,
-            audit=audit,
-            secrets=known_secrets(),
-        )
         with listener(shown, _behind(config) if continuous else None) as events:
             return pipelines.pipelines(names, events, stop.event)
 

@@ -65,6 +65,12 @@ def selected(config: Config, select: str) -> list[str]:
     return [name for name in config.pipelines if not wanted or name in wanted]
 
 
+def named(config: Config, pipeline: str) -> str:
+    """The name of exactly one pipeline, as it is configured. Raises ConfigError."""
+    [name] = selected(config, pipeline.replace(",", " ") or "?")
+    return name
+
+
 def _unknown(name: str, known: Iterable[str]) -> str:
     from rivermouth.config.problems import closest
 
