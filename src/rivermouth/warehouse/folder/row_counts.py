@@ -36,9 +36,8 @@ def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
     Raises ProjectionFailed where these cannot be read either.
     """
     unknown = [each for each in entries if each.entry.rows is None]
-    versions = [each.version for each in unknown]
     try:
-        counts = dict(zip(versions, _all_counts(log, unknown), strict=True))
+        counts = _all_counts(log, unknown)
     except (OSError, ArrowException) as fault:
         raise ProjectionFailed(
             "the commits stand, but the rows of their files cannot be counted",
@@ -46,11 +45,12 @@ def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
             found=str(fault),
             remedy="See with 'rivermouth verify' what the table holds; then run again",
         ) from fault
-    return [Counted(each, each.entry.rows or counts.get(each.version, ())) for each in entries]
+    counts |= {each.version: each.entry.rows for each in entries if each.entry.rows is not None}
+    return [Counted(each, counts[each.version]) for each in entries]
 
 
-def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counts]:
-    """The counts of each entry.
+def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> dict[int, Counts]:
+    """The counts of each entry, by the version of its commit.
 
     Each in files of its own while they are there: since an accepted change of the source, rows of
     several entries may have the same coordinates.
@@ -60,12 +60,12 @@ def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counts]:
     pairs = [*zip(entries, added, there, strict=True)]
     left = [one for each, _, here in pairs if not here for one in each.entry.ranges]
     table = dict(zip(left, count_rows(log.files(), left), strict=True)) if left else {}
-    return [
-        count_rows(files, each.entry.ranges)
+    return {
+        each.version: count_rows(files, each.entry.ranges)
         if here
         else tuple(RowCounts(min(table[one].applied, one.span), 0) for one in each.entry.ranges)
         for each, files, here in pairs
-    ]
+    }
 
 
 def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[RowCounts, ...]:
