@@ -112,9 +112,8 @@ def _neighbours(
             gone += entries
     # What this pipeline has read itself is its own, whoever else reads it.
     own = {topic for each in ledger.effective for topic in each.topics}
-    return frozenset(shared - own - {*pipeline.source.topics}), Coverage(
-        gone, trimmed=ledger.trimmed
-    )
+    theirs = frozenset(shared - own - {*pipeline.source.topics})
+    return theirs, Coverage(gone, trimmed=ledger.trimmed)
 
 
 def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: Bounds) -> None:
