@@ -31,6 +31,14 @@ def bids(*numbers: int) -> list[tuple[bytes | None, bytes | None, int]]:
     return [(None, bid(n), 0) for n in numbers]
 
 
+def read_once(lake: Lake, session: SparkSession, topic: str, *numbers: int) -> None:
+    """A new topic with these bids, all of which the pipeline has read."""
+    lake.topic(topic)
+    lake.configure(p=append_pipeline(topic))
+    lake.produce(topic, bids(*numbers))
+    went_well(lake.run(session, "p"))
+
+
 def resume(lake: Lake, *words: str) -> dict[str, Any]:
     """``rivermouth resume FILE p --accept WORDS`` in a process of its own; its JSON."""
     command = [sys.executable, "-m", "rivermouth", "resume", str(lake.file), "p", "--json"]
@@ -103,10 +111,7 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     """The mirror lacks the first record, and began with two of its own."""
-    lake.topic("mirrored")
-    lake.configure(p=append_pipeline("mirrored"))
-    lake.produce("mirrored", bids(0, 1, 2))
-    went_well(lake.run(rivermouth_spark, "p"))
+    read_once(lake, rivermouth_spark, "mirrored", 0, 1, 2)
     lake.produce("mirrored", bids(3))
     with Broker() as other:
         moved = _mirror(lake, other, "mirrored", [*bids(90, 91), *bids(1, 2, 3, 4)])
@@ -126,10 +131,7 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
 def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("copied")
-    lake.configure(p=append_pipeline("copied"))
-    lake.produce("copied", bids(0, 1, 2))
-    went_well(lake.run(rivermouth_spark, "p"))
+    read_once(lake, rivermouth_spark, "copied", 0, 1, 2)
     stamps = [row["_kafka"]["timestamp"] for row in lake.rows("bronze.copied")]
     assert len(stamps) == 3
     with Broker() as other:
@@ -160,10 +162,7 @@ def test_a_truncated_log_is_read_on_from_where_it_was_cut(
 ) -> None:
     with Broker() as broker:
         lake = Lake(tmp_path, broker.bootstrap_servers)
-        lake.topic("cut")
-        lake.configure(p=append_pipeline("cut"))
-        lake.produce("cut", bids(0, 1, 2, 3, 4))
-        went_well(lake.run(rivermouth_spark, "p"))
+        read_once(lake, rivermouth_spark, "cut", 0, 1, 2, 3, 4)
         broker.stop()
         for file in (broker.directory / "data" / "cut-0").glob("0*"):
             file.unlink()
