@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -67,7 +67,6 @@ class Run:
         self._session = session
         self._continuous = continuous
         self._audit = audit
-        self._beside = 1
         tables = {each.target.table for each in config.pipelines.values()}
         self._shared = Assembly(
             config=config,
@@ -83,16 +82,13 @@ class Run:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
-        self._beside = max(len(names), 1)
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         offsets, workers = self._shared.offsets(), max(len(names), 1)
         config = self._config
         upkeep = OffsetsUpkeep(offsets, [*config.pipelines], config.offsets_retention)
         with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
-            drive: Callable[[str], PipelineReport] = partial(
-                self._drive, listener=listener, stop=stop, turns=turns, writer=writer
-            )
-            return list(threads.map(drive, names))
+            together = _Together(listener, stop, turns, writer, workers)
+            return list(threads.map(partial(self._drive, together), names))
 
     def resume(
         self,
@@ -134,36 +130,28 @@ class Run:
                 self._session, pipeline, at, versions, rows_of, tell, dry_run=dry_run
             )
 
-    def _drive(
-        self,
-        name: str,
-        *,
-        listener: Listener,
-        stop: threading.Event,
-        turns: threading.Semaphore,
-        writer: Projecting,
-    ) -> PipelineReport:
-        pipeline, tally = self._config.pipelines[name], Tally(listener)
-        attempts = Attempts.by(pipeline.retry, stop)
-        attempts = replace(attempts, pause=giving_way(turns, attempts.pause))
+    def _drive(self, together: _Together, name: str) -> PipelineReport:
+        pipeline, tally = self._config.pipelines[name], Tally(together.listener)
+        attempts = Attempts.by(pipeline.retry, together.stop)
+        attempts = replace(attempts, pause=giving_way(together.turns, attempts.pause))
         if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool
             self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        with turns:
+        with together.turns:
             began = time.monotonic()
-            watch = Supervision(pipeline, tally, stop, attempts)
-            error = self._outcome(pipeline, watch, stop, writer)
+            watch = Supervision(pipeline, tally, together.stop, attempts)
+            error = self._outcome(pipeline, watch, together)
             seconds = time.monotonic() - began
         report = replace(tally.report, pipeline=name, seconds=seconds, error=error)
-        listener.finished(report)
+        together.listener.finished(report)
         return report
 
     def _outcome(
-        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event, writer: Projecting
+        self, pipeline: Pipeline, watch: Supervision, together: _Together
     ) -> RivermouthError | None:
         """Run a pipeline to its end; what it ended with, None if all went well."""
         try:
             with self._shared.hold(pipeline):  # in the pauses, too
-                watch.run(partial(self._attempt, pipeline, watch, stop, writer))
+                watch.run(partial(self._attempt, pipeline, watch, together))
         except Exception as fault:
             error = told(fault, pipeline.name)
             trace.step(pipeline.name, "halt", code=error.code)
@@ -171,32 +159,31 @@ class Run:
         trace.step(pipeline.name, "close")
         return None
 
-    def _attempt(
-        self, pipeline: Pipeline, watch: Supervision, stop: threading.Event, writer: Projecting
-    ) -> None:
+    def _attempt(self, pipeline: Pipeline, watch: Supervision, together: _Together) -> None:
         """Open the pipeline and feed it, and so again whenever files of the login were replaced."""
-        again = True
+        stop, again = together.stop, True
         while again:
             with ExitStack() as held:
                 if watch.again:  # somebody may have taken commits away in the pause
                     held.enter_context(self._shared.hold(pipeline))
-                ingest = self._shared.ingest(pipeline, watch, held, writer, stop)
+                ingest = self._shared.ingest(pipeline, watch, held, together.writer, stop)
                 starts = ingest.open(self._session, audit=self._audit)
-                again = not stop.is_set() and self._read(ingest, starts, watch, stop)
+                again = not stop.is_set() and self._read(ingest, starts, watch, together)
 
     def _read(
-        self, ingest: Ingest, starts: Position, watch: Supervision, stop: threading.Event
+        self, ingest: Ingest, starts: Position, watch: Supervision, together: _Together
     ) -> bool:
         """Feed the pipeline with batches; whether an endless run is to open again.
 
         Its clients have read the files of the login when they were made, and keep them.
         """
+        stop, beside = together.stop, together.beside
         kafka = self._shared.config.kafka.revealed(self._shared.secrets)
         files = LoginFiles(kafka)
         if not self._continuous:
-            self._feed(ingest, starts, kafka, watch, stop)
+            self._feed(ingest, starts, kafka, watch, stop, beside)
             return False
-        self._feed(ingest, starts, kafka, watch, _UntilReplaced(stop, files))
+        self._feed(ingest, starts, kafka, watch, _UntilReplaced(stop, files), beside)
         return not stop.is_set() and files.replaced()
 
     def _feed(
@@ -206,12 +193,13 @@ class Run:
         kafka: Mapping[str, str],
         watch: Supervision,
         stop: Stop,
+        beside: int,
     ) -> None:
         """Read batches, planned as the platform allows."""
         pipeline, shared = ingest.pipeline, self._shared
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
-        partitions = len(starts.offsets) * self._beside
+        partitions = len(starts.offsets) * beside
         options = reader_options(_kafka_options(pipeline, kafka, shared.platform), partitions)
         if shared.platform.has(Capability.STREAMING):
             with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
@@ -221,6 +209,17 @@ class Run:
         else:
             planned = DriverPlanned(ingest, starts)
             planned.run(self._session, options, trigger, stop, watch.went_well)
+
+
+@dataclass(frozen=True)
+class _Together:
+    """What the pipelines of one call share; ``beside`` is how many they are."""
+
+    listener: Listener
+    stop: threading.Event
+    turns: threading.Semaphore
+    writer: Projecting
+    beside: int
 
 
 class _UntilReplaced:
