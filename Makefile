@@ -1,7 +1,8 @@
 # Only Python 3.10 to 3.13 and make are presupposed; everything else is fetched, once.
 PYTHON ?= python3
-# Each worker has a broker and a Spark session of its own, about 3 GB.
-WORKERS ?= 2
+# Each worker has a broker and a Spark session of its own, about 3 GB. Tests wait for processes that
+# they kill and start, so two cores serve three workers.
+WORKERS ?= 3
 BIN := .venv/bin
 UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links

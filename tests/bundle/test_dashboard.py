@@ -17,7 +17,7 @@ from rivermouth.local.broker import Broker
 from tests.bundle.asking import Row, Widget, alert, ask, register, widgets
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 FULL = 20
 """``max_offsets_per_trigger`` of both pipelines."""

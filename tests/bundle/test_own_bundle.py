@@ -156,6 +156,7 @@ def test_the_continuous_job_goes_on_until_it_is_restarted_and_then_from_there(
     produce(broker.bootstrap_servers, "bids", [(None, good, n % 4) for n in range(40)])
     wait_for(lambda: rows(runtime, schema, "bids") == BIDS - BAD_BIDS + 40, "no row came")
     first, second = workspace.rooms.runs.started()
+    wait_for(lambda: "result_state" in first.state, "the cancelled run does not end")
     assert first.state["result_state"] == "CANCELED"
     assert second.is_active
     second.cancel()

@@ -106,6 +106,7 @@ def test_a_script_finds_its_wheel_its_files_and_the_tables_of_the_run_before(
         assert seen["rows"] == outcome.exit_code == run, "the table outlives its process"
 
 
+@pytest.mark.thorough
 def test_a_script_that_goes_on_is_ended_when_its_run_is_cancelled(
     wheel: bytes, runtime: Runtime, tmp_path: Path
 ) -> None:

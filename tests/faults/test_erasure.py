@@ -71,7 +71,7 @@ def proof(lake: Lake) -> PipelineProof:
     return found
 
 
-@pytest.mark.short(("mode", "delete"), {("append", by_spark), ("upsert", by_deltalake)})
+@pytest.mark.short(("mode", "delete"), {("append", by_spark)})
 @pytest.mark.parametrize("delete", [by_spark, by_deltalake])
 @pytest.mark.parametrize("mode", KEY)
 def test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is(
@@ -132,6 +132,7 @@ def test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone(
     assert verify(load(lake.file)).pipelines[0].as_dict()["missing"] == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.kill
 def test_a_kill_in_the_commit_leaves_the_delete_accepted_once_or_not_at_all(
     lake: Lake, rivermouth_spark: SparkSession
@@ -153,6 +154,7 @@ def test_a_kill_in_the_commit_leaves_the_delete_accepted_once_or_not_at_all(
     assert proof(lake).ok, proof(lake).problems
 
 
+@pytest.mark.thorough
 def test_a_delete_that_a_restore_took_back_is_refused(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
         check_status(moved, ("cluster", 3))
 
 
+@pytest.mark.thorough
 def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -21,6 +21,7 @@ def with_column(pipeline: dict[str, Any], column: str) -> dict[str, Any]:
     return {**pipeline, "schema": f"{pipeline['schema']}, {column}"}
 
 
+@pytest.mark.thorough
 def test_rows_from_before_a_column_was_added_are_proven_and_what_differs_is_still_found(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

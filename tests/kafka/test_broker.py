@@ -77,6 +77,7 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert broker.pid == 0
 
 
+@pytest.mark.thorough
 def test_stop_and_a_kill_and_another_owner_all_keep_the_data(tmp_path: Path) -> None:
     with Broker(tmp_path / "data", settings={"num.partitions": "3"}) as broker:
         create_topic(broker.bootstrap_servers, "default", -1)

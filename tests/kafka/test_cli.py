@@ -210,6 +210,7 @@ def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
     assert done.stdout.splitlines()[-1] == "FAILED: bids"
 
 
+@pytest.mark.thorough
 def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
     admin = AdminClient({"bootstrap.servers": shop.servers})
     admin.delete_topics(["cli-bids"])["cli-bids"].result(30)

@@ -32,6 +32,8 @@ WATCHED = ("data files written", "commit visible")
 POINTS = (*IN_PROCESS, *WATCHED)
 MODES = {"append": "bronze", "upsert": "silver"}
 PER_ROUND = 240
+LIMIT = 3 * PER_ROUND
+"""Of a batch: what the last kills have left is a few batches for the last run."""
 PARTITIONS = 2
 SHORT = pairs([*MODES], POINTS)
 
@@ -67,7 +69,7 @@ def torn(
     topic = f"kills-{mode}"
     lake.topic(topic, PARTITIONS)
     make = append_pipeline if mode == "append" else upsert_pipeline
-    lake.configure(**{mode: make(topic, max_offsets_per_trigger=PER_ROUND)})
+    lake.configure(**{mode: make(topic, max_offsets_per_trigger=LIMIT)})
     return Torn(lake, mode)
 
 

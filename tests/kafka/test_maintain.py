@@ -133,6 +133,7 @@ def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     clean(two, ("a", "u"))
 
 
+@pytest.mark.thorough
 def test_orphans_go_and_every_row_that_counts_or_may_come_to_count_stays(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -153,6 +154,7 @@ def test_orphans_go_and_every_row_that_counts_or_may_come_to_count_stays(
     clean(two, ("a",))
 
 
+@pytest.mark.thorough
 def test_rows_of_entries_that_log_cleanup_took_are_found_in_the_offsets_table(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -205,6 +207,7 @@ def stray_file(table: Path, hours: int) -> Path:
     return stray
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("hours", "goes"), [(169, True), (167, False)])
 def test_a_file_goes_only_after_the_hours_to_retain(
     two: Lake, rivermouth_spark: SparkSession, hours: int, goes: bool
@@ -215,6 +218,7 @@ def test_a_file_goes_only_after_the_hours_to_retain(
     assert counts(report)["bronze.a"][1] == int(goes)
 
 
+@pytest.mark.thorough
 def test_a_table_that_keeps_old_files_for_less_is_refused_and_its_own_setting_holds(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -236,6 +240,7 @@ def test_a_table_that_keeps_old_files_for_less_is_refused_and_its_own_setting_ho
     assert not stray.exists()
 
 
+@pytest.mark.thorough
 def test_one_pipeline_that_cannot_be_maintained_does_not_stop_the_other(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -271,6 +276,7 @@ def test_a_pipeline_whose_commits_others_undid_is_left_as_it_is(
     assert DeltaTable(str(two.path("bronze.a"))).version() == restored
 
 
+@pytest.mark.thorough
 def test_a_table_is_left_as_it_is_for_any_pipeline_that_others_undid_there(
     tmp_path: Path, made: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -316,6 +322,7 @@ def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_
     assert DeltaTable(str(path)).version() == version
 
 
+@pytest.mark.thorough
 def test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -329,6 +336,7 @@ def test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made(
     assert counts(again)["bronze.a"][0] > 1
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_while_its_table_is_maintained(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:

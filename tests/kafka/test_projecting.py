@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 BATCHES = 8
 
 
+@pytest.mark.thorough
 def test_three_pipelines_make_fewer_commits_in_the_offsets_table_than_batches(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

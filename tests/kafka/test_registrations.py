@@ -33,7 +33,7 @@ from tests.lake import Lake
 from tests.processes import ROOT
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 ORDERS, BIDS = "kinds-orders", "kinds-bids"
 RECORDS: Mapping[str, list[Record]] = {

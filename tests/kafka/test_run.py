@@ -144,6 +144,7 @@ def test_an_upsert_keeps_the_newest_row_per_key_whatever_arrives_when(
     assert rows == {1: "reborn", 2: "again"}
 
 
+@pytest.mark.thorough
 def test_a_merge_that_changes_no_row_advances_the_ledger(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -359,6 +360,7 @@ def test_a_changed_target_and_a_dropped_table_halt(
     assert code_of(lake.run(rivermouth_spark, "p")) == "RM415"
 
 
+@pytest.mark.thorough
 def test_a_restored_table_halts_until_the_restore_is_undone(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -418,6 +420,7 @@ def test_one_failing_pipeline_does_not_stop_the_others(
     assert load(lake.file).path == tmp_path / "rivermouth.yml"
 
 
+@pytest.mark.thorough
 def test_each_pipeline_of_a_run_has_a_scheduling_pool_of_its_own(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -46,7 +46,7 @@ def test_a_login_gives_facts_to_librdkafka_and_records_to_spark(
     assert records == 5
 
 
-@pytest.mark.short(("way",), {("mtls",), ("oauth",)})
+@pytest.mark.short(("way",), {("oauth",)})
 @pytest.mark.parametrize("way", WAYS)
 def test_every_command_logs_in(way: str, lake: GuardedLake) -> None:
     topic = filled(lake, f"commands {way}")
@@ -79,6 +79,7 @@ WRONG = {
 }
 
 
+@pytest.mark.short(("way",), {("scram",), ("mtls",)})
 @pytest.mark.parametrize("way", WRONG)
 def test_a_login_that_is_refused_is_never_an_empty_success(
     way: str, lake: GuardedLake, rivermouth_spark: SparkSession

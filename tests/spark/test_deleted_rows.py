@@ -37,6 +37,7 @@ def took(session: SparkSession, address: Address, condition: str) -> list[Offset
     return deleted_rows(session, address, newest["version"], 3)
 
 
+@pytest.mark.short(("vectors",), {("false",)})
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_what_a_delete_took_are_runs_of_offsets_however_it_was_written(
     rivermouth_spark: SparkSession, tmp_path: Path, vectors: str

@@ -116,6 +116,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(
         assert table_of(bench) == state, f"seed {seed}, batch {sequence}: {rows}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("land_by", ["MERGE", "replaceUsing"])
 def test_a_key_that_moves_to_another_partition_keeps_its_newest_row(
@@ -135,6 +136,7 @@ def test_a_key_that_moves_to_another_partition_keeps_its_newest_row(
     assert table_of(bench) == {1: (5, 1, 0) if ordered else (4, 0, 0), 2: (6, 0, 1)}
 
 
+@pytest.mark.thorough
 def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
     bench: Bench, upsert: Landing
 ) -> None:
@@ -182,6 +184,7 @@ class _Crash(Exception):
     """The driver dies here."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("next_by", ["replaceUsing", "MERGE"])
 def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_for_the_next_batch(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, next_by: str
@@ -215,6 +218,7 @@ def _die(point: str) -> None:
     raise _Crash(point)
 
 
+@pytest.mark.thorough
 def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: Bench) -> None:
     site = new_site(bench, a_pipeline(key=None))
     bench.spark.sql(f"ALTER TABLE {site.address.sql} ADD COLUMN (note STRING)")

@@ -1,4 +1,6 @@
-"""Every implementation of a port is a parameter: those in a catalog start Spark."""
+"""Every implementation of a port is a parameter: those in a catalog start Spark, and are for
+``make test-all``, since each question to a catalog is a query.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ MEMORY = pytest.param("memory", marks=pytest.mark.unit)
 MEMORY_CATALOG = pytest.param("memory, as a catalog", marks=pytest.mark.unit)
 FOLDER = pytest.param("folder", marks=pytest.mark.unit)
 FOLDER_WITH_SPARK = pytest.param("folder", marks=[pytest.mark.spark, pytest.mark.slow])
-CATALOG = pytest.param("catalog", marks=[pytest.mark.spark, pytest.mark.slow])
+CATALOG = pytest.param("catalog", marks=[pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough])
 
 
 @dataclass(frozen=True)
