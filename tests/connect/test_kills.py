@@ -32,7 +32,7 @@ Shape = tuple[str, str]
 """A platform, and a mode of writing."""
 
 SHAPES: list[Shape] = [*product(PLATFORMS, MODES)]
-SHORT_SHAPES: list[Shape] = [("connect", "append"), ("serverless", "upsert")]
+SHORT_SHAPES: list[Shape] = [("serverless", "upsert")]
 
 
 def passes(shape: Shape, point: str) -> bool:
@@ -43,7 +43,7 @@ def passes(shape: Shape, point: str) -> bool:
 
 # Where a commit, and what comes after it, differs from that of a local driver, which ``make test``
 # kills at every point.
-SHORT_POINTS = ("P9", "P6", "P13", "P12")
+SHORT_POINTS = ("P6", "P13")
 SHORT = pairs(SHORT_SHAPES, SHORT_POINTS, passes)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]

@@ -79,7 +79,7 @@ WRONG = {
 }
 
 
-@pytest.mark.short(("way",), {("scram",), ("mtls",)})
+@pytest.mark.short(("way",), {("scram",)})
 @pytest.mark.parametrize("way", WRONG)
 def test_a_login_that_is_refused_is_never_an_empty_success(
     way: str, lake: GuardedLake, rivermouth_spark: SparkSession
