@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from rivermouth.cli.proving import left_out
 from rivermouth.cli.render import failure, wrapped
 from rivermouth.cli.text_table import text_table
 
@@ -52,6 +53,7 @@ def verified(found: Verification) -> str:
         lines += [wrapped(f"{each.name}: accepted: {it}", "  ", "") for it in each.accepted]
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
+        lines += [wrapped(f"{each.name}: {it}", "  ", "") for it in left_out(each)]
         if each.erased:
             lines.append(f"  {each.name}: {each.erased:,} deleted on purpose, as its ledger says")
     left = sum((Counter(each.left) for each in found.pipelines), Counter())

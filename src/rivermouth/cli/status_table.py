@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
+from rivermouth.cli.proving import proved
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.status import Status
 
 
-def render(found: Status) -> str:
-    """A table, at most 80 columns wide; the reasons follow it."""
+def render(found: Status, now: Callable[[], float] = time.time) -> str:
+    """A table, at most 80 columns wide; the reasons follow it, and up to where all is proved."""
     headers = ("pipeline", "state", "entry", "version", "lag (offsets)", "lag (time)", "table")
     rows = [
         (
@@ -27,7 +31,10 @@ def render(found: Status) -> str:
         for each in found.pipelines
         for kind, entry in each.accepted
     ]
-    return "\n".join([text_table(headers, rows, numbers=(2, 3, 4, 5)), *reasons, *accepted])
+    table = text_table(headers, rows, numbers=(2, 3, 4, 5))
+    known = (each for each in found.pipelines if each.sequence is not None)
+    proofs = [proved(each.name, each.proof, now()) for each in known]
+    return "\n".join([table, *reasons, *accepted, *proofs])
 
 
 def _number(value: int | None) -> str:

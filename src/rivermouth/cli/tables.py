@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Annotated
 
 import typer
@@ -23,6 +24,18 @@ Strict = Annotated[
         "--strict", help="What cannot be checked is a fault too; compares every value of every row."
     ),
 ]
+SinceWhen = Annotated[
+    str,
+    typer.Option(
+        "--since",
+        metavar="last|TIME",
+        help="Read only what was committed since the last recorded proof, or since a time: "
+        "2026-11-21T06:00:00Z, or 1d for a day ago.",
+    ),
+]
+Record = Annotated[
+    bool, typer.Option("--record/--no-record", help="Record what is proved, for --since last.")
+]
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -31,8 +44,10 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
     from rivermouth.cli.render import as_json
     from rivermouth.cli.status_table import render
     from rivermouth.operate.status import status as ask
+    from rivermouth.verify import standings
 
-    found = ask(load_config(file), secrets=known_secrets())
+    config = load_config(file)
+    found = ask(config, secrets=known_secrets(), proofs=standings(config))
     if json:
         as_json(found.as_dict())
     else:
@@ -40,21 +55,36 @@ def status(file: ConfigFile, json: AsJson = False) -> None:
 
 
 def verify(
-    file: ConfigFile, select: Select = "", strict: Strict = False, json: AsJson = False
+    file: ConfigFile,
+    select: Select = "",
+    strict: Strict = False,
+    since: SinceWhen = "",
+    record: Record = True,
+    json: AsJson = False,
 ) -> None:
     """Prove by Kafka that no record is missing or duplicated.
 
     Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault. What
-    cannot be checked is counted and named.
+    cannot be checked is counted and named. What is proved is recorded, and status shows it.
     """
     config = load_config(file)
     names = selected(config, select)
     from rivermouth.cli.outcome import NOT_OK, verified
+    from rivermouth.cli.proving import read_since
     from rivermouth.cli.render import as_json
+    from rivermouth.verify import beside_offsets
     from rivermouth.verify import verify as prove
 
-    progress = _progress if sys.stderr.isatty() else None
-    found = prove(config, names, progress, secrets=known_secrets(), strict=strict)
+    found = prove(
+        config,
+        names,
+        _progress if sys.stderr.isatty() else None,
+        secrets=known_secrets(),
+        strict=strict,
+        since=read_since(since, time.time()),
+        proofs=beside_offsets(config.folder),
+        record=record,
+    )
     if json:
         as_json(found.as_dict())
     else:

@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
 from rivermouth.cli.progress import Lines
+from rivermouth.cli.proving import read_since
 from rivermouth.cli.render import console
 from rivermouth.cli.resuming import CHANGES, ROLLBACKS, check_accepted, read_offsets
 from rivermouth.cli.settings import selected
@@ -29,14 +31,14 @@ from rivermouth.config import Catalog, Config, load
 from rivermouth.databricks.secrets import secrets_here
 from rivermouth.errors import ConfigError, RivermouthError
 from rivermouth.job.together import Together
-from rivermouth.local.scratch import scratch_root
+from rivermouth.local.scratch import scratch_root, volumes_root
 from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
 from rivermouth.operate.maintain.optimize import WEEK_HOURS
 from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.registry.platforms import SERVERLESS, Capability, Platform, platform_of
 from rivermouth.run.report import Listener, Silent, exit_code
 from rivermouth.run.run import Run
-from rivermouth.verify import verify
+from rivermouth.verify import ProofFiles, beside_offsets, verify
 from rivermouth.verify.tables.catalog import CatalogTables
 
 __all__ = ["ACCEPTED", "WEEK_HOURS", "Job", "finish", "parameters"]
@@ -166,17 +168,27 @@ class Job:
             secrets=secrets_here(),
         )
 
-    def verify(self, *, strict: bool = False) -> int:
+    def verify(self, *, strict: bool = False, since: str = "", record: bool = True) -> int:
         """Prove against Kafka that no record is missing or duplicated; the exit code.
 
-        ``strict``: what cannot be checked is a fault too.
+        ``strict``: what cannot be checked is a fault too. ``since`` is that of the command. What is
+        proved is recorded, unless ``record`` is False: in a catalog in its volume.
         """
         names = self.config.warehouse
-        tables = None
+        tables, proofs = None, None
         if isinstance(names, Catalog):
             tables = CatalogTables(names, lambda statement: self.session.sql(statement).toArrow())
+            volume = volumes_root() / names.catalog / names.schema / names.volume
+            proofs = ProofFiles(volume / "proofs")
         found = verify(
-            self.config, self.names, secrets=secrets_here(), tables=tables, strict=strict
+            self.config,
+            self.names,
+            secrets=secrets_here(),
+            tables=tables,
+            strict=strict,
+            since=read_since(since, time.time()),
+            proofs=proofs or beside_offsets(self.config.folder),
+            record=record,
         )
         typer.echo(verified(found))
         return 0 if found.ok else NOT_OK

@@ -8,27 +8,29 @@ written. What is not known is None, never 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError
-from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka, assess_by
 from rivermouth.operate.looking import look
-from rivermouth.operate.topic_facts import Fault, answers
+from rivermouth.operate.topic_facts import ConfiguredKafka, Fault, answers
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import Anchor, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.reading import read_ledger
 
-_TIMEOUT_S = 5.0
+if TYPE_CHECKING:  # ``verify`` stands above
+    from rivermouth.verify.proved import Standing
+
+Proofs = Callable[[Pipeline], "Standing | None"]
 Stores = Callable[[Pipeline], LedgerStore]
 """Where the ledger of a pipeline is read."""
 
@@ -56,7 +58,9 @@ class PipelineStatus:
     the greatest ``_kafka.timestamp`` in the statistics of the files that the newest entry
     added, else the time of that commit; 0 when caught up. ``held_back`` are offsets behind
     open transactions, in no lag: nobody may read them before these end. ``projected`` is the newest
-    sequence that the offsets table holds: below ``sequence`` it is not up to date.
+    sequence that the offsets table holds: below ``sequence`` it is not up to date. ``accepted`` are
+    the changes of source and settings that an operator accepted, each with its entry. ``proof`` is
+    what ``verify`` proved last, and whether it stands; None where nothing is on record.
     """
 
     name: str
@@ -71,7 +75,7 @@ class PipelineStatus:
     lag_seconds: float | None = None
     held_back: int | None = None
     accepted: tuple[tuple[str, int], ...] = ()
-    """The changes of source and settings that an operator accepted, each with its entry."""
+    proof: Standing | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -85,6 +89,7 @@ class PipelineStatus:
             "table_version": self.table_version,
             "position": self.position,
             "accepted": [{"change": kind, "entry": at} for kind, at in self.accepted],
+            "proof": self.proof.as_dict() if self.proof is not None else None,
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -110,43 +115,27 @@ def status(
     now: Callable[[], float] = time.time,
     secrets: Secrets = unresolved,
     stores: Stores | None = None,
+    proofs: Proofs | None = None,
 ) -> Status:
     """The status of every pipeline. Never raises for what a pipeline is in.
 
     ``kafka`` answers for topics and ledgers (default: the configured broker, asked at most
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
     configuration only names; ``stores`` says where each ledger is (default: in the configured
-    folder).
+    folder); ``proofs`` tells what is proved of each pipeline (default: nothing).
     """
-    asked = kafka or _Configured(config, secrets)
+    asked = kafka or ConfiguredKafka(config, secrets)
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: _ledger(store_of(each), each) for each in pipelines}
     answered = answers(pipelines, asked)
-    return Status(
-        [
-            _status(each, store_of(each), ledgers[each.name], answered[each.name], asked, now())
-            for each in pipelines
-        ]
-    )
-
-
-class _Configured:
-    """The configured broker, connected when it is first asked."""
-
-    def __init__(self, config: Config, secrets: Secrets) -> None:
-        self._config = config
-        self._secrets = secrets
-
-    @cached_property
-    def _kafka(self) -> Kafka:
-        return Kafka(self._config.kafka.revealed(self._secrets), _TIMEOUT_S)
-
-    def facts(self, topics: Iterable[str]) -> KafkaFacts:
-        return self._kafka.facts(topics)
-
-    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
-        return self._kafka.truncated_logs(anchors)
+    found = [
+        _status(each, store_of(each), ledgers[each.name], answered[each.name], asked, now())
+        for each in pipelines
+    ]
+    proof_of = proofs or (lambda _: None)
+    proved = [proof_of(each) for each in pipelines]
+    return Status([replace(each, proof=its) for each, its in zip(found, proved, strict=True)])
 
 
 def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
@@ -234,10 +223,9 @@ def _newest_ms(store: LedgerStore, assessment: Assessment) -> int | None:
     recorded = assessment.ledger.history.recorded
     if recorded is None:
         return None
-    try:
+    newest_ms: int | None = None
+    with suppress(RivermouthError):  # the commit is gone by now: its time will do
         newest_ms = store.log.newest_record_ms(recorded.version)
-    except RivermouthError:  # the commit is gone by now: its time will do
-        newest_ms = None
     return newest_ms or recorded.timestamp_ms
 
 

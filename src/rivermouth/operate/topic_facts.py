@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 
-from rivermouth.config import Pipeline
+from rivermouth.config import Config, Pipeline, Secrets
 from rivermouth.errors import SetupError, SourceError
+from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import Anchor, TopicPartition
+
+_TIMEOUT_S = 5.0
 
 Fault = SourceError | SetupError
 
@@ -42,3 +47,21 @@ def _part(facts: KafkaFacts, topics: Iterable[str]) -> KafkaFacts:
         held_back={each: it for each, it in facts.held_back.items() if each.topic in ours},
         ends={each: it for each, it in facts.ends.items() if each.topic in ours},
     )
+
+
+class ConfiguredKafka:
+    """The configured broker, connected when it is first asked."""
+
+    def __init__(self, config: Config, secrets: Secrets) -> None:
+        self._config = config
+        self._secrets = secrets
+
+    @cached_property
+    def _kafka(self) -> Kafka:
+        return Kafka(self._config.kafka.revealed(self._secrets), _TIMEOUT_S)
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        return self._kafka.facts(topics)
+
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        return self._kafka.truncated_logs(anchors)

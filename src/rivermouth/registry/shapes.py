@@ -15,7 +15,8 @@ class Shape:
     what records become. ``proof`` is what ``verify`` does with its tables, see ``verify.proofs``.
     Three flags say which settings have a meaning; a setting without one is refused. ``keyed``:
     ``keys`` identify a row. ``ordered``: ``order_by`` says which of two rows is newer.
-    ``deletes``: if ``source.key`` is given, a null value deletes the row of its key.
+    ``deletes``: if ``source.key`` is given, a null value deletes the row of its key. ``since``:
+    the proof can begin after an entry, see ``verify.subject.Subject.begins``.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Shape:
     keyed: bool = False
     ordered: bool = False
     deletes: bool = False
+    since: bool = False
 
 
 @dataclass
@@ -45,6 +47,7 @@ SHAPES = Shapes(
             summary="add a row for each record",
             changes="rivermouth.write.shapes.append:append",
             proof="rivermouth.verify.proofs.append:verify_append",
+            since=True,
         ),
         "upsert": Shape(
             name="upsert",
@@ -54,6 +57,7 @@ SHAPES = Shapes(
             keyed=True,
             ordered=True,
             deletes=True,
+            since=True,
         ),
     },
 )

@@ -14,14 +14,28 @@ from collections.abc import Callable, Sequence
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
+from rivermouth.verify.beginning import NOTHING, Known, Since
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.recording import ProofFiles, Proofs, beside_offsets, proven, standings
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked, Verification
 from rivermouth.verify.tables.folder import FolderTables
 from rivermouth.verify.tables.ports import Tables
 
-__all__ = ["Bounds", "Kind", "PipelineProof", "Unchecked", "Verification", "verify"]
+__all__ = [
+    "Bounds",
+    "Kind",
+    "PipelineProof",
+    "ProofFiles",
+    "Proofs",
+    "Since",
+    "Unchecked",
+    "Verification",
+    "beside_offsets",
+    "standings",
+    "verify",
+]
 
 
 def verify(
@@ -33,35 +47,54 @@ def verify(
     tables: Tables | None = None,
     *,
     strict: bool = False,
+    since: Since | None = None,
+    proofs: Proofs | None = None,
+    record: bool = True,
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
     ``progress`` is called with a pipeline, offsets done, and offsets in all; ``secrets`` gives the
     secrets that the configuration only names; ``tables`` says where to read tables (None: in the
     folder of the configuration). ``strict``: the values of all rows are compared, and what could
-    not be checked counts as a failure. What is wrong with the data is in the result; raises
-    ConfigError for a pipeline that is not configured, and SourceError where Kafka cannot be read.
+    not be checked counts as a failure. ``since``: what was proved before, or committed before a
+    time, is not read again. ``proofs`` is where what is proved is on record (None: nowhere);
+    without ``record`` it is only read. What is wrong with the data is in the result.
+    Raises ConfigError for an unknown pipeline or one that can only be verified as a whole, and
+    SourceError where Kafka cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
     if unknown:
         raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
     chosen = [name for name in config.pipelines if select is None or name in select]
+    _check_shapes(config, chosen if since else ())
     found = tables or FolderTables(config.folder)
     source = KafkaSource(client_options(config, secrets))
-    return Verification(
-        [
-            verify_pipeline(
-                config,
-                found,
-                config.pipelines[name],
-                source,
-                progress or _quiet,
-                bounds or (Bounds.of_every_value() if strict else Bounds()),
-                strict=strict,
-            )
-            for name in chosen
-        ]
-    )
+
+    def prove(name: str, known: Known) -> PipelineProof:
+        return verify_pipeline(
+            config,
+            found,
+            config.pipelines[name],
+            source,
+            progress or _quiet,
+            bounds or (Bounds.of_every_value() if strict else Bounds()),
+            strict=strict,
+            since=since,
+            known=known,
+        )
+
+    if proofs is None:
+        return Verification([prove(name, NOTHING) for name in chosen])
+    pipelines = [config.pipelines[name] for name in chosen]
+    return Verification([proven(proofs, each, prove, keep=record) for each in pipelines])
+
+
+def _check_shapes(config: Config, names: Sequence[str]) -> None:
+    """Raise ConfigError where a shape has a proof that cannot begin after an entry."""
+    whole = [name for name in names if not config.pipelines[name].shape.since]
+    why = "the proof of its mode reads all of the table; leave out --since"
+    if whole:
+        raise ConfigError(tuple(f"--since: {name}: {why}" for name in whole))
 
 
 def _quiet(pipeline: str, done: int, total: int) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from rivermouth.config import Config, Pipeline
 from rivermouth.registry.references import resolve
+from rivermouth.verify.beginning import NOTHING, Known, Since, begin
 from rivermouth.verify.kafka.readable import readable
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.erased import Erased
-from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.ledger.starting import place_of
 from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
+from rivermouth.verify.proved import Before, Reach
 from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, Tables, Unreadable
@@ -30,15 +34,21 @@ def verify_pipeline(
     bounds: Bounds,
     *,
     strict: bool = False,
+    since: Since | None = None,
+    known: Known = NOTHING,
 ) -> PipelineProof:
-    """Verify one pipeline. Raises SourceError where Kafka cannot be read."""
-    findings = Findings(pipeline.name, strict=strict)
+    """Verify one pipeline, from ``since`` on (None: all); ``known`` is on record of it.
+
+    Raises SourceError where Kafka cannot be read.
+    """
     try:
         log = tables.commits(pipeline.target.table)
     except Unreadable as fault:
+        findings = Findings(pipeline.name, strict=strict)
         findings.add(Kind.FAULT, f"the table's log cannot be read: {fault}")
         return findings.proof()
-    ledger = read_ledger(log, pipeline.name, findings)
+    begun = begin(log, pipeline, since, known, strict=strict)
+    ledger, findings = begun.ledger, begun.findings
     counted = None
     if ledger is None:
         findings.leave(Unchecked.TABLE, "there is no table yet")
@@ -52,17 +62,30 @@ def verify_pipeline(
             findings.add(Kind.FAULT, f"the table cannot be read: {fault}")
             findings.leave(Unchecked.TABLE, "the rows")
     try:
-        known = ledger or Ledger(version=-1)
+        whole = ledger or Ledger(version=-1)
         allowed = Allowed.by(config)
-        verify_offsets_table(tables, known, log, pipeline, findings, counted, allowed)
+        verify_offsets_table(tables, whole, log, pipeline, findings, counted, allowed)
     except Unreadable as fault:
         findings.add(Kind.OFFSETS_TABLE, f"the offsets table cannot be read: {fault}")
+    findings.reach = _reach(ledger, begun.before, findings.earlier_keys)
     return findings.proof()
+
+
+def _reach(ledger: Ledger | None, before: Before | None, keys: int) -> Reach | None:
+    """Which entries were verified; None where there is none."""
+    if ledger is None or not ledger.effective:
+        return None
+    first, last = ledger.effective[0], ledger.effective[-1]
+    position: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(last.position.items()):
+        position.setdefault(topic, {})[str(number)] = offset
+    left_out = None if before is None else replace(before, keys=keys)
+    return Reach(first.sequence, place_of(last), position, left_out)
 
 
 def _note_ledger(ledger: Ledger, findings: Findings) -> None:
     """Count the effective entries; what they record as lost and what was trimmed is unchecked."""
-    findings.entries = len(ledger.effective)
+    findings.entries = len(ledger.covered)
     lost = [each for entry in ledger.effective for each in entry.lost]
     findings.lost = sum(each.until - each.start for each in lost)
     newest = ledger.effective[-1].accepted if ledger.effective else ()
@@ -77,7 +100,7 @@ def _subject(
 ) -> Subject:
     coverage = Coverage(ledger.effective, trimmed=ledger.trimmed)
     shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
-    if ledger.effective and ledger.trimmed:
+    if ledger.effective and ledger.trimmed and ledger.since is None:
         first = ledger.effective[0].sequence
         line = f"entries before {first}: log clean-up removed them"
         findings.leave(Unchecked.ENTRIES, line, first - 1)
@@ -121,9 +144,8 @@ def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: B
     name = subject.pipeline.target.table
     table = tables.rows(name, subject.ledger.version)
     _check_txn(subject, table)
-    effective = subject.ledger.effective
     quarantine = read_quarantine(
-        tables, name.quarantine, effective, subject.coverage, subject.findings
+        tables, name.quarantine, subject.ledger, subject.coverage, subject.findings
     )
     verify_rows: Proof = resolve(subject.shape.proof)
     with tempfile.TemporaryDirectory(prefix="rivermouth-verify-") as folder:

@@ -9,6 +9,8 @@ from enum import Enum
 from itertools import chain, zip_longest
 from typing import Any
 
+from rivermouth.verify.proved import Reach, Recording
+
 PROBLEM_LINES = 20
 
 
@@ -67,6 +69,8 @@ class Unchecked(Enum):
     """They may have been deleted, as ``offsets_retention`` says."""
     VERDICTS = "quarantined_records"
     """``verify`` cannot tell whether they belong in quarantine."""
+    FOREIGN = "commits_of_others"
+    """They may have changed rows of entries that were not read again."""
 
 
 def count(number: int, noun: str) -> str:
@@ -89,6 +93,9 @@ class Findings:
         self.lost = 0
         self.erased = 0
         self.superseded: int | None = None
+        self.earlier_keys = 0
+        self.reach: Reach | None = None
+        self.read_all: str | None = None
         self.accepted: list[str] = []
         self.unchecked: list[str] = []
         self._counts: Counter[Kind] = Counter()
@@ -122,6 +129,8 @@ class Findings:
             left={what: self._left[what] for what in Unchecked if what in self._left},
             problems=self._problems(),
             strict=self.strict,
+            reach=self.reach,
+            read_all=self.read_all,
         )
 
     def _problems(self) -> tuple[str, ...]:
@@ -159,11 +168,22 @@ class PipelineProof:
     left: dict[Unchecked, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     strict: bool = False
+    reach: Reach | None = None
+    """The entries that were verified; None where there is none."""
+    read_all: str | None = None
+    """Why everything was read although only a part was asked for."""
+    recording: Recording | None = None
+    """What is on record after this verification; None where nothing is to be recorded."""
+
+    @property
+    def found(self) -> int:
+        """How many findings there are."""
+        return sum(self.counts.values())
 
     @property
     def ok(self) -> bool:
         """Nothing was found, and everything was checked where that is asked for."""
-        return not any(self.counts.values()) and (self.complete or not self.strict)
+        return not self.found and (self.complete or not self.strict)
 
     @property
     def complete(self) -> bool:
@@ -187,6 +207,10 @@ class PipelineProof:
         facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
         facts["not_checked"] = {what.value: number for what, number in self.left.items()}
         facts["accepted"] = list(self.accepted)
+        before = self.reach.before if self.reach is not None else None
+        facts["since"] = before.as_dict() if before is not None else None
+        facts["read_everything"] = self.read_all
+        facts["proof"] = self.recording.as_dict() if self.recording is not None else None
         return {**facts, "unchecked": list(self.unchecked), "problems": list(self.problems)}
 
 

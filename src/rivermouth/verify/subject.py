@@ -21,6 +21,9 @@ from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable
 
+NOWHERE = 1 << 62
+"""After all offsets."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -73,6 +76,18 @@ class Subject:
         first, newest = self.ledger.effective[0], self.ledger.effective[-1]
         moved = {at for kind, at in newest.accepted if kind != "identity"}
         return sum(at < first.sequence for at in moved)
+
+    def begins(self, partition: Partition) -> int:
+        """The first offset of a partition that is verified; rows before it are not looked at.
+
+        0 where all is verified.
+        """
+        since = self.ledger.since
+        if since is None:
+            return 0
+        if not any(partition[0] in each.topics for each in self.ledger.effective):
+            return NOWHERE
+        return since.position.get(partition, 0)
 
     def has_former(self, partition: Partition) -> bool:
         """Whether any offset of a partition may mean a record from before an accepted change."""

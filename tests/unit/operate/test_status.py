@@ -144,6 +144,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "table_version": None,
         "position": None,
         "accepted": [],
+        "proof": None,
         "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
@@ -166,6 +167,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "table_version": 1,
         "position": {"t": {"0": 10, "1": 5}},
         "accepted": [],
+        "proof": None,
         "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 
@@ -397,11 +399,12 @@ def test_kafka_is_asked_once_for_all_pipelines(tmp_path: Path) -> None:
 def test_the_rendering_fits_and_says_unknown_as_a_dash(config: Config) -> None:
     commit(config, ENTRY)
     text = render(status(config, Answering(facts(high=9)), STAMP.timestamp))
-    table, reason = text.rsplit("\n", 1)
+    table, reason, proof = text.rsplit("\n", 2)
     assert max(map(len, table.splitlines())) <= 80
     assert "BLOCKED" in table
     assert "-" in table
     assert reason.startswith("p: RM416")
+    assert proof == "p: never proved"
 
 
 def test_a_secret_that_nobody_knows_leaves_only_kafka_unknown(tmp_path: Path) -> None:

@@ -29,7 +29,17 @@ ALLOWED = (
     "rivermouth.registry",
     "rivermouth.verify",
 )
-FLOORS = ("result", "ledger", "formats", "tables", "kafka", "subject", "proofs", "pipeline")
+FLOORS = (
+    "proved",
+    "result",
+    "ledger",
+    "formats",
+    "tables",
+    "kafka",
+    "subject",
+    "proofs",
+    "pipeline",
+)
 """Each may import from those before it; ``verify`` itself from all."""
 
 

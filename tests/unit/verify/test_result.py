@@ -61,6 +61,9 @@ def test_the_json_has_the_keys_that_programs_read() -> None:
         *keys,
         *kinds,
         "accepted",
+        "since",
+        "read_everything",
+        "proof",
         "unchecked",
         "problems",
     ]

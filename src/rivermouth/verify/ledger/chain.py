@@ -71,7 +71,7 @@ class Chain:
 
     def _take_entry(self, version: int, commit: Commit) -> None:
         try:
-            entry = _parsed(self._pipeline, version, commit)
+            entry = entry_of(self._pipeline, version, commit)
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
             line = f"version {version} has the txn of this pipeline, but no entry of it: {fault!r}"
             self.problems.append((0, Kind.FAULT, line))
@@ -143,7 +143,11 @@ def empties(commit: Commit) -> bool:
     return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
 
 
-def _parsed(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
+def entry_of(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
+    """The entry that a commit of the pipeline holds.
+
+    Raises KeyError, TypeError, ValueError or AttributeError where it holds none.
+    """
     facts = json.loads(commit.info["userMetadata"])
     if facts["rivermouth"] not in (1, 2) or facts["pipeline"] != pipeline:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.former_rows import FormerRows
+from rivermouth.verify.proofs.skipping import beginning
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
@@ -46,8 +47,12 @@ class RowsByOffset:
         return self._former.count
 
     def read(self, table: Rows) -> None:
-        """Read the whole table once; rows that no range covers are findings."""
-        for batch in table.batches([*self._columns, "_kafka"]):
+        """Read the table once; rows that no range covers are findings.
+
+        Rows from before what is verified are left out, most of them with their files.
+        """
+        begins = beginning(self._subject.ledger, "_kafka.offset")
+        for batch in table.batches([*self._columns, "_kafka"], begins):
             names = ("topic", "partition", "offset")
             found, unknown = coordinates(*(field(batch, "_kafka", name) for name in names))
             if unknown:
@@ -79,6 +84,8 @@ class RowsByOffset:
     def _keep(
         self, batch: pa.RecordBatch, partition: Partition, rows: NDArray[np.int64], offsets: Offsets
     ) -> None:
+        verified = offsets >= self._subject.begins(partition)
+        rows, offsets = rows[verified], offsets[verified]
         span = self._subject.coverage.spans.get(partition)
         inside = span.index(offsets) >= 0 if span else np.zeros(len(offsets), bool)
         self._outside(partition, offsets[~inside])

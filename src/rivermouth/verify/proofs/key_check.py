@@ -38,8 +38,8 @@ class Untold(NamedTuple):
 
 class KeyCheck:
     """Checks keys one by one. ``expected`` counts rows, ``not_verifiable`` counts keys, ``former``
-    those with rows from before an accepted change of the source, ``retired`` rows of pipelines that
-    are no longer configured.
+    those with rows from before an accepted change, ``earlier`` those whose row is from before the
+    verified entries and ranks highest, ``retired`` rows of pipelines no longer configured.
 
     ``doubts`` takes what is wrong unless compaction explains it.
     """
@@ -57,6 +57,7 @@ class KeyCheck:
         self.not_verifiable = 0
         self.retired = 0
         self.former = 0
+        self.earlier = 0
         self._doubts = doubts
         self._untold = untold
         ours = {topic for topic, _ in subject.coverage}
@@ -72,6 +73,8 @@ class KeyCheck:
 
     def check(self, key: Key, changes: Sequence[Change], rows: Sequence[Row]) -> None:
         """Compare what the rule leaves of a key with its rows in the table."""
+        if not changes and not any(map(self._is_verified, rows)):
+            return
         if not changes and all(each.partition[0] in self._theirs for each in rows):
             self.retired += sum(each.partition[0] not in self._subject.shared for each in rows)
             return
@@ -135,7 +138,9 @@ class KeyCheck:
     def _other(self, key: Key, found: Expected, row: Row) -> None:
         """The table holds another row than the rule leaves."""
         if self._explained(found, row):
-            if self._subject.may_be_former(row.partition, row.offset):
+            if self._is_earlier(found, row):
+                self.earlier += 1
+            elif self._subject.may_be_former(row.partition, row.offset):
                 self.former += 1
             else:
                 self.not_verifiable += 1
@@ -163,6 +168,14 @@ class KeyCheck:
         expected = found.row
         before = expected is not None and expected.entry < self._readable_from
         return before or self._may_stand(found, row)
+
+    def _is_verified(self, row: Row) -> bool:
+        return row.offset >= self._subject.begins(row.partition)
+
+    def _is_earlier(self, found: Expected, row: Row) -> bool:
+        """Whether the row is of an entry before those that are verified, and may rank highest."""
+        told = not self._untold.deletes and row.partition[0] not in self._theirs
+        return told and found.row is not None and not self._is_verified(row)
 
     def _may_stand(self, found: Expected, row: Row) -> bool:
         """Whether the row may be right if its record was once there."""

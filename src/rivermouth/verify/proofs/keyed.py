@@ -24,19 +24,17 @@ from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
 from rivermouth.verify.proofs.doubts import Doubts
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
 from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold
+from rivermouth.verify.proofs.keyed_rows import Touched, table_rows
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
 from rivermouth.verify.proofs.rule import Change, Key, Rule
 from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables.batches import field, tuples
 from rivermouth.verify.tables.ports import Rows
 
 _BUCKETS_MAX = 1024
 _BUCKET_BYTES = 64 << 20
-_SOFT_DELETE = "_tombstone"
-"""Where no MERGE can delete, a deleted row has a value here until a later statement removes it."""
 
 
 def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: Rule) -> None:
@@ -52,8 +50,9 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     keyed = _Changes(subject, table)
     for seen in replay(subject, stored, workspace.progress):
         for key, change in keyed.of(seen):
+            keyed.touched.add(key)
             changes.add(key, change, len(change.value or b""))
-    for key, row in _table_rows(subject, table, columns):
+    for key, row in table_rows(subject, table, columns, keyed.touched):
         rows.add(key, row, _size(row.values))
     doubts = Doubts(workspace.folder / "doubts")
     untold = Untold(keyed.untold, keyed.untold_deletes)
@@ -61,6 +60,7 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     for its_changes, its_rows in _by_bucket(changes, rows, workspace):
         _check_bucket(check, its_changes, its_rows)
     check.settle()
+    subject.findings.earlier_keys = check.earlier
     good = coverage.records() - coverage.quarantined()
     subject.findings.superseded = max(0, good - check.expected - subject.erased.rows)
     _report(subject, check, keyed, comparison)
@@ -137,6 +137,7 @@ class _Changes:
         columns = [*dict.fromkeys((*keys, *order_by))]
         self.untold: set[tuple[Partition, int]] = set()
         self.untold_deletes = False
+        self.touched = Touched()
         self._subject = subject
         self._read = subject.reader(table.schema, columns)
         self._key_readers = EntryKeyReaders(subject, table.schema)
@@ -191,24 +192,3 @@ def _size(values: Iterable[Any]) -> int:
 def _plain(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Values whose text is plain text: a reader may give text that knows where it comes from."""
     return tuple(str(each) if isinstance(each, str) else each for each in values)
-
-
-def _table_rows(subject: Subject, table: Rows, columns: list[str]) -> Iterator[tuple[Key, Row]]:
-    keys = [columns.index(name) for name in subject.pipeline.target.keys]
-    unknown = 0
-    deleted = f"{_SOFT_DELETE} IS NULL" if _SOFT_DELETE in table.schema.names else None
-    for batch in table.batches([*columns, "_kafka"], deleted):
-        names = ("topic", "partition", "offset", "timestamp")
-        facts = (field(batch, "_kafka", name).to_pylist() for name in names)
-        coordinates = zip(*facts, strict=True)
-        for values, (topic, partition, offset, stamp) in zip(
-            tuples(batch, columns), coordinates, strict=True
-        ):
-            if topic is None or partition is None or offset is None:
-                unknown += 1
-            else:
-                key = tuple(values[index] for index in keys)
-                yield key, Row((topic, partition), offset, values, stamp)
-    if unknown:
-        line = f"{count(unknown, 'row')} without Kafka coordinates"
-        subject.findings.add(Kind.UNEXPECTED, line, count=unknown)

@@ -35,7 +35,6 @@ Facts = Mapping[str, Any]
 @dataclass(frozen=True)
 class Allowed:
     """Which rows may be missing: those of entries older than ``retention_ms`` (None: none).
-
     ``now_ms`` is the time in ms since 1970. ``wait`` gives a run the time to write the newest rows.
     """
 
@@ -70,13 +69,13 @@ def verify_offsets_table(
 ) -> None:
     """Compare the offsets table row by row with the ``ledger``, which was read from ``log``.
 
-    ``records``, ``applied`` and ``quarantined`` are compared where the whole range was counted
-    again; ``subject`` is None where nothing was counted. Raises Unreadable.
+    Numbers of records are compared where the whole range was counted again; ``subject`` is None
+    where nothing was counted. Raises Unreadable.
     """
     ranges = _Ranges(ledger)
     compared = _Comparison(ranges, ledger, log, str(pipeline.target.table), findings, subject)
-    newest = 0
-    for key, found in _rows(tables, pipeline.name):
+    newest = ledger.since.sequence if ledger.since else 0
+    for key, found in _rows(tables, pipeline.name, newest):
         newest = max(newest, key[0])
         compared.take(key, found)
     arrived = True
@@ -85,9 +84,9 @@ def verify_offsets_table(
     ):
         allowed.wait()
         taken = newest
-        for key, found in _rows(tables, pipeline.name):
+        for key, found in _rows(tables, pipeline.name, taken):
+            newest = max(newest, key[0])
             if key[0] > taken:
-                newest = max(newest, key[0])
                 compared.take(key, found)
         arrived = newest > taken
     for version in sorted(compared.lost):
@@ -97,7 +96,7 @@ def verify_offsets_table(
 
 
 def _report_left(ranges: _Ranges, ledger: Ledger, findings: Findings, allowed: Allowed) -> None:
-    """The ranges without a row: wrong, or deleted when they were old."""
+    """The ranges without a row: wrong, or old and deleted."""
     newest = {each.partition: entry for entry in ledger.recorded for each in entry.ranges}
     deleted = 0
     for entry, partition in ranges.left():
@@ -241,10 +240,11 @@ def _counts(entry: LedgerEntry, each: LedgerRange, subject: Subject) -> dict[str
     }
 
 
-def _rows(tables: Tables, pipeline: str) -> Iterator[tuple[RowKey, Facts]]:
+def _rows(tables: Tables, pipeline: str, after: int) -> Iterator[tuple[RowKey, Facts]]:
     if not tables.exist(OFFSETS_TABLE):
         return
     columns = [*_KEYS, *_RANGE, *_SOURCE, *_COUNTS]
-    for batch in tables.rows(OFFSETS_TABLE).batches(columns, f"pipeline = '{pipeline}'"):
+    wanted = f"pipeline = '{pipeline}'" + (f" AND sequence > {after}" if after else "")
+    for batch in tables.rows(OFFSETS_TABLE).batches(columns, wanted):
         for row in batch.to_pylist():
             yield (row["sequence"], row["topic"], row["partition"]), row

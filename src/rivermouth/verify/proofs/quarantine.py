@@ -5,7 +5,7 @@ In memory they are two numbers per row: the offset, and a hash of the raw key an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from rivermouth.config import TableName
 from rivermouth.verify.ledger.coverage import Coverage, Offsets
-from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.proofs.skipping import beginning
 from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked
 from rivermouth.verify.tables.batches import coordinates
 from rivermouth.verify.tables.ports import Tables
@@ -57,7 +59,7 @@ class Quarantined:
 def read_quarantine(
     tables: Tables,
     table: TableName,
-    effective: Sequence[LedgerEntry],
+    ledger: Ledger,
     coverage: Coverage,
     findings: Findings,
 ) -> Mapping[Partition, Quarantined]:
@@ -68,11 +70,13 @@ def read_quarantine(
     """
     if not tables.exist(table):
         return {}
-    by_commit = {each.commit: number for number, each in enumerate(effective)}
+    first = len(ledger.effective) - len(ledger.covered)
+    by_commit = {each.commit: number for number, each in enumerate(ledger.covered, first)}
     commits = pa.array([*by_commit], pa.string())
     parts: dict[Partition, list[tuple[Offsets, NDArray[np.int64]]]] = {}
     former = 0
-    for batch in tables.rows(table).batches(_COLUMNS):
+    begins = beginning(ledger, "offset")
+    for batch in tables.rows(table).batches(_COLUMNS, begins):
         ours = batch.filter(pc.is_in(batch.column("commit"), commits))
         columns = [ours.column(name) for name in ("topic", "partition", "offset")]
         found, _ = coordinates(*columns)

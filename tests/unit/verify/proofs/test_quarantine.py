@@ -10,6 +10,7 @@ import pytest
 from rivermouth.config import TableName
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.quarantine import Quarantined, read_quarantine
 from rivermouth.verify.result import Findings, Kind
 from tests.unit.verify.doubles import (
@@ -40,7 +41,8 @@ def read(
 ) -> tuple[Mapping[Partition, Quarantined], Coverage, Findings]:
     tables = MemoryTables({str(TABLE): MemoryRows(rows, QUARANTINE)})
     coverage, findings = Coverage(ENTRIES), Findings("p")
-    return read_quarantine(tables, TABLE, ENTRIES, coverage, findings), coverage, findings
+    ledger = Ledger(len(ENTRIES), ENTRIES)
+    return read_quarantine(tables, TABLE, ledger, coverage, findings), coverage, findings
 
 
 def test_rows_are_counted_per_range_and_left_overs_of_crashes_are_not() -> None:
@@ -51,7 +53,8 @@ def test_rows_are_counted_per_range_and_left_overs_of_crashes_are_not() -> None:
 
 
 def test_without_the_table_nothing_is_quarantined() -> None:
-    assert read_quarantine(MemoryTables(), TABLE, ENTRIES, Coverage(ENTRIES), Findings("p")) == {}
+    ledger = Ledger(len(ENTRIES), ENTRIES)
+    assert read_quarantine(MemoryTables(), TABLE, ledger, Coverage(ENTRIES), Findings("p")) == {}
 
 
 def test_a_row_under_an_entry_that_does_not_cover_it_is_unexpected() -> None:

@@ -1,0 +1,86 @@
+"""Saying since when to verify, and what is proved, as text for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from rivermouth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rivermouth.verify import PipelineProof, Since
+    from rivermouth.verify.proved import Standing
+
+_DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_FORM = "write last, a time with its zone, as 2026-11-21T06:00:00Z, or a duration, as 1d or 12h"
+
+
+def read_since(text: str, now_s: float) -> Since | None:
+    """What ``--since`` asks for; None where it is empty. Raises ConfigError."""
+    from rivermouth.verify import Since
+
+    if text in ("", "last"):
+        return Since() if text else None
+    duration = _DURATION.fullmatch(text)
+    if duration:
+        return Since((now_s - int(duration[1]) * _SECONDS[duration[2]]) * 1000)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as fault:
+        raise ConfigError((f"--since {text}: {_FORM}",)) from fault
+    if moment.tzinfo is None:
+        raise ConfigError((f"--since {text}: the zone is missing; {_FORM}",))
+    if moment.timestamp() > now_s:
+        raise ConfigError((f"--since {text}: that time is still to come",))
+    return Since(moment.timestamp() * 1000)
+
+
+def left_out(proof: PipelineProof) -> Iterator[str]:
+    """What a verification did not read again, why it read all, and why it is not on record."""
+    if proof.read_all is not None:
+        yield f"everything was read: {proof.read_all}"
+    before = proof.reach.before if proof.reach is not None else None
+    if before is not None:
+        known = "not checked" if before.proved_ms is None else f"proved at {at(before.proved_ms)}"
+        yield f"entries up to {before.entry:,}: {known}"
+        yield "their rows were not read again: what was deleted or changed there is not seen"
+        if before.keys:
+            yield f"of the keys that were read, {before.keys:,} have a row from before"
+    if proof.recording is not None and proof.recording.problem is not None:
+        yield f"not recorded: {proof.recording.problem}"
+
+
+def proved(name: str, found: Standing | None, now_s: float) -> str:
+    """Up to where a pipeline is proved, for ``status``."""
+    if found is None:
+        return f"{name}: never proved"
+    known, last = found.proved, f"entry {found.proved.last.sequence:,}"
+    if found.void is not None:
+        return f"{name}: the proof up to {last}, of {at(known.at_ms)}, is void: {found.void}"
+    line = f"{name}: proved up to {last}, {ago(now_s - known.at_ms / 1000)} ({at(known.at_ms)})"
+    if known.full_entry != known.last.sequence:
+        line += f"; read as a whole up to entry {known.full_entry:,}, "
+        line += ago(now_s - known.full_ms / 1000)
+    if found.unread:
+        line += f"; {found.unread:,} commits since, too many to tell here whether it stands"
+    return line
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was."""
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{int(seconds / 60)} min ago"
+    days = int(seconds / 86_400)
+    if days == 0:
+        return f"{int(seconds / 3600)} h ago"
+    return "yesterday" if days == 1 else f"{days:,} days ago"
+
+
+def at(ms: float) -> str:
+    """A time in ms since 1970, in UTC, to the minute."""
+    return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

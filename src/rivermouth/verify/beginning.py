@@ -1,0 +1,119 @@
+"""The ledger that a verification reads: all of it, or what came after an entry in effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rivermouth.config import Pipeline
+from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.ledger.starting import Void, note_foreign, read_since, read_since_time
+from rivermouth.verify.proved import Before, Proved, Standing, moment
+from rivermouth.verify.result import Findings
+
+
+@dataclass(frozen=True)
+class Since:
+    """What is left out: all before the last recorded proof, or before a time in ms since 1970."""
+
+    time_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is on record of a pipeline, or why that cannot be read."""
+
+    proved: Proved | None = None
+    problem: str | None = None
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The ledger, and what was found in it; ``before``: what of it is not read again."""
+
+    ledger: Ledger | None
+    findings: Findings
+    before: Before | None = None
+
+
+def begin(
+    log: Commits, pipeline: Pipeline, since: Since | None, known: Known, *, strict: bool
+) -> Begun:
+    """Read the ledger as far as it is asked for; all of it where no part can be left out."""
+    found: Ledger | Void | None = None
+    findings = Findings(pipeline.name, strict=strict)
+    if since is not None and log.versions():
+        found = _since(log, pipeline, since, known, findings)
+    if isinstance(found, Ledger) and found.since is not None:
+        note_foreign(found, findings)
+        return Begun(found, findings, Before(found.since.sequence, _proved_ms(found, known)))
+    findings = Findings(pipeline.name, strict=strict)
+    findings.read_all = found.reason if isinstance(found, Void) else None
+    return Begun(read_ledger(log, pipeline.name, findings), findings)
+
+
+def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
+    """Whether a record can be built on.
+
+    Reads the log from the entry of the record on, if that is no more than ``at_most`` commits.
+    """
+    if proved.failed_ms is not None:
+        return Standing(proved, _failed(proved.failed_ms))
+    since = sum(version > proved.last.version for version in log.versions())
+    if since > at_most:
+        return Standing(proved, unread=since)
+    found = read_since(log, proved.pipeline, proved.last, Findings(proved.pipeline))
+    return Standing(proved, found.reason if isinstance(found, Void) else None)
+
+
+def _since(
+    log: Commits, pipeline: Pipeline, since: Since, known: Known, findings: Findings
+) -> Ledger | Void:
+    if since.time_ms is not None:
+        found = read_since_time(log, pipeline.name, since.time_ms, findings)
+    elif known.proved is None:
+        return Void(known.problem or "no proof is recorded")
+    elif known.proved.failed_ms is not None:
+        return Void(_failed(known.proved.failed_ms))
+    elif known.proved.table != str(pipeline.target.table):
+        return Void(f"the recorded proof is of the table {known.proved.table}")
+    else:
+        found = read_since(log, pipeline.name, known.proved.last, findings)
+    return found if isinstance(found, Void) else _told(found, pipeline)
+
+
+def _told(ledger: Ledger, pipeline: Pipeline) -> Ledger | Void:
+    """The ledger, if what is due can be told from it alone."""
+    if _has_moved(ledger):  # at one offset there may be rows of two records
+        return Void("a change of the source was accepted before")
+    deletes = (each.sequence for each in ledger.effective if each.deletes)
+    accepting = next(deletes, None)
+    if accepting is not None and pipeline.target.order_by:
+        # What ranks lower than a row that was deleted had no effect, and the row is not known.
+        return Void(f"entry {accepting} accepts a DELETE, and the keys have an order")
+    return ledger
+
+
+def _failed(at_ms: int) -> str:
+    return f"a verification at {moment(at_ms)} found a fault"
+
+
+def _has_moved(ledger: Ledger) -> bool:
+    """Whether offsets may mean other records than they did in earlier entries."""
+    accepted = ledger.since.accepted if ledger.since is not None else ()
+    return any(kind != "identity" for kind, _ in accepted)
+
+
+def _proved_ms(ledger: Ledger, known: Known) -> int | None:
+    """When all before the ledger's beginning was proved; None where the record does not tell."""
+    proved = known.proved
+    if proved is None or proved.failed_ms is not None:
+        return None
+    stands = any(
+        (each.sequence, each.commit) == (proved.last.sequence, proved.last.commit)
+        for each in ledger.effective
+    )
+    return proved.at_ms if stands else None

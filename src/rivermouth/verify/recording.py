@@ -1,0 +1,176 @@
+"""Keeping what was proved: a small file for each pipeline, beside the offsets table.
+
+It is no part of the guarantee. A verification reads, and its verdict does not depend on whether it
+can write. A file is replaced as a whole, so every reader sees one whole record, and each record is
+true by itself. Of two verifications that end in the same moment, one record is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
+from rivermouth.verify.beginning import Known, standing
+from rivermouth.verify.proved import Proved, Recording, Standing, extended, whole
+from rivermouth.verify.result import PipelineProof
+from rivermouth.verify.tables.folder import FolderTables
+
+_AT_MOST = 5_000
+"""So many commits are read to tell whether a record stands; more would make ``status`` slow."""
+
+
+class Proofs(Protocol):
+    """Where what was proved is kept."""
+
+    def read(self, pipeline: str) -> Known:
+        """What is on record of a pipeline."""
+
+    def write(self, proved: Proved) -> None:
+        """Replace the record of a pipeline. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class ProofFiles:
+    """One file for each pipeline in ``folder``, which is created when the first is written."""
+
+    folder: Path
+
+    def read(self, pipeline: str) -> Known:
+        """See ``Proofs``."""
+        file = self._file(pipeline)
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+            return Known(Proved.parse(facts))
+        except FileNotFoundError:
+            return Known()
+        except (OSError, KeyError, TypeError, ValueError, AttributeError) as fault:
+            return Known(problem=f"the recorded proof cannot be read: {file}: {fault!r}")
+
+    def write(self, proved: Proved) -> None:
+        """See ``Proofs``."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(proved.as_dict(), indent=1)
+        number, name = tempfile.mkstemp(".new", f"{proved.pipeline}-", self.folder)
+        try:
+            with open(number, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(name, self._file(proved.pipeline))
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _file(self, pipeline: str) -> Path:
+        return self.folder / f"{pipeline}.json"
+
+
+def beside_offsets(folder: Path) -> ProofFiles:
+    """Where records are kept for the warehouse ``folder``: beside the offsets table."""
+    return ProofFiles(OFFSETS_TABLE.path(folder).parent / "proofs")
+
+
+def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
+    """Tells what is on record of each pipeline of a warehouse in a folder, and whether it stands.
+
+    None where nothing is on record, or where it cannot be read.
+    """
+    proofs, tables = beside_offsets(config.folder), FolderTables(config.folder)
+
+    def of(pipeline: Pipeline) -> Standing | None:
+        proved = proofs.read(pipeline.name).proved
+        if proved is None:
+            return None
+        if proved.table != str(pipeline.target.table):
+            return Standing(proved, f"it is of the table {proved.table}")
+        return standing(tables.commits(pipeline.target.table), proved, _AT_MOST)
+
+    return of
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a verification began and ended, in ms since 1970."""
+
+    began_ms: int
+    ended_ms: int
+
+
+def proven(
+    proofs: Proofs,
+    pipeline: Pipeline,
+    prove: Callable[[str, Known], PipelineProof],
+    now: Callable[[], float] = time.time,
+    *,
+    keep: bool = True,
+) -> PipelineProof:
+    """Verify a pipeline by ``prove``, given what is on record of it.
+
+    Record the outcome, where ``keep`` says so.
+    """
+    then, began = proofs.read(pipeline.name), now()
+    proof = prove(pipeline.name, then)
+    if not keep:
+        return proof
+    times = Times(round(began * 1000), round(now() * 1000))
+    return replace(proof, recording=record(proofs, proof, str(pipeline.target.table), then, times))
+
+
+def record(
+    proofs: Proofs, proof: PipelineProof, table: str, then: Known, times: Times
+) -> Recording | None:
+    """Record what ``proof`` proved of a pipeline; ``then`` was on record when it began.
+
+    None where there is nothing to record. Never raises for a place that cannot be written.
+    """
+    now = proofs.read(proof.name)
+    wanted = to_record(proof, table, then.proved, now.proved, times)
+    if wanted is None:
+        return None
+    if isinstance(wanted, str):
+        return Recording(now.proved, wanted)
+    try:
+        proofs.write(wanted)
+    except OSError as fault:
+        return Recording(now.proved, f"the record cannot be written: {fault}")
+    return Recording(wanted)
+
+
+def to_record(
+    proof: PipelineProof, table: str, then: Proved | None, now: Proved | None, times: Times
+) -> Proved | str | None:
+    """What to write, or why nothing is; None where there is nothing to say. Pure.
+
+    ``then`` and ``now`` were on record when the verification began and when it ended.
+    """
+    reach = proof.reach
+    if proof.found:
+        return None if now is None else replace(now, failed_ms=times.ended_ms)
+    if reach is None or not proof.ok:
+        return None if reach is None else "with --strict, not everything could be checked"
+    found = Proved(
+        pipeline=proof.name,
+        table=table,
+        first=reach.first,
+        last=reach.last,
+        position=reach.position,
+        at_ms=times.began_ms,
+        full_entry=reach.last.sequence,
+        full_ms=times.began_ms,
+        strict=proof.strict,
+        left={what.value: number for what, number in proof.left.items()},
+    )
+    if reach.before is None:
+        return whole(now, found, times.began_ms)
+    if reach.before.proved_ms is None or then is None:
+        return f"entries up to {reach.before.entry} were not checked"
+    if now != then:
+        return "another verification recorded its proof meanwhile"
+    if reach.last.sequence < then.last.sequence:
+        return "the recorded proof reaches further"
+    return extended(then, found)
