@@ -21,8 +21,9 @@ from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.config import Config, load
-from rivermouth.verify import Bounds, PipelineProof, verify
+from rivermouth.verify import Bounds, PipelineProof, Since, beside_offsets, verify
 from rivermouth.verify.kafka.client import KafkaSource, client_options
+from rivermouth.verify.proved import Place, Proved
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
@@ -106,9 +107,25 @@ class World:
         file.write_text(json.dumps(text), encoding="utf-8")
         return load(file)
 
-    def verify(self, bounds: Bounds | None = None, *, strict: bool = False) -> PipelineProof:
-        """Verify the pipeline."""
-        return verify(self.config, bounds=bounds, strict=strict).pipelines[0]
+    def verify(
+        self, bounds: Bounds | None = None, *, strict: bool = False, part: bool = False
+    ) -> PipelineProof:
+        """Verify the pipeline; ``part``: only what came after its first entry."""
+        if not part:
+            return verify(self.config, bounds=bounds, strict=strict).pipelines[0]
+        folder = beside_offsets(self.config.folder)
+        folder.write(self.first_entry())
+        found = verify(self.config, bounds=bounds, since=Since(), proofs=folder, record=False)
+        return found.pipelines[0]
+
+    def first_entry(self) -> Proved:
+        """A record of the entry in version 0 of the table."""
+        log = self.table / "_delta_log" / f"{0:020d}.json"
+        actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        [info] = [each["commitInfo"] for each in actions if "commitInfo" in each]
+        entry = json.loads(info["userMetadata"])
+        place = Place(entry["sequence"], entry["commit"], 0)
+        return Proved("p", "t.p", 1, place, entry["position"], 0, place.sequence, 0)
 
     def produce(
         self,

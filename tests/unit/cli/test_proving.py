@@ -1,0 +1,104 @@
+"""``--since`` as it is written, and the words in which proofs are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rivermouth.cli.outcome import verified
+from rivermouth.cli.proving import ago, proved, read_since
+from rivermouth.errors import ConfigError
+from rivermouth.verify import Since, Verification
+from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
+from rivermouth.verify.result import PipelineProof
+
+pytestmark = pytest.mark.unit
+
+NOW_S = 1_795_400_000.0
+DAY_MS = 86_400_000
+NOW_MS = int(NOW_S * 1000)
+PROVED = Proved("p", "t.p", 1, Place(1200, "c", 9), {}, NOW_MS - DAY_MS, 1200, NOW_MS - DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        ("last", Since()),
+        ("1d", Since(NOW_MS - DAY_MS)),
+        ("90m", Since(NOW_MS - 5_400_000)),
+        ("2026-11-21T06:00:00Z", Since(1_795_240_800_000)),
+        ("2026-11-21T07:00:00+01:00", Since(1_795_240_800_000)),
+    ],
+)
+def test_since_when(text: str, expected: Since | None) -> None:
+    assert read_since(text, NOW_S) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("yesterday", "write last, a time with its zone"),
+        ("1w", "write last"),
+        ("2026-11-21T06:00:00", "the zone is missing"),
+        ("2027-11-21T06:00:00Z", "that time is still to come"),
+    ],
+)
+def test_a_time_that_is_no_time_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        read_since(text, NOW_S)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "just now"),
+        (60, "1 min ago"),
+        (3599, "59 min ago"),
+        (7200, "2 h ago"),
+        (86_400, "yesterday"),
+        (3 * 86_400, "3 days ago"),
+    ],
+)
+def test_how_long_ago(seconds: float, text: str) -> None:
+    assert ago(seconds) == text
+
+
+def test_status_says_up_to_where_a_pipeline_is_proved() -> None:
+    day = "2026-11-22 02:13 UTC"
+    line = f"p: proved up to entry 1,200, yesterday ({day})"
+    assert proved("p", None, NOW_S) == "p: never proved"
+    assert proved("p", Standing(PROVED), NOW_S) == line
+    part = replace(PROVED, full_entry=7, full_ms=NOW_MS - 6 * DAY_MS)
+    assert proved("p", Standing(part), NOW_S) == (
+        f"{line}; read as a whole up to entry 7, 6 days ago"
+    )
+    assert proved("p", Standing(PROVED, "it was rolled back"), NOW_S) == (
+        f"p: the proof up to entry 1,200, of {day}, is void: it was rolled back"
+    )
+    assert "too many" in proved("p", Standing(PROVED, unread=9000), NOW_S)
+
+
+def lines(proof: PipelineProof) -> list[str]:
+    return [line for line in verified(Verification([proof])).splitlines() if line.startswith("p: ")]
+
+
+def test_verify_says_what_it_left_out_and_what_it_did_not_record() -> None:
+    plain = PipelineProof("p", 2, 4, 0, None)
+    reach = Reach(3, Place(4, "c", 4), {}, Before(2, NOW_MS, 3))
+    assert lines(plain) == []
+    assert lines(replace(plain, read_all="no proof is recorded")) == [
+        "p: everything was read: no proof is recorded"
+    ]
+    assert lines(replace(plain, reach=reach)) == [
+        "p: entries up to 2: proved at 2026-11-23 02:13 UTC",
+        "p: their rows were not read again: what was deleted or changed there is not seen",
+        "p: of the keys that were read, 3 have a row from before",
+    ]
+    assert lines(replace(plain, reach=replace(reach, before=Before(2))))[0] == (
+        "p: entries up to 2: not checked"
+    )
+    assert lines(replace(plain, recording=Recording(None, "no room"))) == [
+        "p: not recorded: no room"
+    ]

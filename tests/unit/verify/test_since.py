@@ -1,0 +1,294 @@
+"""A verification that begins after an entry, in memory: what it reads, finds, and leaves out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.config import Config
+from rivermouth.verify.beginning import Known, Since
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.pipeline import verify_pipeline
+from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.proved import Before, Place, Proved
+from rivermouth.verify.result import Kind, PipelineProof, Unchecked
+from tests.unit.verify.doubles import (
+    CREATE,
+    QUARANTINE,
+    TOPIC,
+    ZERO,
+    MemoryCommits,
+    MemoryRows,
+    MemorySource,
+    MemoryTables,
+    commit,
+    configured,
+    message,
+    row,
+    value,
+)
+
+pytestmark = pytest.mark.unit
+
+COMMITS = (CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6), commit(4, 6, 8))
+RECORDS = [message(each, value(each, 1)) for each in range(8)]
+ROWS = [row(each, 1, each) for each in range(8)]
+PROVED = Proved("p", "t.p", 1, Place(2, "p-2", 2), {TOPIC: {"0": 4}}, 1000, 2, 1000)
+ON_RECORD = Known(PROVED)
+LAST = Since()
+
+
+class Counting(MemorySource):
+    """Notes which ranges were read."""
+
+    ranges: dict[Partition, tuple[int, int]]
+
+    def read(self, ranges: Mapping[Partition, tuple[int, int]]) -> Any:
+        self.ranges = {**getattr(self, "ranges", {}), **ranges}
+        return super().read(ranges)
+
+
+def offsets_table(commits: Sequence[Commit], rows: Mapping[int, int]) -> MemoryRows:
+    """The offsets table of these commits; ``rows`` are quarantined records by sequence."""
+    found = []
+    for version, each in enumerate(commits):
+        if "userMetadata" not in each.info:
+            continue
+        facts = json.loads(each.info["userMetadata"])
+        [[topic, number, start, until]] = facts["ranges"]
+        bad = rows.get(facts["sequence"], 0)
+        found.append(
+            {
+                "sequence": facts["sequence"],
+                "topic": topic,
+                "partition": number,
+                "from_offset": start,
+                "until_offset": until,
+                "end_offset": None,
+                "commit": facts["commit"],
+                "table_version": version,
+                "table_name": "t.p",
+                "topic_id": "id",
+                "cluster_id": "cluster",
+                "records": until - start,
+                "applied": until - start - bad,
+                "quarantined": bad,
+            }
+        )
+    found = [each for each in found if each["sequence"] > 2]  # as the predicate has it
+    return MemoryRows(found, pa.Table.from_pylist(found).schema if found else None)
+
+
+def verified(
+    config: Config,
+    rows: Sequence[Mapping[str, Any]] = ROWS,
+    *,
+    commits: Sequence[Commit] = COMMITS,
+    source: MemorySource | None = None,
+    quarantine: Sequence[Mapping[str, Any]] = (),
+    bad: Mapping[int, int] | None = None,
+    since: Since | None = LAST,
+    known: Known = ON_RECORD,
+) -> PipelineProof:
+    txn = max((max(each.txns.values(), default=0) for each in commits), default=0)
+    held = {
+        "t.p": MemoryRows(rows, txn=txn),
+        "rivermouth.offsets": offsets_table(commits, bad or {}),
+    }
+    if quarantine:
+        held["t.p_quarantine"] = MemoryRows(quarantine, QUARANTINE)
+    tables = MemoryTables(held, {"t.p": MemoryCommits(commits)})
+    kafka = source or Counting({ZERO: RECORDS})
+    return verify_pipeline(
+        config,
+        tables,
+        config.pipelines["p"],
+        kafka,
+        lambda *told: None,
+        Bounds(3, 2),
+        since=since,
+        known=known,
+    )
+
+
+def found(proof: PipelineProof) -> dict[Kind, int]:
+    return {kind: number for kind, number in proof.counts.items() if number}
+
+
+def test_only_what_came_after_the_proof_is_read(tmp_path: Path) -> None:
+    source = Counting({ZERO: RECORDS})
+    proof = verified(configured(tmp_path), source=source)
+    assert (proof.problems, proof.unchecked, proof.read_all) == ((), (), None)
+    assert source.ranges == {ZERO: (4, 8)}
+    assert (proof.entries, proof.records) == (2, 4)
+    assert proof.reach is not None
+    assert proof.reach.before == Before(2, 1000)
+    assert proof.reach.last == Place(4, "p-4", 4)
+
+
+def test_where_nothing_came_nothing_is_read(tmp_path: Path) -> None:
+    source = Counting({ZERO: RECORDS})
+    proof = verified(configured(tmp_path), ROWS[:4], commits=COMMITS[:3], source=source)
+    assert (proof.problems, proof.records, getattr(source, "ranges", {})) == ((), 0, {})
+
+
+CORRUPTIONS = {
+    "a new row is missing": (ROWS[:5] + ROWS[6:], {Kind.MISSING: 1}),
+    "a new row is there twice": ([*ROWS, ROWS[6]], {Kind.DUPLICATED: 1}),
+    "a new row has another value": ([*ROWS[:7], row(7, 9, 7)], {Kind.DIFFERENT: 1}),
+    "a row of an offset that is in no range": ([*ROWS, row(9, 1, 9)], {Kind.UNEXPECTED: 1}),
+    "a row without coordinates": ([*ROWS, row(9, 1, None)], {Kind.UNEXPECTED: 1}),
+    "an older row is missing: that is not seen": (ROWS[1:], {}),
+    "an older row is there twice: that is not seen": ([*ROWS, ROWS[0]], {}),
+}
+
+
+@pytest.mark.parametrize("case", [*CORRUPTIONS])
+def test_what_is_wrong_in_the_new_part_is_found(case: str, tmp_path: Path) -> None:
+    rows, expected = CORRUPTIONS[case]
+    assert found(verified(configured(tmp_path), rows)) == expected
+
+
+def test_the_quarantine_is_read_from_there_on(tmp_path: Path) -> None:
+    def bad(offset: int, sequence: int) -> dict[str, Any]:
+        names = ("commit", "topic", "partition", "offset", "key", "value")
+        return dict(zip(names, (f"p-{sequence}", TOPIC, 0, offset, None, b"?"), strict=True))
+
+    records = [message(each, b"?" if each in (3, 5) else value(each, 1)) for each in range(8)]
+    rows = [each for place, each in enumerate(ROWS) if place not in (3, 5)]
+    config, source = configured(tmp_path), MemorySource({ZERO: records})
+    held = [bad(3, 2), bad(5, 3)]
+    proof = verified(config, rows, source=source, quarantine=held, bad={3: 1})
+    assert (proof.problems, proof.quarantined) == ((), 1)
+    twice = verified(config, rows, source=source, quarantine=[*held, bad(5, 3)], bad={3: 1})
+    assert twice.counts[Kind.DUPLICATED] == 1
+
+
+def test_a_void_proof_is_said_and_all_is_read(tmp_path: Path) -> None:
+    known = Known(replace(PROVED, last=Place(2, "another", 2)))
+    source = Counting({ZERO: RECORDS})
+    proof = verified(configured(tmp_path), source=source, known=known)
+    assert proof.read_all == "version 2 is another commit than that of entry 2"
+    assert source.ranges == {ZERO: (0, 8)}
+    assert proof.reach is not None
+    assert proof.reach.before is None
+
+
+NOT_BUILT_ON = {
+    "nothing is on record": (Known(), "no proof is recorded"),
+    "the record cannot be read": (Known(problem="it is broken"), "it is broken"),
+    "something was found since": (
+        Known(replace(PROVED, failed_ms=0)),
+        "a verification at 1970-01-01T00:00:00.000Z found a fault",
+    ),
+    "it is of another table": (
+        Known(replace(PROVED, table="t.q")),
+        "the recorded proof is of the table t.q",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [*NOT_BUILT_ON])
+def test_without_a_proof_to_build_on_all_is_read(case: str, tmp_path: Path) -> None:
+    known, reason = NOT_BUILT_ON[case]
+    assert verified(configured(tmp_path), known=known).read_all == reason
+
+
+def test_since_a_time_says_that_what_is_before_was_not_checked(tmp_path: Path) -> None:
+    at = [Commit({**each.info, "timestamp": 100 * n}, each.txns) for n, each in enumerate(COMMITS)]
+    source = Counting({ZERO: RECORDS})
+    proof = verified(
+        configured(tmp_path), commits=at, source=source, since=Since(250), known=Known()
+    )
+    assert (proof.problems, source.ranges) == ((), {ZERO: (4, 8)})
+    assert proof.reach is not None
+    assert proof.reach.before == Before(2, None)
+    again = verified(configured(tmp_path), commits=at, since=Since(250))
+    assert again.reach is not None
+    assert again.reach.before == Before(2, 1000), "the record proves all up to there"
+
+
+def test_a_change_that_was_accepted_before_makes_it_read_all(tmp_path: Path) -> None:
+    moved: dict[str, Any] = {"accepted": [["topic", 2]]}
+    commits = [*COMMITS[:2], *(commit(n, 2 * n - 2, 2 * n, **moved) for n in (2, 3, 4))]
+    proof = verified(configured(tmp_path), commits=commits)
+    assert proof.read_all == "a change of the source was accepted before"
+
+
+def test_a_delete_of_others_is_named_as_not_checked(tmp_path: Path) -> None:
+    delete = Commit({"operation": "DELETE", "operationParameters": {"predicate": "id = 0"}}, {})
+    proof = verified(configured(tmp_path), ROWS[1:], commits=[*COMMITS, delete])
+    assert (found(proof), proof.left) == ({}, {Unchecked.FOREIGN: 1})
+
+
+def upsert(tmp_path: Path, *, ordered: bool) -> Config:
+    order = {"order_by": ["n"]} if ordered else {}
+    return configured(tmp_path, mode="upsert", keys=["id"], key="long", **order)
+
+
+def changes(*records: tuple[int, int | None]) -> MemorySource:
+    """Records of keys; one whose ``n`` is None is a tombstone."""
+    found = [
+        message(at, None if n is None else value(key, n), key.to_bytes(8, "big"))
+        for at, (key, n) in enumerate(records)
+    ]
+    return MemorySource({ZERO: found})
+
+
+KEYED = changes((1, 5), (2, 5), (3, 5), (4, 5), (1, 9), (2, 1), (5, 1), (3, None))
+GOOD = [row(1, 9, 4), row(2, 5, 1), row(4, 5, 3), row(5, 1, 6)]
+KEYS = {
+    "all is right": (GOOD, {}),
+    "a touched key is missing": (GOOD[1:], {Kind.MISSING: 1}),
+    "a touched key has its row from before": ([row(1, 5, 0), *GOOD[1:]], {Kind.DIFFERENT: 1}),
+    "a touched key has two rows": ([*GOOD, row(1, 5, 0)], {Kind.DUPLICATED: 1}),
+    "a deleted key is back": ([*GOOD, row(3, 5, 2)], {Kind.UNEXPECTED: 1}),
+    "a key of no record": ([*GOOD, row(7, 5, 7)], {Kind.UNEXPECTED: 1}),
+    "a key that is not touched is missing: that is not seen": (GOOD[:2] + GOOD[3:], {}),
+    "a key that is not touched has two rows: that is not seen": ([*GOOD, row(4, 5, 2)], {}),
+}
+
+
+@pytest.mark.parametrize("case", [*KEYS])
+def test_touched_keys_have_their_newest_row(case: str, tmp_path: Path) -> None:
+    rows, expected = KEYS[case]
+    proof = verified(upsert(tmp_path, ordered=True), rows, source=KEYED)
+    assert {
+        kind: n for kind, n in found(proof).items() if kind is not Kind.OFFSETS_TABLE
+    } == expected
+    assert proof.unchecked == ()
+
+
+def test_a_key_whose_earlier_row_ranks_higher_rests_on_the_earlier_proof(tmp_path: Path) -> None:
+    proof = verified(upsert(tmp_path, ordered=True), GOOD, source=KEYED)
+    assert proof.reach is not None
+    assert proof.reach.before == Before(2, 1000, keys=1)
+
+
+def test_a_key_without_an_order_has_exactly_its_newest_row(tmp_path: Path) -> None:
+    entries = [CREATE]
+    for number in (1, 2, 3, 4):
+        facts: dict[str, Any] = {"id": "id", "partitions": [0, 0], "position": [2 * number]}
+        facts["ranges"] = {"partitions": [0, 0], "spans": [2]}
+        made = commit(number, 2 * number - 2, 2 * number, rivermouth=2, topics={TOPIC: facts})
+        entries.append(made)
+    config = upsert(tmp_path, ordered=False)
+    newest = [row(1, 9, 4), row(2, 1, 5), row(4, 5, 3), row(5, 1, 6)]
+    assert Kind.DIFFERENT not in found(verified(config, newest, commits=entries, source=KEYED))
+    kept = found(verified(config, GOOD, commits=entries, source=KEYED))
+    assert kept[Kind.DIFFERENT] == 1, "the row of key 2 is one from before"
+
+
+def test_an_accepted_delete_of_ordered_keys_makes_it_read_all(tmp_path: Path) -> None:
+    delete = Commit({"operation": "DELETE", "operationParameters": {"predicate": "id = 0"}}, {})
+    accepting = commit(5, 8, 8, deletes=[{"version": 5, "rows": {TOPIC: {"0": [1, 1]}}}])
+    commits = [*COMMITS, delete, accepting]
+    proof = verified(upsert(tmp_path, ordered=True), GOOD, commits=commits, source=KEYED)
+    assert proof.read_all == "entry 5 accepts a DELETE, and the keys have an order"
