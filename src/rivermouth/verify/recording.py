@@ -8,10 +8,10 @@ true by itself. Of two verifications that end in the same moment, one record is 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -56,14 +56,14 @@ class ProofFiles:
     def write(self, proved: Proved) -> None:
         """See ``Proofs``."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(proved.as_dict(), indent=1)
-        number, name = tempfile.mkstemp(".new", f"{proved.pipeline}-", self.folder)
+        # Not by ``tempfile``: what that makes, only its owner may read.
+        new = self.folder / f"{proved.pipeline}-{uuid.uuid4().hex}.new"
         try:
-            with open(number, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(name, self._file(proved.pipeline))
+            new.write_text(json.dumps(proved.as_dict(), indent=1), encoding="utf-8")
+            new.replace(self._file(proved.pipeline))
         except OSError:
-            Path(name).unlink(missing_ok=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
             raise
 
     def _file(self, pipeline: str) -> Path:

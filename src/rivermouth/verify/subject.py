@@ -85,9 +85,12 @@ class Subject:
         since = self.ledger.since
         if since is None:
             return 0
-        if not any(partition[0] in each.topics for each in self.ledger.effective):
-            return NOWHERE
-        return since.position.get(partition, 0)
+        return since.position.get(partition, 0) if partition[0] in self._topics else NOWHERE
+
+    @cached_property
+    def _topics(self) -> frozenset[str]:
+        """The topics of the effective entries."""
+        return frozenset(topic for each in self.ledger.effective for topic in each.topics)
 
     def has_former(self, partition: Partition) -> bool:
         """Whether any offset of a partition may mean a record from before an accepted change."""

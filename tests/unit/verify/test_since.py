@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config
+from rivermouth.errors import ConfigError
+from rivermouth.registry.shapes import SHAPES
+from rivermouth.verify import verify
 from rivermouth.verify.beginning import Known, Since
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.entry import Partition
@@ -292,3 +295,13 @@ def test_an_accepted_delete_of_ordered_keys_makes_it_read_all(tmp_path: Path) ->
     commits = [*COMMITS, delete, accepting]
     proof = verified(upsert(tmp_path, ordered=True), GOOD, commits=commits, source=KEYED)
     assert proof.read_all == "entry 5 accepts a DELETE, and the keys have an order"
+
+
+def test_a_shape_whose_proof_needs_the_whole_table_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = replace(SHAPES.by_name["append"], since=False)
+    monkeypatch.setitem(SHAPES.by_name, "append", whole)
+    with pytest.raises(ConfigError, match="p: the proof of its mode reads all") as refused:
+        verify(configured(tmp_path), since=LAST)
+    assert (refused.value.code, refused.value.exit_code) == ("RM100", 2)
