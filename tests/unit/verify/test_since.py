@@ -275,6 +275,19 @@ def test_a_key_whose_earlier_row_ranks_higher_rests_on_the_earlier_proof(tmp_pat
     assert proof.reach.before == Before(2, 1000, keys=1)
 
 
+def test_rows_from_before_are_not_known_even_if_the_entry_is_in_the_first_version(
+    tmp_path: Path,
+) -> None:
+    first = Known(replace(PROVED, last=Place(1, "p-1", 0)))
+    commits = (commit(1, 0, 4), *(commit(n, 2 * n, 2 * n + 2) for n in (2, 3)))
+    proof = verified(
+        upsert(tmp_path, ordered=True), GOOD, commits=commits, source=KEYED, known=first
+    )
+    assert {*found(proof)} <= {Kind.OFFSETS_TABLE}
+    assert proof.reach is not None
+    assert proof.reach.before == Before(1, 1000, keys=1)
+
+
 def test_a_key_without_an_order_has_exactly_its_newest_row(tmp_path: Path) -> None:
     entries = [CREATE]
     for number in (1, 2, 3, 4):

@@ -46,7 +46,7 @@ class Ledger:
 
 
 def read_ledger(
-    commits: Commits, pipeline: str, findings: Findings, start: int = 0
+    commits: Commits, pipeline: str, findings: Findings, start: int | None = None
 ) -> Ledger | None:
     """Read a table's log and check the chain of entries; None where there is no table.
 
@@ -54,11 +54,11 @@ def read_ledger(
     and a RESTORE that no later entry accepts. Commits before the version ``start`` are not read:
     then the ledger is that of a log of which clean-up removed them.
     """
-    versions = [each for each in commits.versions() if each >= start]
+    versions = [each for each in commits.versions() if start is None or each >= start]
     if not versions:
         return None
-    trimmed = versions[0] > 0
-    if not start and versions[0] > commits.checkpointed() + 1:
+    trimmed = start is not None or versions[0] > 0
+    if start is None and versions[0] > commits.checkpointed() + 1:
         line = f"the log lacks versions 0 to {versions[0] - 1}, and no checkpoint covers them"
         findings.add(Kind.FAULT, line)
     chain = Chain(pipeline, trimmed=trimmed)

@@ -46,6 +46,13 @@ def test_only_what_comes_after_the_entry_is_covered() -> None:
     assert found.covered[0].ranges == (span(4, 6),)
 
 
+def test_the_ledger_is_one_of_which_the_rest_was_removed_whatever_the_version() -> None:
+    for commits, version in (([CREATE, ONE, TWO, THREE], 2), ([TWO, THREE], 0)):
+        found = since(*commits, place=Place(2, "p-2", version))
+        assert isinstance(found, Ledger)
+        assert found.trimmed
+
+
 def test_nothing_new_covers_nothing() -> None:
     found = since(CREATE, ONE, TWO)
     assert isinstance(found, Ledger)
