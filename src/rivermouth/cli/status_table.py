@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from rivermouth.cli.proving import proved
+from rivermouth.cli.render import wrapped
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.status import Status
 
@@ -33,7 +34,7 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
     ]
     table = text_table(headers, rows, numbers=(2, 3, 4, 5))
     known = (each for each in found.pipelines if each.sequence is not None)
-    proofs = [proved(each.name, each.proof, now()) for each in known]
+    proofs = [wrapped(proved(each.name, each.proof, now()), "  ", "") for each in known]
     return "\n".join([table, *reasons, *accepted, *proofs])
 
 
