@@ -133,7 +133,7 @@ def test_a_row_of_that_day_that_is_there_twice_is_found_wherever_its_file_lies(
     proof = proved(world)
     assert findings(proof) == {Kind.DUPLICATED: 1}
     assert proof.unchecked == (
-        "version 3, WRITE by others: whether it changed rows of entries up to 2",
+        "whether others changed rows of entries up to 2: by WRITE at version 3",
     )
 
 
@@ -189,7 +189,7 @@ def test_what_is_wrong_in_older_rows_is_not_seen_and_a_delete_is_named(world: Wo
     proof = proved(world)
     assert (proof.ok, proof.complete) == (True, False)
     assert proof.unchecked == (
-        "version 2, DELETE by others: whether it changed rows of entries up to 2",
+        "whether others changed rows of entries up to 2: by DELETE at version 2",
     )
     assert findings(proved(world, None)) == {Kind.MISSING: 1}
 

@@ -17,6 +17,9 @@ from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Findings, Unchecked
 
+_NAMED = 5
+"""So many commits of others are named."""
+
 
 @dataclass(frozen=True)
 class Void:
@@ -76,10 +79,12 @@ def note_foreign(ledger: Ledger, findings: Findings) -> None:
     if ledger.since is None:
         return
     accepted = {each.version for entry in ledger.effective for each in entry.deletes}
-    for each in ledger.foreign:
-        if each.version not in accepted:
-            line = f"version {each.version}, {each.operation} by others: whether it changed rows of"
-            findings.leave(Unchecked.FOREIGN, f"{line} entries up to {ledger.since.sequence}")
+    found = [each for each in ledger.foreign if each.version not in accepted]
+    named = [f"{each.operation} at version {each.version}" for each in found[:_NAMED]]
+    more = [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    if found:
+        line = f"whether others changed rows of entries up to {ledger.since.sequence}: by "
+        findings.leave(Unchecked.FOREIGN, line + ", ".join([*named, *more]), len(found))
 
 
 def _entries_before(commits: Commits, pipeline: str, time_ms: float) -> Iterator[LedgerEntry]:
