@@ -160,6 +160,18 @@ def test_what_cannot_be_checked_is_named_and_only_with_strict_a_failure(
     assert told["pipelines"][0]["unchecked"] == ["there is no table yet"]
 
 
+def test_since_takes_last_or_a_time_and_without_a_proof_all_is_read(
+    rivermouth: Rivermouth, lake_yml: Path
+) -> None:
+    refused = rivermouth("verify", lake_yml, "--since", "yesterday")
+    assert refused.code == 2
+    assert "--since yesterday: write last, a time with its zone" in refused.err
+    assert rivermouth("verify", lake_yml, "--since", "last", "--no-record").code == 0
+    told = json.loads(rivermouth("verify", lake_yml, "--since", "1d", "--json").out)
+    assert [each["since"] for each in told["pipelines"]] == [None, None]
+    assert [each["proof"] for each in told["pipelines"]] == [None, None]
+
+
 def test_config_schema_is_the_json_schema(rivermouth: Rivermouth) -> None:
     assert json.loads(rivermouth("config", "schema").out) == json_schema()
 
