@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.proofs.key_check import Row
 from rivermouth.verify.proofs.rule import Key
-from rivermouth.verify.result import Kind
-from rivermouth.verify.subject import Subject, count
+from rivermouth.verify.result import Kind, count
+from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.batches import coordinates, field, tuples
 from rivermouth.verify.tables.ports import Rows
 
