@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tests.faults.checker.decode import Kind
-from tests.faults.checker.digest import MODULUS, Digests, Integers
+from tests.faults.checker.digest import Integers
+from tests.faults.checker.erasure import Erasures
 from tests.faults.checker.evidence import Place, Watched, shown
 from tests.faults.checker.ledger import Node
 from tests.faults.checker.log import Log
 from tests.faults.checker.quarantine import Held, misplaced
-from tests.faults.checker.records import Records
+from tests.faults.checker.records import Records, meanings
 from tests.faults.checker.rows import Rows, read_rows
 from tests.faults.checker.verdict import Fault, Finding, some
 
@@ -49,21 +51,33 @@ class Tally:
         for file in sorted(files - self._seen):
             with self._log.reading(file) as path:
                 for rows in read_rows([path], self._watched):
-                    self._count(rows, records.get(rows.place))
+                    self._count(rows, meanings(records, rows.place))
         self._seen = files
 
-    def _count(self, rows: Rows, here: Records | None) -> None:
-        strays = self._strays.setdefault(rows.place, [])
-        if here is None:
-            strays += rows.offsets.tolist()
-            return
-        at = here.find(rows.offsets)
-        found = at >= 0
-        strays += rows.offsets[~found].tolist()
-        np.add.at(self.counts[rows.place], at[found], 1)
-        unequal = here.rows[at[found]] != rows.digests[found]
-        unequal &= here.kinds[at[found]] != Kind.BAD
-        self._unequal.setdefault(rows.place, []).extend(rows.offsets[found][unequal].tolist())
+    def _count(self, rows: Rows, meant: Sequence[Records]) -> None:
+        """Count each row for the record that it is of: where several may be, for its equal."""
+        left = np.ones(len(rows.offsets), np.bool_)
+        for here in meant if len(meant) > 1 else ():
+            at = here.find(rows.offsets)
+            equal = left & (at >= 0) & (here.rows[at] == rows.digests if len(here.rows) else False)
+            np.add.at(self.counts[here.place], at[equal], 1)
+            left &= ~equal
+        for here in meant:
+            # What another meaning may explain that Kafka no longer has is not judged by this one.
+            others = [each for each in meant if each is not here]
+            at = here.find(rows.offsets)
+            found = left & (at >= 0) & ~_dark(others, rows.offsets)
+            np.add.at(self.counts[here.place], at[found], 1)
+            unequal = here.rows[at[found]] != rows.digests[found] if found.any() else found[:0]
+            unequal &= here.kinds[at[found]] != Kind.BAD
+            self._unequal.setdefault(here.place, []).extend(rows.offsets[found][unequal].tolist())
+            left &= ~found
+        for offset in rows.offsets[left].tolist():
+            owner = next(
+                (each for each in meant if _knows(each, offset)), meant[0] if meant else None
+            )
+            place = rows.place if owner is None else owner.place
+            self._strays.setdefault(place, []).append(offset)
 
     def unchecked(self, records: Mapping[Place, Records]) -> int:
         """How many rows come from where Kafka can no longer be asked."""
@@ -74,7 +88,11 @@ class Tally:
         )
 
     def judge(
-        self, node: Node | None, records: Mapping[Place, Records], held: Held
+        self,
+        node: Node | None,
+        records: Mapping[Place, Records],
+        held: Held,
+        erasures: Erasures,
     ) -> Iterator[Finding]:
         """Compare rows and quarantine with the records that the entries up to ``node`` cover."""
         for place, offsets in self._unequal.items():
@@ -82,12 +100,41 @@ class Tally:
                 yield Finding(Fault.INCONSISTENT, shown(place), f"rows {some(offsets)}")
         for place, offsets in self._strays.items():
             yield from _strays(place, offsets, records.get(place))
+        erased = self.erased(node, records, erasures)
         for place, each in records.items():
             covered = covers(node, each)
             counts = self.counts[place]
-            yield from _covered(each, covered, counts, held.counts[place])
+            yield from _covered(each, covered, counts, held.counts[place], erased[place])
             inside = slice(covered.start, covered.stop)
             yield from misplaced(each, held.counts[place], inside)
+
+    def erased(
+        self, node: Node | None, records: Mapping[Place, Records], erasures: Erasures
+    ) -> dict[Place, Mask]:
+        """The records whose rows were deleted on purpose, as far as anybody can tell."""
+        known = {place: erasures.of(node, each) > 0 for place, each in records.items()}
+        missing = {
+            place: covers(node, each).expected
+            & (each.kinds == Kind.GOOD)
+            & (self.counts[place] == 0)
+            for place, each in records.items()
+        }
+        unknown = {place: missing[place] & ~known[place] for place in records}
+        if 0 < sum(int(each.sum()) for each in unknown.values()) <= erasures.left(node):
+            return {place: known[place] | unknown[place] for place in records}
+        return known
+
+
+def _dark(records: Sequence[Records], offsets: Integers) -> Mask:
+    """Which offsets were those of records that Kafka has deleted since."""
+    dark = np.zeros(len(offsets), np.bool_)
+    for each in records:
+        dark |= np.array([is_dark(each, offset) for offset in offsets.tolist()], np.bool_)
+    return dark
+
+
+def _knows(records: Records, offset: int) -> bool:
+    return is_dark(records, offset) or offset in records.aborted
 
 
 @dataclass(frozen=True)
@@ -122,13 +169,14 @@ def is_dark(records: Records | None, offset: int) -> bool:
 
 
 def _covered(
-    records: Records, covered: Covered, counts: Integers, held: Integers
+    records: Records, covered: Covered, counts: Integers, held: Integers, erased: Mask
 ) -> Iterator[Finding]:
     bad = records.kinds == Kind.BAD
     grey = records.kinds == Kind.GREY
     total = np.where(grey, counts + held, counts)
     wrong = {
-        Fault.LOST: ("without a row", covered.expected & ~bad & (total == 0)),
+        Fault.LOST: ("without a row", covered.expected & ~bad & ~erased & (total == 0)),
+        Fault.ERASURE: ("deleted on purpose, and a row", erased & (counts > 0)),
         Fault.DUPLICATE: ("with more than one row", covered.expected & ~bad & (total > 1)),
         Fault.QUARANTINE: ("bad, and a row", covered.expected & bad & (counts > 0)),
         Fault.PHANTOM: ("a row, in no entry that stands", ~covered.expected & (counts > 0)),
@@ -142,53 +190,13 @@ def _covered(
 def _strays(place: Place, offsets: list[int], records: Records | None) -> Iterator[Finding]:
     """Rows of no visible record."""
     known = [each for each in offsets if not is_dark(records, each)]
+    dark = Counter(each for each in offsets if is_dark(records, each))
+    twice = sorted(each for each, times in dark.items() if times > 1)
+    if twice:
+        yield Finding(Fault.DUPLICATE, shown(place), f"rows of one offset: {some(twice)}")
     aborted = [each for each in known if records is not None and each in records.aborted]
     phantoms = sorted({*known} - {*aborted})
     if aborted:
         yield Finding(Fault.ABORTED_READ, shown(place), f"rows of aborted writes: {some(aborted)}")
     if phantoms:
         yield Finding(Fault.PHANTOM, shown(place), f"rows of no record: {some(phantoms)}")
-
-
-class Prefixes:
-    """What snapshots at any entry should hold, from running sums over the records."""
-
-    def __init__(self, node: Node | None, records: Mapping[Place, Records], held: Held) -> None:
-        self._records = records
-        self._sums: dict[Place, tuple[Integers, Digests]] = {}
-        for place, each in records.items():
-            grey = (each.kinds == Kind.GREY) & (held.counts[place] == 0)
-            applied = (each.kinds == Kind.GOOD) | grey
-            for span in node.lost if node is not None else ():
-                if span.place == place:
-                    applied[slice(*each.between(span.start, span.until))] = False
-            counts = np.cumsum(np.append(0, applied), dtype=np.int64)
-            sums = np.cumsum(np.append(np.uint64(0), each.rows * applied), dtype=np.uint64)
-            self._sums[place] = (counts, sums)
-
-    def at(self, node: Node | None) -> tuple[int, int] | None:
-        """Rows, and the sum of their digests, at an entry; None where nobody can tell."""
-        count = total = 0
-        if node is None:
-            return count, total
-        if node.torn:
-            return None  # others took rows away, and nobody could prevent it
-        for place in node.starts:
-            start, until = node.starts[place], node.reached[place]
-            each = self._records[place]
-            if each.is_dark(start, until) and not _lost(node, each):
-                return None
-            first, last = each.between(start, until)
-            counts, sums = self._sums[place]
-            count += int(counts[last]) - int(counts[first])
-            total += int(sums[last]) - int(sums[first])
-        return count, total % MODULUS
-
-
-def _lost(node: Node, records: Records) -> bool:
-    """Whether all that is dark was recorded as lost, so that it has left no row."""
-    spans = [each for each in node.lost if each.place == records.place]
-    return not records.thinned and all(
-        any(span.start <= low and high <= span.until for span in spans)
-        for low, high in records.dark
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from tests.faults.checker.entry import Entry, Span
+from tests.faults.checker.acceptance import judge_accepted, judge_changes, moved
+from tests.faults.checker.entry import Changes, Entry, Span
 from tests.faults.checker.evidence import shown
 from tests.faults.checker.verdict import Fault, Finding
 
@@ -34,21 +35,31 @@ def judge(
         stood = None
     if stood is not None:
         yield from _identity(where, entry, stood)
+        yield from judge_changes(where, entry, stood)
+    yield from judge_accepted(where, entry, stood)
     yield from _position(where, entry, stood)
     yield from _claims(where, entry)
 
 
 def _identity(where: str, entry: Entry, stood: Entry) -> Iterator[Finding]:
-    if entry.cluster != stood.cluster:
+    changes = entry.changes or Changes(())
+    if entry.cluster != stood.cluster and not changes.cluster:
         yield Finding(Fault.LEDGER, where, f"cluster {entry.cluster}, before {stood.cluster}")
     for topic, known in stood.topics.items():
-        if entry.topics.get(topic) != known:
+        if entry.topics.get(topic) != known and not changes.renews(topic):
             yield Finding(Fault.LEDGER, where, f"{topic} is another topic than before")
 
 
 def _position(where: str, entry: Entry, stood: Entry | None) -> Iterator[Finding]:
     """Ranges start where the position stands and lead to where it stands afterwards."""
     position = dict(stood.position) if stood else {}
+    for each in moved(where, entry, stood) if stood is not None else ():
+        if isinstance(each, Finding):
+            yield each
+        else:
+            place, now = each
+            position.pop(place, None)
+            position |= {} if now is None else {place: now}
     for span in entry.spans:
         if entry.accepts is None:
             fault = _relation(span, position.get(span.place, span.start))
@@ -77,7 +88,8 @@ def _relation(span: Span, stands: int) -> Fault | None:
 def _claims(where: str, entry: Entry) -> Iterator[Finding]:
     """What an entry claims to be must fit what it holds."""
     full = [span for span in entry.spans if span.until > span.start]
-    if full and (entry.accepts is not None or entry.restamp):
+    accepting = entry.accepts is not None or entry.changes is not None or entry.deletes
+    if full and (accepting or entry.restamp):
         yield Finding(Fault.LEDGER, where, f"covers offsets, and may not: {full[0]}")
     for lost in entry.lost:
         if not any(_within(lost, span) for span in entry.spans):

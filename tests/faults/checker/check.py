@@ -36,7 +36,7 @@ def check(evidence: Evidence, cursor: Cursor | None = None, *, seed: int = 0) ->
     return Verdict(
         findings=tuple(_findings(evidence, state)),
         records=sum(len(each.offsets) for each in records),
-        entries=sum(len(table.ledger.nodes) for table in state.tables),
+        entries=sum(table.ledger.entries for table in state.tables),
         snapshots=sum(table.snapshots.compared for table in state.tables),
         unchecked=sum(table.unchecked for table in state.tables),
         cursor=state,

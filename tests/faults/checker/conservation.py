@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tests.faults.checker.append import Mask
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import Integers
 from tests.faults.checker.entry import Entry, Span
@@ -20,6 +21,7 @@ class Counts:
 
     ``rows`` counts the rows of each record in an append table; None for an upsert, whose rows
     do not tell: there every visible record that is not in quarantine counts as applied.
+    ``erased`` records left a row that was deleted on purpose.
     """
 
     def __init__(
@@ -27,6 +29,7 @@ class Counts:
         records: Mapping[Place, Records],
         held: Held,
         rows: Mapping[Place, Integers] | None,
+        erased: Mapping[Place, Mask] | None = None,
     ) -> None:
         self._records = records
         self._held = held
@@ -35,6 +38,8 @@ class Counts:
             grey = (each.kinds == Kind.GREY) & (held.counts[place] == 0)
             good = (each.kinds < Kind.BAD) | grey
             applied = good if rows is None else rows[place]
+            if rows is not None and erased is not None:
+                applied = applied + (erased[place] & (applied == 0))  # it was there once
             self._applied[place] = np.cumsum(np.append(0, applied), dtype=np.int64)
 
     def found(self, entry: Entry, span: Span) -> tuple[int, int]:

@@ -26,6 +26,37 @@ class Span(NamedTuple):
         return f"{shown(self.place)}[{self.start},{self.until})"
 
 
+class Move(NamedTuple):
+    """Where a partition stood and where it goes; None: it was not known, or it is gone."""
+
+    place: Place
+    was: int | None
+    now: int | None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What an operator accepted as changed: kinds, and what was recorded of it before."""
+
+    kinds: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cluster: str = ""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    moved: tuple[Move, ...] = ()
+
+    def renews(self, topic: str) -> bool:
+        """Whether the topic is another one from here on."""
+        return bool(self.cluster) or topic in self.topics
+
+
+class Erased(NamedTuple):
+    """The rows that the DELETE at ``version`` took on purpose; ``unlisted``: that many at most."""
+
+    version: int
+    spans: tuple[Span, ...]
+    unlisted: int = 0
+
+
 @dataclass(frozen=True)
 class Entry:
     """An entry where it stands in the log, or in the offsets table once the log is gone.
@@ -33,6 +64,8 @@ class Entry:
     ``rows`` (applied, quarantined) run beside ``spans`` where the entry states them.
     ``accepts``: ``restore`` or ``reset`` where an operator accepted an undoing. ``lost`` are
     offsets that Kafka deleted before they were read. ``ends``: where logs ended meanwhile.
+    ``changes`` are those that it accepts, ``accepted`` all so far (kind and sequence; None where
+    nothing tells), ``deletes`` the rows of others' DELETEs that it names.
     """
 
     pipeline: str
@@ -49,6 +82,9 @@ class Entry:
     restamp: bool = False
     ends: Mapping[Place, int] = field(default_factory=dict)
     format: int = 1
+    changes: Changes | None = None
+    accepted: tuple[tuple[str, int], ...] | None = None
+    deletes: tuple[Erased, ...] = ()
 
     def __str__(self) -> str:
         return f"entry {self.sequence} (version {self.version})"
@@ -84,7 +120,33 @@ def _entry(version: int, facts: Mapping[str, Any]) -> Entry:
         lost=_spans(facts.get("lost") or ()),
         restamp=bool(facts.get("restamp")),
         ends=_offsets(facts.get("ends") or {}),
+        changes=_changes(facts["changes"]) if "changes" in facts else None,
+        accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted") or ()),
+        deletes=tuple(_erased(each) for each in facts.get("deletes") or ()),
     )
+
+
+def _changes(told: Mapping[str, Any]) -> Changes:
+    moved = told.get("moved") or ()
+    return Changes(
+        tuple(map(str, told["kinds"])),
+        dict(told.get("settings") or {}),
+        str(told.get("cluster") or ""),
+        dict(told.get("topics") or {}),
+        tuple(Move((str(t), int(p)), was, now) for t, p, was, now in moved),
+    )
+
+
+def _erased(told: Mapping[str, Any]) -> Erased:
+    """Of each partition: how many offsets are passed over, how many are named, and so on."""
+    spans: list[Span] = []
+    for topic, partitions in (told.get("rows") or {}).items():
+        for partition, numbers in partitions.items():
+            at = 0
+            for skipped, count in zip(numbers[::2], numbers[1::2], strict=True):
+                start, at = at + int(skipped), at + int(skipped) + int(count)
+                spans.append(Span((str(topic), int(partition)), start, at))
+    return Erased(int(told["version"]), tuple(spans), int(told.get("unlisted") or 0))
 
 
 def _offsets(told: Mapping[str, Mapping[str, Any]]) -> dict[Place, int]:

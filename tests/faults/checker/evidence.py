@@ -13,6 +13,19 @@ Place = tuple[str, int]
 TYPES = {"BIGINT": pa.int64(), "STRING": pa.string()}
 
 
+def later(place: Place, sequence: int) -> Place:
+    """The place once its offsets mean other records, which began with an entry.
+
+    Kafka allows no ``~`` in a topic's name, so no topic has such a name of its own.
+    """
+    return f"{real(place)[0]}~{sequence}", place[1]
+
+
+def real(place: Place) -> Place:
+    """The place as Kafka and the rows name it, whatever its offsets mean."""
+    return place[0].partition("~")[0], place[1]
+
+
 def shown(place: Place) -> str:
     """``topic-partition``, as people write it."""
     return f"{place[0]}-{place[1]}"

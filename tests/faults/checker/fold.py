@@ -14,7 +14,8 @@ from collections.abc import Container, Mapping
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import MODULUS
 from tests.faults.checker.entry import Entry, Span
-from tests.faults.checker.evidence import Place
+from tests.faults.checker.erasure import Erasures
+from tests.faults.checker.evidence import Place, real
 from tests.faults.checker.ledger import Node, standing
 from tests.faults.checker.records import Records
 
@@ -31,7 +32,11 @@ class Fold:
     """
 
     def __init__(
-        self, quarantined: Container[tuple[str, Place, int]], *, ordered: bool = True
+        self,
+        quarantined: Container[tuple[str, Place, int]],
+        *,
+        ordered: bool = True,
+        erasures: Erasures | None = None,
     ) -> None:
         self.rows: dict[int, Ref] = {}
         self.total = 0
@@ -40,6 +45,7 @@ class Fold:
         self.sums: dict[Node | None, tuple[int, int]] = {None: (0, 0)}
         self._quarantined = quarantined
         self._ordered = ordered
+        self._erasures = erasures
         self._nodes: list[Node] = []
         self._changes: list[list[tuple[int, Ref | None]]] = []
 
@@ -60,9 +66,12 @@ class Fold:
     def rank(self, ref: Ref, records: Mapping[Place, Records]) -> tuple[bytes, Place, int]:
         """What the greatest of wins."""
         place, index = ref
-        return records[place].orders[index], place, index
+        return records[place].orders[index], real(place), int(records[place].offsets[index])
 
     def _apply(self, node: Node, records: Mapping[Place, Records]) -> None:
+        if node.erased:
+            self._erase(node, records)
+            return
         removed: set[int] = set()
         winners: dict[int, Ref] = {}
         spans = [span for span in node.entry.spans if span not in node.entry.lost]
@@ -80,13 +89,27 @@ class Fold:
             if new != stood:
                 changes.append((key, stood))
                 self._set(key, new, records)
-        self._nodes.append(node)
-        self._changes.append(changes)
-        self.sums[node] = (len(self.rows), self.total)
+        self._stand(node, changes)
         if any(records[span.place].is_dark(span.start, span.until) for span in spans):
             self.dark, self.certain = True, set()
         elif self.dark:
             self.certain |= removed
+
+    def _erase(self, node: Node, records: Mapping[Place, Records]) -> None:
+        """The rows that others deleted on purpose are gone, if they stood."""
+        taken = self._erasures.taken(node) if self._erasures is not None else {}
+        refs = {(place, int(index)) for place, indices in taken.items() for index in indices}
+        gone = [(key, ref) for key, ref in self.rows.items() if ref in refs]
+        for key, _ in gone:
+            self._set(key, None, records)
+        self._stand(node, [(key, ref) for key, ref in gone])
+        if self._erasures is not None and node in self._erasures.blind:
+            self.dark, self.certain = True, set()
+
+    def _stand(self, node: Node, changes: list[tuple[int, Ref | None]]) -> None:
+        self._nodes.append(node)
+        self._changes.append(changes)
+        self.sums[node] = (len(self.rows), self.total)
 
     def _left(
         self, entry: Entry, span: Span, records: Records, removed: set[int]
@@ -108,7 +131,7 @@ class Fold:
         return {key: (span.place, index) for key, index in best.items()}
 
     def _held(self, entry: Entry, records: Records, index: int) -> bool:
-        place = (entry.commit, records.place, int(records.offsets[index]))
+        place = (entry.commit, real(records.place), int(records.offsets[index]))
         return place in self._quarantined
 
     def _set(self, key: int, ref: Ref | None, records: Mapping[Place, Records]) -> None:

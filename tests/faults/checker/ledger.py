@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from tests.faults.checker.chain import judge
-from tests.faults.checker.entry import Entry, Span, read_entry
-from tests.faults.checker.evidence import Place
-from tests.faults.checker.log import Commit
+from tests.faults.checker.entry import Entry, Erased, Span, read_entry
+from tests.faults.checker.evidence import Place, real
+from tests.faults.checker.generations import Names, names_after, placed
+from tests.faults.checker.log import Commit, Stale
 from tests.faults.checker.verdict import Fault, Finding
 
 APP = "rivermouth/"
@@ -21,7 +23,9 @@ class Node:
 
     ``starts`` and ``reached`` are, by partition, the first offset and the one after the last
     that the entries up to here account for; ``lost`` is what they record as lost. ``torn``:
-    one of them was written over undone commits.
+    one of them was written over undone commits. ``said`` is the entry as it was written; here
+    its places have the ``names`` of what their offsets mean (see ``generations``). A DELETE of
+    others that an entry names is a node too: its entry is empty, and ``erased`` says what it took.
     """
 
     entry: Entry
@@ -30,6 +34,9 @@ class Node:
     reached: Mapping[Place, int]
     lost: tuple[Span, ...]
     torn: bool
+    said: Entry
+    names: Names
+    erased: tuple[Erased, ...] = ()
 
 
 def after(before: Node | None, entry: Entry, *, torn: bool = False) -> Node:
@@ -38,14 +45,25 @@ def after(before: Node | None, entry: Entry, *, torn: bool = False) -> Node:
     reached = dict(before.reached) if before else {}
     lost = before.lost if before else ()
     if entry.accepts == "reset":
-        for place in [each for each in starts if each[0] in entry.topics]:
+        for place in [each for each in starts if real(each)[0] in entry.topics]:
             del starts[place], reached[place]
         lost = tuple(each for each in lost if each.place in starts)
-    for span in entry.spans:
+    stood = next((n.said for n in _backwards(before) if n.said.pipeline == entry.pipeline), None)
+    names = names_after(before.names if before else {}, entry, stood)
+    here = placed(entry, names)
+    for span in here.spans:
         starts.setdefault(span.place, span.start)
         reached[span.place] = max(reached.get(span.place, 0), span.until)
     torn = torn or (before is not None and before.torn)
-    return Node(entry, before, starts, reached, lost + entry.lost, torn)
+    return Node(here, before, starts, reached, lost + here.lost, torn, entry, names)
+
+
+def erasing(before: Node | None, version: int, erased: Sequence[Erased]) -> Node:
+    """The node of a DELETE that entries name."""
+    nothing = Entry("", version, 0, "", "", {}, (), {})
+    if before is None:
+        return Node(nothing, None, {}, {}, (), False, nothing, {}, tuple(erased))
+    return replace(before, entry=nothing, said=nothing, before=before, erased=tuple(erased))
 
 
 def standing(node: Node | None) -> list[Node]:
@@ -53,8 +71,14 @@ def standing(node: Node | None) -> list[Node]:
     return [*_backwards(node)][::-1]
 
 
+def _takes_some(commit: Commit) -> bool:
+    everything = commit.parameters.get("predicate") in (None, "", "[]", "true", '["true"]')
+    return commit.operation == "DELETE" and commit.changes_data and not everything
+
+
 def _beyond(node: Node, entry: Entry) -> bool:
-    return any(node.reached.get(span.place, 0) > span.until for span in entry.spans)
+    here = placed(entry, node.names)
+    return any(node.reached.get(span.place, 0) > span.until for span in here.spans)
 
 
 def _backwards(node: Node | None) -> Iterator[Node]:
@@ -70,7 +94,7 @@ class Ledger:
     """
 
     def __init__(self, pipelines: Sequence[str], where: str, earlier: Sequence[Entry]) -> None:
-        self.recorded: dict[str, list[Entry]] = {name: [] for name in pipelines}
+        self.recorded: dict[str, list[Node]] = {name: [] for name in pipelines}
         self.node: Node | None = None
         self.nodes: list[Node] = []
         self._where = where
@@ -80,15 +104,34 @@ class Ledger:
         self._marks: list[tuple[int, Node | None]] = []
         self._commits: set[str] = set()
         self._newest: dict[str, Entry] = {}
-        self._walked = False
+        self._first: int | None = None
+        self._named: dict[int, list[Erased]] = {}
+        self._deletes: set[int] = set()
         for entry in sorted(earlier, key=lambda each: each.version):
             if entry.accepts is not None:
                 self._go_back(entry)
             self._push(entry, entry.version)
 
+    def foresee(self, commits: Sequence[Commit]) -> None:
+        """Note which DELETEs the entries in these commits name, before they are walked.
+
+        Raises Stale where one was walked before it was known to be named.
+        """
+        for commit in commits:
+            for name in self._ours(commit):
+                with suppress(ValueError):
+                    for each in read_entry(commit.metadata, name, commit.version).deletes:
+                        if self._first is not None and self._first <= each.version <= self.version:
+                            raise Stale(f"version {each.version} of {self._where} is named now")
+                        self._named.setdefault(each.version, []).append(each)
+
+    def _ours(self, commit: Commit) -> list[str]:
+        return [name for name in self.recorded if APP + name in commit.txns]
+
     def take(self, commit: Commit) -> None:
         """Walk on over the next commit."""
-        ours = [name for name in self.recorded if APP + name in commit.txns]
+        ours = self._ours(commit)
+        self._first = commit.version if self._first is None else self._first
         for name in ours:
             txn = commit.txns[APP + name]
             try:
@@ -96,21 +139,21 @@ class Ledger:
             except ValueError as fault:
                 self._find(Fault.LEDGER, f"version {commit.version} has {name}'s txn: {fault}")
                 continue
-            if entry.accepts is not None and (self._nobody_knows or not self._walked):
+            if entry.accepts is not None and (self._nobody_knows or commit.version == self._first):
                 self._go_back(entry)
                 self._nobody_knows = []
             newest, stood = self._newest.get(name), self._stood(name)
             found = [*judge(entry, txn, newest, stood, self._commits)]
             torn = newest is not stood and entry.accepts is None
-            self.recorded[name].append(entry)
+            self._check_deletes(entry)
             node = self._push(entry, commit.version, torn=torn)
+            self.recorded[name].append(node)
             if torn:
                 self._torn[node] = found
             else:
                 self._findings += found
         if not ours:
             self._follow(commit)
-        self._walked = True
         self._marks.append((commit.version, self.node))
 
     @property
@@ -123,6 +166,11 @@ class Ledger:
         """What stands at a version of the table."""
         index = bisect_right(self._marks, version, key=lambda each: each[0]) - 1
         return self._marks[index][1] if index >= 0 else None
+
+    @property
+    def entries(self) -> int:
+        """How many entries were walked."""
+        return sum(not each.erased for each in self.nodes)
 
     @property
     def version(self) -> int:
@@ -157,7 +205,21 @@ class Ledger:
 
     def _stood(self, pipeline: str) -> Entry | None:
         nodes = _backwards(self.node)
-        return next((each.entry for each in nodes if each.entry.pipeline == pipeline), None)
+        return next((each.said for each in nodes if each.said.pipeline == pipeline), None)
+
+    def _check_deletes(self, entry: Entry) -> None:
+        """What an entry names must be DELETEs of others before it. Clean-up may have taken one."""
+        for version in dict.fromkeys(each.version for each in entry.deletes):
+            if version < (self._first or 0) and version not in self._deletes:
+                self._erase(version)
+            elif version not in self._deletes:
+                what = f"{entry.pipeline} {entry} names version {version}, no DELETE of others"
+                self._find(Fault.ERASURE, what)
+
+    def _erase(self, version: int) -> None:
+        self._deletes.add(version)
+        self.node = erasing(self.node, version, self._named[version])
+        self.nodes.append(self.node)
 
     def _follow(self, commit: Commit) -> None:
         """Follow a commit of others that may have undone entries."""
@@ -168,6 +230,8 @@ class Ledger:
             else:
                 what = f"RESTORE at version {commit.version}: to which version, nobody can tell"
                 self._nobody_knows = [Finding(Fault.UNREADABLE, self._where, what)]
+        elif commit.version in self._named and _takes_some(commit):
+            self._erase(commit.version)
         elif commit.emptied:
             self.node, self._nobody_knows = None, []
         elif commit.changes_data:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.faults.checker.entry import Entry, Span
+from tests.faults.checker.entry import Changes, Entry, Move, Span
 from tests.faults.checker.evidence import Place, shown
 from tests.faults.checker.log import Log
 from tests.faults.checker.verdict import Fault, Finding
@@ -51,10 +51,13 @@ class Projection:
         for sequence, group in groupby(taken, key=lambda each: int(each["sequence"])):
             rows = [*group]
             spans = tuple(_span(each) for each in rows)
+            now = {each["topic"]: each["topic_id"] for each in rows}
+            others = {each for each, known in topics.items() if now.get(each, known) != known}
+            changes = _topic_changes(others, topics, position, spans) if others else None
             back = any(span.until < position.get(span.place, 0) for span in spans)
-            resumed = back and all(span.start == span.until for span in spans)
+            resumed = back and not changes and all(span.start == span.until for span in spans)
             position |= {span.place: span.until for span in spans}
-            topics |= {each["topic"]: each["topic_id"] for each in rows}
+            topics |= now
             found.append(
                 Entry(
                     pipeline=pipeline,
@@ -68,9 +71,25 @@ class Projection:
                     rows=tuple((each["applied"], each["quarantined"]) for each in rows),
                     ends={_span(each).place: each["end_offset"] for each in rows},
                     accepts="restore" if resumed else None,
+                    changes=changes,
                 )
             )
         return found
+
+
+def _topic_changes(
+    others: Collection[str],
+    topics: Mapping[str, str],
+    position: Mapping[Place, int],
+    spans: Sequence[Span],
+) -> Changes:
+    """What an entry has accepted that found other topics: all that these rows tell of it."""
+    moved = [
+        Move(span.place, position.get(span.place), span.start)
+        for span in spans
+        if span.place[0] in others
+    ]
+    return Changes(("topic",), topics={each: topics[each] for each in others}, moved=tuple(moved))
 
 
 def judge(
@@ -112,7 +131,7 @@ def contiguous(entries: Sequence[Entry]) -> Iterator[Finding]:
             yield Finding(Fault.PROJECTION, where, f"follows on {before.sequence}")
         for span in entry.spans:
             stands = position.get(span.place, span.start)
-            if span.start != stands and entry.accepts is None:
+            if span.start != stands and entry.accepts is None and entry.changes is None:
                 yield Finding(Fault.PROJECTION, where, f"{span} follows on {stands}")
             position[span.place] = span.until
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import Integers, of_bytes
 from tests.faults.checker.entry import Entry
-from tests.faults.checker.evidence import Place, shown
+from tests.faults.checker.evidence import Place, real, shown
 from tests.faults.checker.log import Log
 from tests.faults.checker.records import Records
 from tests.faults.checker.verdict import Fault, Finding, some
@@ -62,15 +62,17 @@ class Quarantine:
 
     def held(self, entries: Iterable[Entry], records: Mapping[Place, Records]) -> Held:
         """What lies in quarantine under entries that stand."""
-        spans = {entry.commit: {span.place: span for span in entry.spans} for entry in entries}
+        spans = {each.commit: {real(span.place): span for span in each.spans} for each in entries}
         counts = {place: np.zeros(len(each.offsets), np.int64) for place, each in records.items()}
         by_commit: Counter[tuple[str, Place]] = Counter()
         strange = _Strange()
         for commit, place, offset, raw in self._rows:
             if commit not in spans:
                 continue
+            span = spans[commit].get(place)
+            place = span.place if span is not None else place
+            here = records.get(place)
             by_commit[commit, place] += 1
-            span, here = spans[commit].get(place), records.get(place)
             if span is None or not span.start <= offset < span.until:
                 strange.add(Fault.QUARANTINE, place, offset)
             elif here is None or here.is_dark(offset, offset + 1):

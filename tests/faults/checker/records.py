@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,20 @@ from tests.faults.checker.digest import (
     of_places,
     of_rows,
 )
-from tests.faults.checker.evidence import TYPES, Place, Watched, shown
+from tests.faults.checker.evidence import TYPES, Place, Watched, real, shown
 
 Kinds = npt.NDArray[np.uint8]
+
+
+def meanings(records: Mapping[Place, Records], place: Place) -> list[Records]:
+    """The records that an offset of a partition has meant, the newest meaning first."""
+    found = [each for each in records.values() if real(each.place) == real(place)]
+    return sorted(found, key=lambda each: _since(each.place), reverse=True)
+
+
+def _since(place: Place) -> int:
+    """The sequence of the entry from which on the place has its name."""
+    return int(place[0].partition("~")[2] or 0)
 
 
 class Records:
@@ -65,7 +76,7 @@ class Records:
             of_column(pa.array([each.values[i] if each.values else None for each in judged], kind))
             for i, kind in enumerate(TYPES[name] for _, name in self._watched.columns)
         ]
-        rows = of_rows([*values, of_integers(stamps), *of_places(*self.place, offsets)])
+        rows = of_rows([*values, of_integers(stamps), *of_places(*real(self.place), offsets)])
         self._chunks.append((offsets, kinds, raw, rows, self._keys(judged)))
         if self._watched.order_by:
             self.orders += [self._decoder.order(each) for each in judged]
@@ -110,6 +121,10 @@ class Records:
             return np.full(len(offsets), -1, np.int64)
         at = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
         return np.where(self.offsets[at] == offsets, at, -1)
+
+    def at(self, offset: int) -> int:
+        """The index of the record at an offset; -1 where none is visible."""
+        return int(self.find(np.array([offset], np.int64))[0])
 
     def is_dark(self, start: int, until: int) -> bool:
         """Whether records in ``[start, until)`` may have been there that nobody can read."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tests.faults.checker import projection
-from tests.faults.checker.append import Prefixes, Tally, covers
+from tests.faults.checker.append import Tally, covers
 from tests.faults.checker.conservation import Counts
 from tests.faults.checker.entry import Entry
-from tests.faults.checker.evidence import Watched
+from tests.faults.checker.erasure import Erasures
+from tests.faults.checker.evidence import Watched, real
 from tests.faults.checker.fold import Fold
 from tests.faults.checker.history import History
 from tests.faults.checker.kafka import Cluster, Facts
 from tests.faults.checker.ledger import Ledger, Node, standing
 from tests.faults.checker.log import Log
+from tests.faults.checker.prefixes import Prefixes
 from tests.faults.checker.projection import Projection
 from tests.faults.checker.quarantine import Held, Quarantine, misplaced
 from tests.faults.checker.reader import SnapshotLog
+from tests.faults.checker.records import meanings
 from tests.faults.checker.topics import Topics
 from tests.faults.checker.upsert import Snapshots
 from tests.faults.checker.verdict import Fault, Finding
@@ -36,7 +39,9 @@ class Table:
         self._quarantine = Quarantine(first.quarantine)
         self._held = Held({}, {})
         self._tally = None if first.keys else Tally(self.log, first)
-        self._fold = Fold(self._quarantine.places, ordered=bool(first.order_by))
+        self._erasures = Erasures(self.log, first)
+        ordered, erasures = bool(first.order_by), self._erasures
+        self._fold = Fold(self._quarantine.places, ordered=ordered, erasures=erasures)
         self._found: list[Finding] = []
         self._known = 0
 
@@ -46,6 +51,7 @@ class Table:
         commits = self.log.update()
         if unread:
             self._begin()
+        self.ledger.foresee(commits)
         for commit in commits:
             self.ledger.take(commit)
         new, self._known = self.ledger.nodes[self._known :], len(self.ledger.nodes)
@@ -53,6 +59,7 @@ class Table:
         records = self.topics.records
         self._quarantine.update()
         self._held = self._quarantine.held(self._standing(), records)
+        self._erasures.update(new, records)
         if self._tally is not None:
             self._tally.update(records)
         else:
@@ -75,6 +82,7 @@ class Table:
         counts = self._counts()
         ranges = sum(counts.unchecked(each) for each in self._standing())
         rows = self._tally.unchecked(self.topics.records) if self._tally else 0
+        rows += self._erasures.left(self.ledger.node)
         return rows + ranges + self._held.unchecked + self.snapshots.unchecked
 
     def findings(self, *, settled: bool) -> Iterator[Finding]:
@@ -87,28 +95,34 @@ class Table:
         yield from self.topics.skipped(self.ledger.node)
         yield from self._ends()
         yield from self._held.findings
+        yield from self._erasures.findings
         yield from self._rows()
         counts = self._counts()
         for entry in self._standing():
             yield from counts.judge(entry)
         for watched in self._pipelines:
-            entries = self.ledger.recorded[watched.name]
-            known = {each.commit: counts.expected(each) for each in entries}
-            rows = self._offsets.rows(watched.name)
+            nodes = self.ledger.recorded[watched.name]
+            known = {each.entry.commit: counts.expected(each.entry) for each in nodes}
+            rows, entries = self._offsets.rows(watched.name), [each.said for each in nodes]
             yield from projection.judge(rows, entries, known, settled=settled)
 
     def heard(self, history: History, *, settled: bool) -> Iterator[Finding]:
         """What is wrong between the producer's history and the table."""
         topics = {topic for each in self._pipelines for topic in each.topics}
         for place in history.places:
-            if place[0] in topics:
-                records = self.topics.records.get(place)
-                yield from history.judge(place, self.ledger.node, records, settled=settled)
+            if real(place)[0] in topics:
+                meant = [
+                    each
+                    for each in meanings(self.topics.records, place)
+                    if history.is_of(place, self.topics.ids[each.place])
+                ]
+                yield from history.judge(place, self.ledger.node, meant, settled=settled)
 
     def seen(self, snapshots: SnapshotLog) -> Iterator[Finding]:
         """What is wrong between a reader's snapshots and the entries."""
         if self._tally is not None:
-            expect = Prefixes(self.ledger.node, self.topics.records, self._held).at
+            known = (self.topics.records, self._held, self._erasures)
+            expect = Prefixes(self.ledger.node, *known).at
             return snapshots.judge(self.log.path, self.ledger, expect)
         return snapshots.judge(self.log.path, self.ledger, self._folded)
 
@@ -116,13 +130,16 @@ class Table:
         return None if self._fold.dark else self._fold.sums[node]
 
     def _counts(self) -> Counts:
-        rows = self._tally.counts if self._tally is not None else None
-        return Counts(self.topics.records, self._held, rows)
+        records = self.topics.records
+        if self._tally is None:
+            return Counts(records, self._held, None)
+        erased = self._tally.erased(self.ledger.node, records, self._erasures)
+        return Counts(records, self._held, self._tally.counts, erased)
 
     def _rows(self) -> Iterator[Finding]:
         records = self.topics.records
         if self._tally is not None:
-            yield from self._tally.judge(self.ledger.node, records, self._held)
+            yield from self._tally.judge(self.ledger.node, records, self._held, self._erasures)
             return
         yield from self.snapshots.findings
         for place, each in records.items():

@@ -6,14 +6,13 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from tests.faults.checker.evidence import Place, Watched, shown
 from tests.faults.checker.fold import Fold, Ref
 from tests.faults.checker.ledger import Node
 from tests.faults.checker.log import Log
-from tests.faults.checker.records import Records
+from tests.faults.checker.records import Records, meanings
 from tests.faults.checker.rows import FileSums, Rows, read_rows
 from tests.faults.checker.verdict import Fault, Finding, some
 
@@ -112,29 +111,32 @@ class Differences:
                 self._add(Fault.LOST, key, f"{shown(place)}@{self._records[place].offsets[index]}")
 
     def _judge(self, rows: Rows, offset: int, digest: int, key: int) -> Fault | None:
-        due, here = self._fold.rows.get(key), self._records.get(rows.place)
-        if here is None:
+        due, meant = self._fold.rows.get(key), meanings(self._records, rows.place)
+        if not meant:
             return Fault.PHANTOM
-        [index] = here.find(np.array([offset], np.int64)).tolist()
-        if index < 0:
-            return self._unseen(here, offset)
-        found: Ref = (rows.place, index)
-        if int(here.rows[index]) != digest:
-            return Fault.INCONSISTENT
-        if found == due:
+        refs = [(each.place, each.at(offset)) for each in meant]
+        seen = [ref for ref in refs if ref[1] >= 0]
+        same = [ref for ref in seen if int(self._records[ref[0]].rows[ref[1]]) == digest]
+        if not same:
+            unseen = [each for each, ref in zip(meant, refs, strict=True) if ref[1] < 0]
+            if seen and not any(each.is_dark(offset, offset + 1) for each in unseen):
+                return Fault.INCONSISTENT
+            return self._unseen(unseen, offset)
+        if due in same:
             return None
-        if offset >= self._reached.get(rows.place, 0):
+        found: Ref = same[0]
+        if offset >= self._reached.get(found[0], 0):
             return Fault.PHANTOM
         if due is None:
             return Fault.FOLD
         older = self._fold.rank(found, self._records) < self._fold.rank(due, self._records)
         return Fault.ORDER if older else Fault.FOLD
 
-    def _unseen(self, here: Records, offset: int) -> Fault | None:
+    def _unseen(self, meant: Sequence[Records], offset: int) -> Fault | None:
         """A row of no visible record; None where its record may have been deleted since."""
-        if offset in here.aborted:
+        if any(offset in each.aborted for each in meant):
             return Fault.ABORTED_READ
-        if here.is_dark(offset, offset + 1):
+        if any(each.is_dark(offset, offset + 1) for each in meant):
             self.unchecked += 1
             return None
         return Fault.PHANTOM

@@ -23,6 +23,7 @@ class Fault(Enum):
     LEDGER = "an entry, its txn or its identity is not as the format says"
     UNDONE = "commits were undone, and the pipeline went on without acceptance"
     CONSERVATION = "the records of a range are not the rows it left"
+    ERASURE = "rows that were deleted on purpose are not those that an entry names"
     LOST = "a visible record has left no row"
     DUPLICATE = "a record or a key has more than one row"
     PHANTOM = "a row comes from no record that an entry accounts for"
