@@ -135,6 +135,7 @@ CORRUPTIONS = (
     _corruption(
         "rows deleted by others, and called accepted",
         ledger.claim_deletes,
+        Fault.ERASURE,
         Fault.LEDGER,
         Fault.LOST,
         Fault.CONSERVATION,

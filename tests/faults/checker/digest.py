@@ -49,7 +49,8 @@ def of_column(values: Any) -> Digests:
         whole = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
         digests = of_integers(whole)
     else:
-        coded = pc.fill_null(values.cast(pa.binary()), b"").dictionary_encode()
+        texts = values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
+        coded = pc.fill_null(texts.cast(pa.binary()), b"").dictionary_encode()
         known = [of_bytes(each) for each in coded.dictionary.to_pylist()]
         digests = np.array(known, np.uint64)[coded.indices.to_numpy(zero_copy_only=False)]
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)

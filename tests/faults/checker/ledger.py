@@ -39,8 +39,10 @@ class Node:
     erased: tuple[Erased, ...] = ()
 
 
-def after(before: Node | None, entry: Entry, *, torn: bool = False) -> Node:
-    """The node of an entry that stands on ``before``."""
+def after(
+    before: Node | None, entry: Entry, *, torn: bool = False, newest: Node | None = None
+) -> Node:
+    """The node of an entry that stands on ``before``; ``newest`` came last, and may be undone."""
     starts = dict(before.starts) if before else {}
     reached = dict(before.reached) if before else {}
     lost = before.lost if before else ()
@@ -48,8 +50,9 @@ def after(before: Node | None, entry: Entry, *, torn: bool = False) -> Node:
         for place in [each for each in starts if real(each)[0] in entry.topics]:
             del starts[place], reached[place]
         lost = tuple(each for each in lost if each.place in starts)
-    stood = next((n.said for n in _backwards(before) if n.said.pipeline == entry.pipeline), None)
-    names = names_after(before.names if before else {}, entry, stood)
+    known = newest if entry.accepts == "reset" or before is None else before
+    stood = next((n.said for n in _backwards(known) if n.said.pipeline == entry.pipeline), None)
+    names = names_after(known.names if known else {}, entry, stood)
     here = placed(entry, names)
     for span in here.spans:
         starts.setdefault(span.place, span.start)
@@ -196,7 +199,8 @@ class Ledger:
         self.node = None if entry.accepts == "reset" else next(back, None)
 
     def _push(self, entry: Entry, version: int, *, torn: bool = False) -> Node:
-        self.node = after(self.node, entry, torn=torn)
+        newest = self.nodes[-1] if self.nodes else None
+        self.node = after(self.node, entry, torn=torn, newest=newest)
         self.nodes.append(self.node)
         self._newest[entry.pipeline] = entry
         self._commits.add(entry.commit)

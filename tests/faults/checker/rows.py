@@ -45,7 +45,9 @@ def _rows(batch: Any, watched: Watched) -> Iterator[Rows]:
             batch.column(name) if there else pa.nulls(len(batch), TYPES[kind])
         )
     kafka = batch.column("_kafka")
-    topics = pc.fill_null(pc.struct_field(kafka, "topic"), "").dictionary_encode()
+    # delta-rs says of what it rewrites that it holds views of texts.
+    named = pc.struct_field(kafka, "topic").cast(pa.string())
+    topics = pc.fill_null(named, "").dictionary_encode()
     partitions = pc.fill_null(pc.struct_field(kafka, "partition"), -1).to_numpy()
     offsets = pc.fill_null(pc.struct_field(kafka, "offset"), -1).to_numpy()
     stamps = of_column(pc.struct_field(kafka, "timestamp"))
