@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 
 from tests.builders import PIPELINE
-from tests.faults.campaign import endings
+from tests.faults.campaign import endings, operating
 from tests.faults.campaign.campaign import Campaign
 from tests.faults.campaign.faults import DEEDS
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.plan import (
+    ACCEPTING,
     CALLS,
     ENDINGS,
     HARMLESS,
+    OPERATIONS,
     POINTS,
     TABLES,
     UNDOING,
+    Operation,
     ending_of,
     round_of,
 )
@@ -52,6 +55,19 @@ def test_a_long_campaign_comes_to_every_point_call_kind_and_fault() -> None:
     assert kinds == {"point", "call", "file", "freeze", "time", "orphan"}
     assert {fault.name for each in rounds for fault in each.faults} == {*HARMLESS, *UNDOING}
     assert {*DEEDS} == {*HARMLESS, *UNDOING}
+
+
+@pytest.mark.unit
+def test_a_long_campaign_does_each_thing_on_purpose_and_kills_who_accepts_it_everywhere() -> None:
+    asked = {each for n in range(1000) if (each := round_of(1, n).operation)}
+    assert asked == {
+        Operation(name, table, point)
+        for name in OPERATIONS
+        for table in TABLES
+        for point in ACCEPTING
+    }
+    assert {*operating.DEEDS} == {*operating.CODES} == {*OPERATIONS}
+    assert [round_of(7, n) for n in range(9)] == [round_of(7, n) for n in range(9)]
 
 
 @pytest.mark.unit

@@ -12,22 +12,28 @@ from typing import Any
 from tests.faults.campaign.endings import finish
 from tests.faults.campaign.faults import strike
 from tests.faults.campaign.kills import armed, failpoints
+from tests.faults.campaign.operating import CODES, REFUSED, Order, carry_out, is_accepted
 from tests.faults.campaign.paths import CUTS, Paths
-from tests.faults.campaign.plan import TABLES, UNDOING, Fault, Kill, Round, ending_of, round_of
+from tests.faults.campaign.plan import (
+    AFTER_IT,
+    TABLES,
+    UNDOING,
+    Fault,
+    Kill,
+    Operation,
+    Round,
+    ending_of,
+    round_of,
+)
 from tests.faults.campaign.process import DriverProcess
-from tests.faults.campaign.tally import Tally
+from tests.faults.campaign.standby import PATIENCE_S, Standby
+from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.world import World
 
 PER_ROUND = {"events": 600, "accounts": 500}
 ROUNDS_OF_A_WORLD = 24
 CHECK_EVERY = 8
-PATIENCE_S = 300
-"""A table that was emptied is filled anew from the start of its topics."""
 LOCKED = "RM413"
-
-
-class Violated(Exception):
-    """Something that may never happen has happened; the world is kept as it is."""
 
 
 class Campaign:
@@ -44,9 +50,6 @@ class Campaign:
         self._preloaded = preloaded
         self._folder = folder
         self._tally = tally
-        self._standby: list[DriverProcess] = []
-        self._born = 0
-        self._killed = ""
 
     def world(self, rounds: int, until: float) -> None:
         """At most ``rounds`` rounds in a new world, until a moment; its proof, and its end."""
@@ -56,6 +59,7 @@ class Campaign:
         with World(folder) as self._world:
             tables = {name: self._world.table(name) for name in TABLES}
             self._paths = Paths(self._world.trace, tables)
+            self._standby = Standby(self._world, self._preloaded)
             try:
                 self._rounds(min(rounds, ROUNDS_OF_A_WORLD), until)
                 self._end(ending_of(self._tally.seed, first))
@@ -64,7 +68,7 @@ class Campaign:
             except Violated as violation:
                 self._tally.violations.append(f"{folder}: {violation}")
             finally:
-                self._end_drivers()
+                self._standby.end()
         self._tally.seconds += time.monotonic() - began
         if not self._tally.violations:
             self._world.remove()
@@ -97,29 +101,70 @@ class Campaign:
             if code:
                 expected[fault.table] = code
                 self._accept(fault.table, fault.name, code)
+        done = [each.name for each in plan.faults]
+        if plan.operation is not None and self._operate(plan.operation, plan.number):
+            done.append(plan.operation.name)
         told = self._killed_run(plan)
-        names = ", ".join(each.name for each in plan.faults) or "no fault"
+        names = ", ".join(done) or "no fault"
         seconds = time.monotonic() - began
         print(f"{plan.number:5} {told:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
 
     def _accept(self, table: str, name: str, code: str) -> None:
         """The next start must halt; then an operator accepts, and it goes on."""
-        answer = self._order(self._driver(), "run", TABLES)
+        answer = self._standby.order("run", TABLES)
         if answer["codes"].get(table) != code:
             raise Violated(f"{name} of {table}: expected {code}, found {answer}")
         self._tally.halts[code] += 1
         self._clean(answer, but=(table,))
         accept = "restore" if name == UNDOING[0] else "reset"
-        self._clean(self._order(self._driver(), "resume", [table], accept=accept))
+        self._clean(self._standby.order("resume", [table], accept=accept))
+
+    def _operate(self, asked: Operation, number: int) -> bool:
+        """Something is done on purpose; somebody accepts it, is killed, accepts it again, once."""
+        dice = random.Random(f"{self._tally.seed} {number} {asked.name}")
+        order = carry_out(self._world, asked, dice)
+        if order is None:
+            return False
+        code = CODES[asked.name]
+        if code:
+            answer = self._standby.order("run", TABLES)
+            if answer["codes"].get(asked.table) != code:
+                raise Violated(f"{asked}: expected {code}, found {answer}")
+            self._tally.halts[code] += 1
+            self._clean(answer, but=(asked.table,))
+        self._accept_once(asked, order)
+        self._tally.faults[asked.name] += 1
+        self._prove(proof=True)
+        return True
+
+    def _accept_once(self, asked: Operation, order: Order) -> None:
+        """Accept it; if that is killed, accept it again, which is refused if it stood already."""
+        driver = self._standby.next()
+        fatal = f"{asked.point}=kill" if asked.point else ""
+        self._standby.give(driver, order.do, [asked.table], points=fatal, **order.more)
+        answer = driver.answer(PATIENCE_S)
+        if answer is not None:
+            self._clean(answer)
+            return
+        self._died(driver, Kill("accepting", asked.point))
+        accepted = is_accepted(self._world, asked.table, order)
+        if accepted != (asked.point in AFTER_IT):
+            raise Violated(f"{asked}: killed there, the log has it: {accepted}")
+        again = self._standby.order(order.do, [asked.table], **order.more)
+        if not accepted:
+            self._clean(again)
+        elif again["codes"] != {asked.table: REFUSED}:
+            raise Violated(f"{asked}: accepted twice, {again}")
+        else:
+            self._tally.halts[REFUSED] += 1
 
     def _killed_run(self, plan: Round) -> str:
-        driver, kill = self._driver(), plan.kill
-        self._warm()
+        driver, kill = self._standby.next(), plan.kill
         if kill.kind == "call" and self._preloaded is None:
             kill = Kill("time", "1.5")
         driver.await_session()
         look = armed(kill, driver, self._world)
-        self._give(driver, "run", TABLES, failpoints=failpoints(kill))
+        self._standby.give(driver, "run", TABLES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone
             return self._died(driver, kill)
@@ -138,14 +183,13 @@ class Campaign:
             time.sleep(0.2)
         detail = "" if kill.kind in ("time", "orphan") else kill.detail.partition("=")[0]
         self._tally.kills[f"{kill.kind} {detail}".strip()] += 1
-        self._standby.remove(driver)
-        driver.end()
+        self._standby.lose(driver)
         return f"killed {kill.kind} {kill.detail}"
 
     def _overtaken(self, zombie: DriverProcess) -> str:
         """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on."""
-        successor = next(each for each in self._standby if each is not zombie)
-        answer = self._order(successor, "run", TABLES)
+        successor = self._standby.besides(zombie)
+        answer = self._standby.order("run", TABLES, by=successor)
         strange = {*answer["codes"].values()} - {"", LOCKED}
         if strange or LOCKED not in answer["codes"].values():
             raise Violated(f"beside a frozen driver: {answer}")
@@ -158,13 +202,13 @@ class Campaign:
         self._tally.faults["frozen and overtaken"] += 1
         return "frozen, overtaken, woken"
 
-    def _prove(self) -> None:
+    def _prove(self, *, proof: bool = False) -> None:
         """An undisturbed run comes to the end of the topics, and everything is there, once."""
-        self._clean(self._order(self._driver(), "run", TABLES))
-        self._judge(whole=False)
+        self._clean(self._standby.order("run", TABLES))
+        self._judge(whole=False, proof=proof)
 
-    def _judge(self, *, whole: bool) -> None:
-        records, wrong = self._world.judge(whole=whole)
+    def _judge(self, *, whole: bool, proof: bool = False) -> None:
+        records, wrong = self._world.judge(whole=whole, proof=proof)
         if wrong:
             raise Violated("; ".join(wrong[:20]))
         if whole:
@@ -183,7 +227,7 @@ class Campaign:
         self._world.produce(dice.randrange(1 << 30), **{**PER_ROUND, ending.table: 0})
         code = finish(self._world, ending, dice)
         before = {name: self._world.written(name) for name in TABLES}
-        answer = self._order(self._driver(), "run", TABLES)
+        answer = self._standby.order("run", TABLES)
         told = f"{ending.name}, of {ending.table}"
         if answer["codes"].get(ending.table) != code:
             raise Violated(f"{told}: expected {code}, found {answer}")
@@ -200,45 +244,3 @@ class Campaign:
         bad = {name: code for name, code in answer["codes"].items() if code and name not in but}
         if bad:
             raise Violated(f"a halt or failure that nobody expected: {answer['errors']}")
-
-    def _order(
-        self, driver: DriverProcess, do: str, names: Sequence[str], **more: str
-    ) -> dict[str, Any]:
-        self._give(driver, do, names, **more)
-        answer = driver.answer(PATIENCE_S)
-        if answer is None:
-            raise Violated(f"no answer to {do} within {PATIENCE_S} s")
-        return answer
-
-    def _give(
-        self,
-        driver: DriverProcess,
-        do: str,
-        names: Sequence[str],
-        failpoints: str = "",
-        **more: str,
-    ) -> None:
-        environment = {
-            "RIVERMOUTH_FAILPOINTS": failpoints,
-            "RIVERMOUTH_TRACE": str(self._world.trace),
-        }
-        order = {"do": do, "names": [*names], "environment": environment, **more}
-        world = {"file": str(self._world.file), "scratch": str(self._world.scratch)}
-        driver.order({**order, **world})
-
-    def _driver(self) -> DriverProcess:
-        """The driver whose turn it is."""
-        self._warm()
-        return self._standby[0]
-
-    def _warm(self) -> None:
-        """Keep two drivers: one that works, one whose session comes up meanwhile."""
-        while len(self._standby) < 2:
-            self._born += 1
-            folder = self._world.folder / "sessions" / str(self._born)
-            self._standby.append(DriverProcess(folder, self._world.drivers, self._preloaded))
-
-    def _end_drivers(self) -> None:
-        for each in self._standby:
-            each.end()
-        self._standby.clear()

@@ -1,7 +1,8 @@
 """A driver that is ready before it is needed: ``python -m tests.faults.campaign.driver DIR``.
 
 Its Spark session is up when it says so; then it does what each line of JSON on its standard
-input orders, and answers with one line: ``run`` (with its environment) or ``resume``.
+input orders, and answers with one line: ``run`` (with its environment), ``resume`` or
+``accept-deletes``.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ def main(folder: str) -> None:
             codes = {name: each.code if each else "" for name, each in errors.items()}
             _say({"codes": codes, "errors": [str(each) for each in errors.values() if each]})
         else:
-            _say(_resumed(run, order["names"][0], order["accept"]))
+            _say(_accepted(run, order["names"][0], order))
 
 
-def _resumed(run: Run, name: str, accept: str) -> dict[str, Any]:
+def _accepted(run: Run, name: str, order: dict[str, Any]) -> dict[str, Any]:
     try:
-        run.resume(name, accept, Heard())
+        if order["do"] == "resume":
+            run.resume(name, order["accept"], Heard())
+        else:
+            run.accept_deletes(name, order["versions"], lambda each: None)
     except RivermouthError as error:
         return {"codes": {name: error.code}, "errors": [str(error)]}
     return {"codes": {name: ""}, "errors": []}

@@ -51,6 +51,11 @@ def _records_lost(world: World, topic: str, ends: Ends, dice: random.Random) -> 
 
 
 def _gone(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
+    delete_topic(world, topic)
+
+
+def delete_topic(world: World, topic: str) -> None:
+    """Delete a topic; returns when no broker shows it any more."""
     admin = world.admin()
     admin.delete_topics([topic])[topic].result(30)
     while topic in admin.list_topics(timeout=10).topics:
@@ -58,7 +63,7 @@ def _gone(world: World, topic: str, ends: Ends, dice: random.Random) -> None:
 
 
 def _recreate(world: World, topic: str, counts: Mapping[int, int]) -> None:
-    _gone(world, topic, {}, random.Random())
+    delete_topic(world, topic)
     create_topic(world.servers, topic, len(counts))
     _fill(world, topic, counts)
 

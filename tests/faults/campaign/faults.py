@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
+from tests.faults.campaign.operating import parts
 from tests.faults.campaign.plan import TABLES, Fault
 from tests.faults.campaign.world import World
 from tests.faults.checker.evidence import Place
@@ -95,8 +96,9 @@ def _clean_up(world: World, table: str, dice: random.Random) -> str | None:
     """Log clean-up takes all but the newest few commits, the newest entry among these.
 
     As Delta's does, it leaves a checkpoint of what it takes: the first commit that is left
-    can be read as a version. It takes no entry that the offsets table does not know, and none
-    while an undoing would be left: the checker could not tell any more what stands.
+    can be read as a version. It takes no entry that the offsets table does not know, none that
+    names deleted rows, and none while an undoing would be left: the checker could not tell any
+    more what stands.
     """
     path = world.table(table)
     commits = [*Log(path).update()]
@@ -105,7 +107,9 @@ def _clean_up(world: World, table: str, dice: random.Random) -> str | None:
     unknown = [each for each in entries if each not in known]
     first = min([commits[-1].version - dice.randint(0, 4), *entries[-1:], *unknown])
     left = [each for each in commits if each.version >= first]
-    if not entries or left == commits or any(_undoes(each) for each in left):
+    taken = [each for each in commits if each.version < first]
+    named = any('"deletes"' in (each.metadata or "") for each in taken)
+    if not entries or named or left == commits or any(_undoes(each) for each in left):
         return None
     DeltaTable(str(path), version=first - 1).create_checkpoint()
     shutil.rmtree(world.folder / "offsets-copy", ignore_errors=True)
@@ -156,13 +160,16 @@ def _restore(world: World, table: str, dice: random.Random) -> str | None:
     """Back to one of the last versions.
 
     Without effect where no entry came after it, or where Kafka has deleted what is to be read
-    again from there: that would be a loss, and rightly halt.
+    again from there: that would be a loss, and rightly halt. So would be a state before another
+    topic was accepted. A DELETE is not taken back to without the entry that accepts it.
     """
     delta = DeltaTable(str(world.table(table)))
     oldest = min(_versions(world.table(table)))
     target = max(oldest, delta.version() - dice.randint(1, 4))
     undone = any(_has_entry(world.table(table), v) for v in range(target + 1, delta.version() + 1))
-    if target == delta.version() or not undone or _is_forgotten(world, table, target):
+    if target == delta.version() or not undone or parts(world, table, target):
+        return None
+    if _is_forgotten(world, table, target):
         return None
     delta.restore(target)
     return "RM411"
@@ -186,11 +193,14 @@ def _is_forgotten(world: World, table: str, version: int) -> bool:
 def _position(world: World, table: str, version: int | None = None) -> Mapping[Place, int]:
     """The position that stands at a version of a table; at its newest unless named."""
     log = Log(world.table(table))
-    ledger = Ledger([table], table, [])
-    for commit in log.update():
+    ledger, commits = Ledger([table], table, []), log.update()
+    ledger.foresee(commits)
+    for commit in commits:
         ledger.take(commit)
     node = ledger.at(log.version if version is None else version)
-    return node.entry.position if node else {}
+    while node is not None and node.erased:
+        node = node.before
+    return node.said.position if node else {}
 
 
 def _projected(world: World, table: str) -> set[int]:
@@ -202,7 +212,8 @@ def _projected(world: World, table: str) -> set[int]:
 
 def _undoes(commit: Commit) -> bool:
     """Whether a commit undid others, or accepts that."""
-    return commit.operation in ("RESTORE", "DELETE") or '"accepts"' in (commit.metadata or "")
+    back = commit.operation == "RESTORE" or commit.emptied
+    return back or '"accepts"' in (commit.metadata or "")
 
 
 def _versions(table: Path) -> list[int]:

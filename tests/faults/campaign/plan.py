@@ -45,6 +45,11 @@ HARMLESS = (
 UNDOING = ("restore", "truncate")
 ENDINGS = ("topic recreated shorter", "topic recreated longer", "records lost", "topic gone")
 """What a world ends with: nothing can go on behind it."""
+OPERATIONS = ("rows deleted", "topic created again")
+"""What somebody does on purpose, and what an operator then accepts."""
+BEFORE_THE_COMMIT, AFTER_IT = ("P3",), ("P6", "P7", "P8")
+ACCEPTING = ("", *BEFORE_THE_COMMIT, *AFTER_IT)
+"""Where the process is killed that accepts it; empty: nowhere."""
 TABLES = ("events", "accounts")
 
 
@@ -70,12 +75,26 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Operation:
+    """Something that is done on purpose to a table or its topic, and then accepted.
+
+    The process that accepts it is killed at ``point``, unless that is empty.
+    """
+
+    name: str
+    table: str
+    point: str
+
+
+@dataclass(frozen=True)
 class Round:
-    """One round: records come in, faults happen, a driver starts and dies."""
+    """One round: records come in, faults happen, somebody accepts what he did on purpose, and
+    then a driver starts and dies."""
 
     number: int
     kill: Kill
     faults: tuple[Fault, ...]
+    operation: Operation | None = None
 
 
 def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
@@ -89,13 +108,24 @@ def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
         for _ in range(dice.choice((0, 0, 1, 1, 2)))
     )
     kill = Kill("call", aims[number % len(aims)]) if aims else _kill(dice, number)
-    return Round(number, kill, faults)
+    return Round(number, kill, faults, _operation(seed, number))
 
 
 def ending_of(seed: int, number: int) -> Fault:
     """How the world ends that began with round ``number``."""
     dice = random.Random(f"{seed} {number} ending")
     return Fault(dice.choice(ENDINGS), dice.choice(TABLES))
+
+
+def _operation(seed: int, number: int) -> Operation | None:
+    """In every third round, with dice of its own: what else a seed means stays as it was."""
+    turn, rest = divmod(number, 3)
+    if rest != 1:
+        return None
+    dice = random.Random(f"{seed} {number} operation")
+    return Operation(
+        OPERATIONS[turn % len(OPERATIONS)], dice.choice(TABLES), dice.choice(ACCEPTING)
+    )
 
 
 def _kill(dice: random.Random, number: int) -> Kill:

@@ -76,8 +76,9 @@ class Writer:
         options = {"bootstrap.servers": servers, "transactional.id": "torture", "log_level": 2}
         self._producer = Producer({**options, "transaction.timeout.ms": 120_000})
         self._producer.init_transactions(60)
+        # As many numbers as lines may have been used by one that wrote before.
+        self._next = len(history.read_bytes().splitlines()) if history.exists() else 0
         self._history = History(history)
-        self._next = 0
 
     def carry_out(self, order: dict[str, int]) -> None:
         """Produce what an order asks for."""

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 
+class Violated(Exception):
+    """Something that may never happen has happened; the world is kept as it is."""
+
+
 @dataclass
 class Tally:
     """Counts of one campaign. ``rounds`` are those that are over.

@@ -20,6 +20,8 @@ from tests.faults.campaign.process import ROOT
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
 from tests.faults.checker.evidence import Evidence, Place, Watched
+from tests.faults.checker.kafka import Cluster
+from tests.faults.checker.records import meanings
 
 PASSWORD = "canary-4b1d9e2a77"
 """In every configuration, needed by nobody: it may show up nowhere."""
@@ -48,28 +50,38 @@ class World:
         for topic in TABLES:
             create_topic(self.servers, topic, PARTITIONS)
         self._configure()
+        self._start_producer()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_producer()
+        self.broker.__exit__(None, None, None)
+
+    def _start_producer(self) -> None:
+        command = [sys.executable, "-m", "tests.faults.campaign.producer"]
         self._producer = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.faults.campaign.producer",
-                self.servers,
-                str(self.history),
-            ],
+            [*command, self.servers, str(self.history)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
         )
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def _end_producer(self) -> None:
         self._producer.kill()
         self._producer.wait()
         for each in (self._producer.stdin, self._producer.stdout):
             with suppress(OSError):
                 if each is not None:
                     each.close()
-        self.broker.__exit__(None, None, None)
+
+    def renewed(self, topic: str) -> None:
+        """A topic was created again: the history says so, and a producer that knows no other."""
+        self._end_producer()
+        known = Cluster(self.servers).facts([topic]).topics[topic]
+        line = {"phase": "recreated", "topic": topic, "topic_id": known}
+        with self.history.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self._start_producer()
 
     def _configure(self) -> None:
         source = {"format": "json", "max_offsets_per_trigger": 3000}
@@ -112,8 +124,8 @@ class World:
     def checked(self, place: Place) -> int:
         """Up to which offset of a partition the checker has read and remembers."""
         tables = self._cursor.tables if self._cursor else ()
-        read = (each.topics.records.get(place) for each in tables)
-        return max((each.until for each in read if each), default=0)
+        read = (meanings(each.topics.records, place)[:1] for each in tables)
+        return max((each.until for [each] in filter(None, read)), default=0)
 
     @property
     def offsets(self) -> Path:
@@ -132,10 +144,11 @@ class World:
         if self._producer.stdout.readline() != b"done\n":
             raise RuntimeError("the producer died")
 
-    def judge(self, *, whole: bool = False) -> tuple[int, list[str]]:
+    def judge(self, *, whole: bool = False, proof: bool = False) -> tuple[int, list[str]]:
         """Records read again, and what is wrong. Drivers have come to their end.
 
         ``whole``: nothing is remembered, so that what Kafka has deleted cannot be compared.
+        ``proof``: ``verify`` is asked as well, as it always is for the whole.
         """
         watched = (
             Watched(
@@ -167,7 +180,7 @@ class World:
         verdict = check(evidence, None if whole else self._cursor)
         self._cursor = verdict.cursor
         wrong = [str(each) for each in verdict.findings]
-        if whole:
+        if whole or proof:
             proofs = verify(load(self.file)).pipelines
             wrong += [f"verify {each.name}: {line}" for each in proofs for line in each.problems]
         return verdict.records, wrong

@@ -1,0 +1,85 @@
+"""What somebody does on purpose, and the order by which an operator accepts it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+
+from rivermouth.testing import create_topic
+from tests.faults.campaign.endings import delete_topic
+from tests.faults.campaign.plan import Operation
+from tests.faults.campaign.world import World
+from tests.faults.checker.log import Log
+
+NEW_RECORDS = {"events": 150, "accounts": 120}
+CODES = {"rows deleted": "", "topic created again": "RM404"}
+"""The halt that the next run must make before anything is accepted; empty: it must go on."""
+REFUSED = "RM702"
+"""What is accepted already, or is not there, is refused."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a driver is asked for, see ``driver``."""
+
+    do: str
+    more: Mapping[str, Any]
+
+
+Deed = Callable[[World, str, random.Random], "Order | None"]
+
+
+def carry_out(world: World, asked: Operation, dice: random.Random) -> Order | None:
+    """Do it, and return the order that accepts it; None where there was nothing to do it to."""
+    if not any(commit.txns for commit in Log(world.table(asked.table)).update()):
+        return None
+    return DEEDS[asked.name](world, asked.table, dice)
+
+
+def is_accepted(world: World, table: str, order: Order) -> bool:
+    """Whether the newest entry of a pipeline is the one that such an order writes."""
+    written = [each for each in Log(world.table(table)).update() if each.txns and each.metadata]
+    newest: dict[str, Any] = json.loads(written[-1].metadata or "")
+    if order.do == "resume":
+        return "changes" in newest
+    named = [each["version"] for each in newest.get("deletes", ())]
+    return bool(named == order.more["versions"])
+
+
+def parts(world: World, table: str, version: int) -> bool:
+    """Whether to go back to a version would part what was accepted from what it is about."""
+    for commit in Log(world.table(table)).update():
+        if commit.version > version and commit.txns and commit.metadata:
+            entry = json.loads(commit.metadata)
+            deletes = [each["version"] for each in entry.get("deletes", ())]
+            if "changes" in entry or any(each <= version for each in deletes):
+                return True
+    return False
+
+
+def _delete_rows(world: World, table: str, dice: random.Random) -> Order | None:
+    delta = DeltaTable(str(world.table(table)))
+    column, every = ("id", 53) if table == "events" else ("k", 37)
+    told = delta.delete(f"{column} % {every} = {dice.randrange(every)}")
+    if not told["num_deleted_rows"]:
+        return None
+    return Order("accept-deletes", {"versions": [delta.version()]})
+
+
+def _create_again(world: World, table: str, dice: random.Random) -> Order | None:
+    """With as many partitions, and some records; what nobody had read of the old one is gone."""
+    count = len(world.admin().list_topics(table, timeout=10).topics[table].partitions)
+    delete_topic(world, table)
+    create_topic(world.servers, table, count)
+    world.renewed(table)
+    amounts = {name: number if name == table else 0 for name, number in NEW_RECORDS.items()}
+    world.produce(dice.randrange(1 << 30), **amounts)
+    return Order("resume", {"accept": "topic"})
+
+
+DEEDS: Mapping[str, Deed] = {"rows deleted": _delete_rows, "topic created again": _create_again}

@@ -1,0 +1,76 @@
+"""Drivers that wait for orders: one that works, one whose session comes up meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.faults.campaign.process import DriverProcess
+from tests.faults.campaign.tally import Violated
+from tests.faults.campaign.world import World
+
+PATIENCE_S = 300
+"""A table that was emptied is filled anew from the start of its topics."""
+
+
+class Standby:
+    """The two drivers of a world. ``preloaded``: see ``process.DriverProcess``."""
+
+    def __init__(self, world: World, preloaded: Path | None) -> None:
+        self._world = world
+        self._preloaded = preloaded
+        self._drivers: list[DriverProcess] = []
+        self._born = 0
+
+    def next(self) -> DriverProcess:
+        """The driver whose turn it is; the other one is on its way."""
+        while len(self._drivers) < 2:
+            self._born += 1
+            folder = self._world.folder / "sessions" / str(self._born)
+            self._drivers.append(DriverProcess(folder, self._world.drivers, self._preloaded))
+        return self._drivers[0]
+
+    def besides(self, driver: DriverProcess) -> DriverProcess:
+        """The other driver."""
+        return next(each for each in self._drivers if each is not driver)
+
+    def lose(self, driver: DriverProcess) -> None:
+        """A driver has died: what is left of it ends, and the other one takes its place."""
+        self._drivers.remove(driver)
+        driver.end()
+
+    def order(
+        self, do: str, names: Sequence[str], *, by: DriverProcess | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Have something done, and return the answer. Raises Violated where none comes."""
+        driver = by or self.next()
+        self.give(driver, do, names, **more)
+        answer = driver.answer(PATIENCE_S)
+        if answer is None:
+            raise Violated(f"no answer to {do} within {PATIENCE_S} s")
+        return answer
+
+    def give(
+        self,
+        driver: DriverProcess,
+        do: str,
+        names: Sequence[str],
+        *,
+        points: str = "",
+        **more: Any,
+    ) -> None:
+        """Give an order; ``points`` are the failpoints that are armed for it."""
+        environment = {
+            "RIVERMOUTH_FAILPOINTS": points,
+            "RIVERMOUTH_TRACE": str(self._world.trace),
+        }
+        order = {"do": do, "names": [*names], "environment": environment, **more}
+        world = {"file": str(self._world.file), "scratch": str(self._world.scratch)}
+        driver.order({**order, **world})
+
+    def end(self) -> None:
+        """End both."""
+        for each in self._drivers:
+            each.end()
+        self._drivers.clear()
