@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from rivermouth.config import OnDataLoss
+from rivermouth.protocol.offsets import OffsetRange
 from tests.builders import PIPELINE, TOPIC, place
-from tests.doubles import NO_SESSION, STEPS, World
+from tests.doubles import NO_SESSION, STEPS, World, accept_in
 from tests.faults.model.configurations import OBJECTS
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.recorder import Recorder
@@ -294,7 +295,7 @@ def test_only_the_undoing_that_happened_can_be_accepted() -> None:
     [first, _] = resumed(restored(), version=2).check()
     assert "entry in the log (4, 3, 3, 2); it is (4, 3, 3, 4)" in first
     story = a_run().said("close").planned((0, 5, 5), kind="resume", by="c")
-    refusal(story, "resume, but nothing was undone")
+    refusal(story, "resume, but there is nothing to accept")
 
 
 def test_lines_that_are_no_steps_are_named() -> None:
@@ -355,6 +356,41 @@ def test_the_real_code_walks_a_path_through_a_restore_and_its_acceptance(
     recorder.did(name, lambda: operator.ingest.resume(NO_SESSION, "restore"))
     work(recorder)
     assert sum('"RM411"' in each for each in recorder.lines) == 1
+    assert recorder.check() == []
+
+
+@pytest.mark.parametrize("crash", ["", *STEPS])
+def test_the_real_code_walks_a_path_through_another_topic_and_its_acceptance(
+    recorder: Recorder, crash: str
+) -> None:
+    world = recorder.world
+    work(recorder)
+    world.topics = dict.fromkeys(world.topics, "another")
+    world.ends = dict.fromkeys(world.ends, 3)
+    work(recorder)
+    for step in (crash, ""):
+        name, operator = recorder.driver()
+        operator.crash.step = step
+        recorder.did(name, partial(operator.ingest.resume, NO_SESSION, "topic"))
+    work(recorder)
+    assert sum('"RM404"' in each for each in recorder.lines) == 1
+    assert recorder.check() == []
+
+
+@pytest.mark.parametrize("crash", ["", *STEPS])
+def test_the_real_code_walks_a_path_through_deleted_rows_and_their_acceptance(
+    recorder: Recorder, crash: str
+) -> None:
+    world = recorder.world
+    work(recorder)
+    where, offset = world.rows.pop()[1]
+    world.did("DELETE", predicate="some")
+    version = len(world.commits) - 1
+    rows = [OffsetRange(where, offset, offset + 1)]
+    for number, step in enumerate((crash, "")):
+        accept = partial(accept_in, world, version, rows=rows, crash=step)
+        recorder.did(f"operator-{number}", accept)
+    work(recorder)
     assert recorder.check() == []
 
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults.model.explore import Configuration
+from tests.faults.model.judge import MIXED
 from tests.faults.model.opening import (
     ACCEPT,
     BATCH_FAILED,
     COMMIT_FAILED,
+    DELETES,
     LEDGER_BROKEN,
     LEDGER_TRIMMED,
     LOG_TRUNCATED,
@@ -20,6 +22,7 @@ from tests.faults.model.opening import (
     RETENTION_LOST,
     SUPERSEDED,
     TABLE_UNDONE,
+    TOPIC,
     TOPIC_RECREATED,
 )
 from tests.faults.model.state import Guards
@@ -36,6 +39,10 @@ TRIMMED = frozenset({LEDGER_TRIMMED})
 KAFKA = frozenset({TOPIC_RECREATED, RETENTION_LOST, LOG_TRUNCATED, BATCH_FAILED})
 OPERATOR: tuple[tuple[str, ...], ...] = ((), (ACCEPT,))
 """A run, or a ``resume`` that accepts what undid commits."""
+ERASING: tuple[tuple[str, ...], ...] = ((), (ACCEPT,), (DELETES,))
+"""The same, or ``accept-deletes``."""
+CHANGING: tuple[tuple[str, ...], ...] = ((), (TOPIC,))
+"""A run, or a ``resume`` that accepts another topic."""
 RECORDING: tuple[tuple[str, ...], ...] = ((), (RECORD,))
 """A run that halts on lost records, or one that may record the loss."""
 
@@ -177,7 +184,69 @@ PROTOCOL: Sequence[Configuration] = (
         bad=(1,),
         starts=RECORDING,
         may_halt=KAFKA | {OFFSET_GAP},
-        may_end=frozenset({TOPIC_RECREATED}),
+        may_end=frozenset({TOPIC_RECREATED, MIXED}),
+    ),
+    Configuration(
+        name="deleted rows",
+        about="somebody deletes rows, an operator accepts that; RESTORE, kills at any moment",
+        guards=FILES,
+        faults={"delete": 1, "restore": 1, "crash": 1},
+        bad=(0,),
+        drivers=1,
+        starts=ERASING,
+        may_halt=UNDONE,
+        may_end=BROKEN,
+    ),
+    Configuration(
+        name="deleted rows, two at once",
+        about="two drivers live, one of which may be the one that accepts; no lock",
+        guards=OBJECTS,
+        faults={"delete": 1, "crash": 1},
+        records=1,
+        starts=((), (DELETES,)),
+        may_halt=RIVALS,
+    ),
+    Configuration(
+        name="another topic",
+        about="the topic created again, twice, and that is accepted; kills at any moment",
+        guards=FILES,
+        faults={"recreate": 2, "crash": 1},
+        bad=(1,),
+        drivers=1,
+        starts=CHANGING,
+        may_halt=KAFKA,
+        may_end=frozenset({MIXED}),
+    ),
+    Configuration(
+        name="another topic and restore",
+        about="the same, and RESTORE to before and after it, also while it is being accepted",
+        guards=FILES,
+        faults={"recreate": 1, "restore": 1, "crash": 1},
+        records=1,
+        drivers=1,
+        starts=(*CHANGING, (ACCEPT,)),
+        may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
+        may_end=BROKEN | {MIXED},
+    ),
+    Configuration(
+        name="another topic, rows gone",
+        about="rows of both topics deleted on purpose, and that is accepted",
+        guards=FILES,
+        faults={"recreate": 1, "delete": 1, "crash": 1},
+        drivers=1,
+        starts=(*CHANGING, (DELETES,)),
+        may_halt=KAFKA,
+        may_end=frozenset({MIXED}),
+    ),
+    Configuration(
+        name="another topic, two at once",
+        about="the same with two drivers alive, one of which may be the one that accepts",
+        guards=OBJECTS,
+        faults={"recreate": 1, "crash": 1},
+        records=1,
+        starts=CHANGING,
+        may_halt=KAFKA | RIVALS | {OFFSET_GAP},
+        may_end=frozenset({MIXED}),
     ),
     Configuration(
         name="open transaction",

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from tests.faults.model.judge import Judge
 from tests.faults.model.machine import Action, apply
 from tests.faults.model.opening import ACCEPT, OLD
-from tests.faults.model.reading import walk
+from tests.faults.model.reading import Ledger, walk
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
+    CHANGE,
     COMMITTING,
     DISCOVERY,
     HALTED,
@@ -21,9 +22,11 @@ from tests.faults.model.state import (
     ORPHAN,
     PLANNED,
     READY,
+    RESTORE,
     Driver,
     Entry,
     Guards,
+    Other,
     State,
     Table,
     Topic,
@@ -214,9 +217,28 @@ def _plans(d: int, driver: Driver, topic: Topic) -> Iterator[Action]:
 def _remedies(state: State, about: Configuration) -> Iterator[Action]:
     """One more RESTORE, where a batch was written over undone commits: to what is sound."""
     if any(ACCEPT in options for options in about.starts):
-        ledger = walk(state.table.log, state.table.first, True, True)
+        log = state.table.log
+        ledger = walk(log, state.table.first, True, True)
         if ledger.undone_at and not ledger.known:
             yield "restore", ledger.sound
+        newest = max((n for n, e in enumerate(log) if isinstance(e, Entry)), default=0)
+        undoing = log[ledger.undone_at]
+        restored = isinstance(undoing, Other) and undoing.operation == RESTORE
+        if restored and ledger.known and _is_other(state, ledger):
+            # Only what stands now may be accepted as another topic. If the newest entry came over
+            # an undoing, nothing but to make the table anew is left.
+            torn = walk(log[: newest + 1], state.table.first, True, True).undone_at
+            yield ("drop",) if torn else ("restore", newest)
+
+
+def _is_other(state: State, ledger: Ledger) -> bool:
+    """Whether what a RESTORE left in effect is of another topic than there is now."""
+    newest, stands = ledger.newest, ledger.stands
+    if newest is None or newest.topic != state.topic.id:
+        return newest is not None
+    entries = (each for each in state.table.log if isinstance(each, Entry))
+    changes = [each.sequence for each in entries if each.kind == CHANGE]
+    return max(changes, default=0) > (stands.sequence if stands else 0)
 
 
 def _unused(state: State) -> int:
@@ -246,6 +268,7 @@ FAULTS: Mapping[str, Callable[[State], list[Action]]] = {
     "recreate": lambda state: [("recreate", 1), ("recreate", state.topic.high + 1)],
     "optimize": lambda state: [("optimize",)],
     "restore": lambda s: [("restore", n) for n in range(s.table.first, len(s.table.log) - 1)],
+    "delete": lambda state: [("delete", n) for n in range(state.topic.high)],
     "empty": lambda state: [("empty",)],
     "trim": lambda s: [("trim", n) for n in range(s.table.first + 1, len(s.table.log))],
     "drop": lambda state: [("drop",)],

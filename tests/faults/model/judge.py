@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.faults.model.opening import OFFSETS_TABLE_AHEAD, Opening, look
-from tests.faults.model.reading import projected, truth, walk
+from tests.faults.model.opening import OFFSETS_TABLE_AHEAD, TOPIC_RECREATED, Opening, look
+from tests.faults.model.reading import Truth, erasures, is_mixed, projected, truth, walk
 from tests.faults.model.records import good
-from tests.faults.model.state import BATCH, LOSS, VERIFIED, Entry, Guards, State, Table, Topic
+from tests.faults.model.state import (
+    BATCH,
+    CHANGE,
+    LOSS,
+    RESET,
+    VERIFIED,
+    Entry,
+    Guards,
+    State,
+    Table,
+    Topic,
+)
 
 DUPLICATE, PHANTOM, UNEXPLAINED = "DUPLICATE", "PHANTOM", "UNEXPLAINED BREAK"
 LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
 UNWRITTEN = "SILENT LOSS"
+NAMED = "FALSE NAME"
 
 Record = tuple[int, int]
 """A record: the incarnation of its topic, and its offset."""
@@ -76,13 +88,17 @@ def _violations(
         yield f"{PROJECTION}: it does not say what the log says"
     if not isinstance(found, Opening):
         return  # whatever else is wrong, the next start says so and writes nothing
-    strange = [each for each in told.line if each.kind == BATCH and _strange(each, topic)]
+    false = [version for entry, version in erasures(table.log) if _is_false(table, entry, version)]
+    if false:
+        yield f"{NAMED}: the DELETE of version {false[0]} is accepted, and its rows are there"
+    batches = ((one, e) for one, _, line in _eras(told) for e in line if e.kind == BATCH)
+    strange = [each for one, each in batches if _strange(each, one)]
     if strange:
         yield f"{MIXED}: entry {strange[0].sequence} holds records of another topic"
     base = told.base if promised is None else promised
-    missing = _missing(table, topic, base, found.stream, counted)
+    missing = _missing(table, topic, told._replace(base=base), found.stream, counted)
     if missing:
-        yield f"{LOST}: offset {missing[0]} is before the position {found.stream} and nowhere"
+        yield f"{LOST}: offset {missing[0]} is before the position and nowhere"
 
 
 def _counted(table: Table, topic: Topic, guards: Guards) -> Counter[Record]:
@@ -90,6 +106,7 @@ def _counted(table: Table, topic: Topic, guards: Guards) -> Counter[Record]:
     counted: Counter[Record] = Counter()
     for entry in truth(table.log).line:
         counted.update((entry.read, offset) for offset in good(topic, guards, entry))
+    counted.subtract(_erased(table, topic, guards))
     ids = _ids_that_count(table, guards)
     counted.update(
         (each.read, each.offset)
@@ -129,21 +146,58 @@ def _undone(table: Table) -> bool:
     return bool(ledger.undone_at or ledger.torn_at)
 
 
-def _strange(entry: Entry, topic: Topic) -> bool:
-    return entry.start != entry.until and not entry.read == entry.topic == topic.id
+def _erased(table: Table, topic: Topic, guards: Guards) -> list[Record]:
+    """The records whose rows others have deleted: those that were there at that time."""
+    told, gone = truth(table.log), list[Record]()
+    for before, offset, _ in told.deletes:
+        for entry in told.line[:before]:
+            here = (entry.read, offset)
+            if offset in good(topic, guards, entry) and here not in gone:
+                gone.append(here)
+    return gone
+
+
+def _is_false(table: Table, entry: Entry, version: int) -> bool:
+    """Whether the DELETE was rolled back already when its acceptance was decided on.
+
+    A RESTORE that comes at the same moment is found by ``verify``, which knows what stands.
+    """
+    stood = truth(table.log[: entry.base + 1]).deletes
+    return all(each[2] != version for each in stood)
+
+
+def _eras(told: Truth) -> list[tuple[int, int | None, list[Entry]]]:
+    """The entries by the topic that they read: its id, where reading of it began, and they."""
+    eras: list[tuple[int, int | None, list[Entry]]] = []
+    for each in told.line:
+        if not eras or each.kind in (CHANGE, RESET):
+            # Of another topic nothing may be passed over.
+            eras.append((each.topic, 0 if each.kind == CHANGE else told.base, []))
+        eras[-1][2].append(each)
+    return eras
+
+
+def _strange(entry: Entry, topic: int) -> bool:
+    return entry.start != entry.until and not entry.read == entry.topic == topic
 
 
 def _missing(
-    table: Table, topic: Topic, base: int | None, position: int | None, counted: Counter[Record]
+    table: Table, topic: Topic, told: Truth, position: int | None, counted: Counter[Record]
 ) -> list[int]:
     """The claimed offsets that are neither there, nor recorded as lost, nor aborted."""
-    if base is None or position is None:
+    if position is None:
         return []
-    there = {offset for read, offset in counted if read == topic.id} | set(topic.aborted)
-    for each in truth(table.log).line:
-        if each.kind == LOSS and each.start is not None and each.until is not None:
-            there |= set(range(each.start, each.until))
-    return [offset for offset in range(base, position) if offset not in there]
+    eras, missing = _eras(told) or [(topic.id, told.base, [])], list[int]()
+    for era, base, line in eras:
+        reached = [each.until for each in line if each.until is not None]
+        until = position if (era, base, line) == eras[-1] else max(reached, default=0)
+        there = {offset for read, offset in counted if read == era} | set(topic.aborted)
+        for each in line:
+            if each.kind == LOSS and each.start is not None and each.until is not None:
+                there |= set(range(each.start, each.until))
+        if base is not None:
+            missing += [offset for offset in range(base, until) if offset not in there]
+    return missing
 
 
 def _projects(table: Table) -> bool:
@@ -162,6 +216,8 @@ def _projects(table: Table) -> bool:
 
 
 def _end(table: Table, topic: Topic, found: Opening | str | None) -> str:
+    if found == TOPIC_RECREATED and is_mixed(table.log):
+        return MIXED
     if isinstance(found, str):
         return found
     entries = [each for each in table.log if isinstance(each, Entry)]

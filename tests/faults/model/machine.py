@@ -41,6 +41,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             world.optimize,
             world.restore,
             world.empty,
+            world.delete,
             world.trim,
             world.drop,
             world.lose_tail,

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tests.faults.model.reading import Ledger, position_after, projected, recent, txn, walk
+from tests.faults.model.reading import (
+    Ledger,
+    erasures,
+    is_mixed,
+    position_after,
+    projected,
+    recent,
+    truth,
+    txn,
+    walk,
+)
 from tests.faults.model.state import (
+    CHANGE,
+    DELETE,
     DISCOVERY,
+    ERASURE,
     HEARTBEAT,
     LOSS,
     RESET,
     RESTORE,
     RESUME,
+    Commit,
     Entry,
     Guards,
+    Log,
     Other,
     Table,
     Topic,
@@ -28,6 +43,8 @@ COMMIT_FAILED, BATCH_FAILED = "RM502", "RM503"
 
 # How a start is asked for.
 ACCEPT = "accept"  # rivermouth resume --accept restore|reset
+TOPIC = "topic"  # rivermouth resume --accept topic
+DELETES = "deletes"  # rivermouth accept-deletes
 RECORD = "record"  # on_data_loss: record
 OLD = "old"  # the newest entry is older than a third of the log's retention
 
@@ -69,6 +86,10 @@ def look(
         return LEDGER_BROKEN
     if guards.projection_ahead and projected(table.offsets) > sequence:
         return OFFSETS_TABLE_AHEAD
+    if DELETES in options:
+        return _erasure(table, guards, ledger)
+    if TOPIC in options:
+        return _changed(table, topic, guards, newest)
     if newest is None:
         return Opening(sequence, newest, at, DISCOVERY)
     owes = HEARTBEAT if recovered or OLD in options else ""
@@ -99,6 +120,33 @@ def _in_kafka(
     return opening
 
 
+def _erasure(table: Table, guards: Guards, ledger: Ledger) -> Opening | None:
+    """An operator accepts a DELETE of others: the first that no entry names."""
+    newest = ledger.newest
+    if newest is None:
+        return None
+    named = {version for _, version in erasures(table.log)}
+    stands = {version for _, _, version in truth(table.log).deletes}
+    for version, commit in enumerate(table.log[table.first :], table.first):
+        if version in named or (guards.deletes_stand and version not in stands):
+            continue
+        if isinstance(commit, Other) and commit.operation == DELETE:
+            return Opening(newest.sequence, newest, newest.until, ERASURE, version)
+    return None
+
+
+def _changed(table: Table, topic: Topic, guards: Guards, newest: Entry | None) -> Opening | None:
+    """An operator accepts that the topic was created again."""
+    if newest is None or newest.until is None:
+        return None
+    if guards.topic_outlives_batch and is_mixed(table.log):
+        return None
+    if guards.changes_found and newest.topic == topic.id:
+        return None
+    start = topic.low if guards.changes_start_over else newest.until
+    return Opening(newest.sequence, newest, start, CHANGE)
+
+
 def _accepted(
     table: Table, topic: Topic, guards: Guards, ledger: Ledger, at: int | None
 ) -> Opening | str | None:
@@ -114,8 +162,17 @@ def _accepted(
     stands = ledger.stands.sequence if ledger.stands else 0
     sequence = max(newest.sequence, known) if guards.resume_above_txn else stands
     undoing = table.log[ledger.undone_at]
+    if guards.changes_kept and _parts(table.log, undoing, stands):
+        return None
     if isinstance(undoing, Other) and undoing.operation == RESTORE:
         stream, owes = position_after(table.log, ledger.stands), RESUME
     else:
         stream, owes = at, RESET
     return Opening(sequence, newest, stream, owes, ledger.undone_at)
+
+
+def _parts(log: Log, undoing: Commit, stands: int) -> bool:
+    """Whether a RESTORE went back to before another topic was accepted."""
+    changes = [each for each in log if isinstance(each, Entry) and each.kind == CHANGE]
+    went_back = isinstance(undoing, Other) and undoing.operation == RESTORE
+    return went_back and any(each.sequence > stands for each in changes)

@@ -6,7 +6,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tests.faults.model.state import (
+    CHANGE,
+    DELETE,
     EMPTY,
+    ERASURE,
     NOT_TOLD,
     RESET,
     RESTORE,
@@ -107,7 +110,7 @@ def _follows(entry: Entry, newest: Entry | None) -> bool:
     """Whether an entry begins where the newest one ends."""
     if newest is None:
         return entry.sequence == 1
-    begins = entry.start == newest.until or newest.until is None
+    begins = entry.start == newest.until or newest.until is None or entry.kind == CHANGE
     return begins and entry.sequence == newest.sequence + 1
 
 
@@ -161,12 +164,14 @@ class Truth(NamedTuple):
     """What an all-knowing reader sees: the entries whose rows are in the table as it is.
 
     ``base`` is where reading once began, or began anew; ``unexplained`` says that entries do
-    not follow on each other although nothing was undone between them.
+    not follow on each other although nothing was undone between them. ``deletes`` are DELETEs of
+    others: how many entries there were before, the offset, and the version.
     """
 
     line: tuple[Entry, ...] = ()
     base: int | None = None
     unexplained: bool = False
+    deletes: tuple[tuple[int, int, int], ...] = ()
 
 
 @lru_cache(REMEMBERED)
@@ -174,20 +179,35 @@ def truth(log: Log) -> Truth:
     """Walk the whole history, also what log clean-up has taken from everybody else."""
     now, newest, undone = Truth(), None, False
     marks: list[Truth] = []
-    for commit in log:
+    for version, commit in enumerate(log):
         if isinstance(commit, Entry):
             wrong = not undone and commit.kind not in (RESUME, RESET)
             wrong = wrong and not _follows(commit, newest)
             born = commit.kind == RESET or now.base is None
             base = commit.start if born else now.base
-            now = Truth((*now.line, commit), base, now.unexplained or wrong)
+            now = Truth((*now.line, commit), base, now.unexplained or wrong, now.deletes)
             newest, undone = commit, False
         elif undoes(commit):
             left = marks[commit.version] if commit.operation == RESTORE else Truth()
             base = now.base if left.base is None else left.base
-            now, undone = Truth(left.line, base, now.unexplained), True
+            now, undone = Truth(left.line, base, now.unexplained, left.deletes), True
+        elif commit.operation == DELETE:
+            took = (len(now.line), commit.offset, version)
+            now = now._replace(deletes=(*now.deletes, took))
         marks.append(now)
     return now
+
+
+def erasures(log: Log) -> list[tuple[Entry, int]]:
+    """The entries that accept a DELETE and stand, with its version."""
+    line = truth(log).line
+    return [(each, each.accepts) for each in line if each.kind == ERASURE]
+
+
+def is_mixed(log: Log) -> bool:
+    """Whether a batch holds records of another topic than its entry names: nobody can see that."""
+    line = truth(log).line
+    return any(each.read not in (0, each.topic) and each.start != each.until for each in line)
 
 
 def position_after(log: Log, stands: Entry | None) -> int | None:

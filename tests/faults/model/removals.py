@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from tests.faults.model.configurations import (
     BROKEN,
+    CHANGING,
+    ERASING,
     FILES,
     KAFKA,
     OBJECTS,
@@ -21,12 +23,13 @@ from tests.faults.model.judge import (
     DUPLICATE,
     LOST,
     MIXED,
+    NAMED,
     PHANTOM,
     PROJECTION,
     UNEXPLAINED,
     UNWRITTEN,
 )
-from tests.faults.model.opening import COMMIT_FAILED, OFFSET_GAP, OFFSETS_TABLE_AHEAD
+from tests.faults.model.opening import ACCEPT, COMMIT_FAILED, OFFSET_GAP, OFFSETS_TABLE_AHEAD
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ def _undone(**faults: int) -> Configuration:
     return replace(_files(**faults), starts=OPERATOR, may_halt=UNDONE)
 
 
+def _changing(**faults: int) -> Configuration:
+    within = replace(_files(**faults), starts=CHANGING, may_halt=KAFKA)
+    return replace(within, may_end=frozenset({MIXED}))
+
+
 def _bad(offset: int, within: Configuration) -> Configuration:
     return replace(within, bad=(offset,))
 
@@ -84,7 +92,34 @@ REMOVALS: Sequence[Removal] = (
     Removal(
         ("topic_id",),
         MIXED,
-        replace(_files(recreate=1), may_halt=KAFKA, may_end=KAFKA),
+        replace(_files(recreate=1), may_halt=KAFKA, may_end=KAFKA | {MIXED}),
+    ),
+    Removal(
+        ("changes_found",),
+        DUPLICATE,
+        _changing(recreate=1),
+    ),
+    Removal(
+        ("changes_start_over",),
+        LOST,
+        _changing(recreate=1),
+    ),
+    Removal(
+        ("changes_kept",),
+        MIXED,
+        replace(
+            _changing(recreate=1, restore=1),
+            may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
+            may_end=BROKEN | {MIXED},
+            starts=(*CHANGING, (ACCEPT,)),
+            records=1,
+        ),
+    ),
+    Removal(("topic_outlives_batch",), MIXED, _changing(recreate=1)),
+    Removal(
+        ("deletes_stand",),
+        NAMED,
+        replace(_undone(delete=1, restore=1), starts=ERASING, may_end=BROKEN),
     ),
     Removal(("discovery",), LOST, replace(_files(produce=2), born=False, latest=True, records=1)),
     Removal(("read_committed",), PHANTOM, replace(_files(settle=1), undecided=1)),

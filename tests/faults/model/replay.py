@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
-from tests.faults.model.machine import apply
 from tests.faults.model.opening import (
-    ACCEPT,
     LEDGER_BROKEN,
     LEDGER_TRIMMED,
     OFFSETS_TABLE_AHEAD,
@@ -16,16 +11,15 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import projected, walk
-from tests.faults.model.stage import FAR, Stage
+from tests.faults.model.starting import Starting
 from tests.faults.model.state import (
+    ACCEPTING,
     AT_REST,
     COMMITTING,
     DEAD,
     HALTED,
-    LOSS,
     PLANNED,
     READY,
-    RESET,
     RESUME,
     RETURNED,
     STAGED,
@@ -38,7 +32,7 @@ FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS
 """Halts that the log and the offsets table must explain; others are about Kafka or settings."""
 
 
-class Replay(Stage):
+class Replay(Starting):
     """The model on its way along a trace, for one partition."""
 
     def run(self) -> dict[int, str]:
@@ -91,8 +85,8 @@ class Replay(Stage):
         self._hand_over(line)
         d = self.expect(line, READY)
         driver = self.state.drivers[d]
-        if kind == "resume" and driver.owes == RESET:
-            kind = RESET
+        if kind == RESUME and driver.owes in ACCEPTING:
+            kind = driver.owes
         start, until = line.range_of(self.place) or (driver.stream, driver.stream)
         if not self.take(("plan", d, kind, start, until)):
             stands = f"the ledger stands at {driver.stream}"
@@ -171,73 +165,3 @@ class Replay(Stage):
         if from_the_log and driver.code != code and not self._refuses_to_start(d, code):
             self.unexplained[line.number] = f"halt with {code}, which nothing in the log explains"
         self.state = put(self.state, d, type(driver)())
-
-    # Starting, with a line that says so and without.
-
-    def _start(self, d: int, option: str) -> None:
-        if not self.take(("start", d, (option,) if option else ())):
-            alive = self.alive_besides(d)
-            locked = f"a start while {', '.join(alive)} lives and holds the lock"
-            raise self.refused(locked if alive else "resume, but nothing was undone")
-
-    def _resume(self) -> None:
-        """A ``resume`` opens without a line of its own: the log must show what it accepts."""
-        d, accepted = self.driver(self.line), self._accepted()
-        while self.newest < accepted or not self._would(d, (ACCEPT,), ""):
-            if not self.may_advance:
-                break
-            self.advance(self.newest + 1)
-        self.bury(self.line, projected_silently=FAR if self.line.step == "plan" else 0)
-        self._start(d, ACCEPT)
-
-    def _accepted(self) -> int:
-        """The version of the undoing that the next commit of this driver accepts, if it landed."""
-        written = (each.facts["commit"] for each in self._mine() if each.step == "write")
-        version = self.versions.get(next(written, None))
-        entry = self.commits[version].entry if version is not None else None
-        return int(entry["accepts"]["version"]) if entry and entry.get("accepts") else 0
-
-    def _refuses_to_start(self, d: int, code: str) -> bool:
-        """Whether a start halts with ``code`` at some version that may have been there."""
-        if self.state.drivers[d].phase not in AT_REST:
-            return False
-        while not self._would(d, (), code):
-            if not self.may_advance:
-                return False
-            self.advance(self.newest + 1)
-        return True
-
-    def _would(self, d: int, options: tuple[str, ...], code: str) -> bool:
-        """Whether a start that gets the lock ends with this code; empty: it passes."""
-        unlocked = replace(self.guards, lock=False)
-        after = apply(self.state, ("start", d, options), unlocked)
-        return after is not None and after.drivers[d].code == code
-
-    def _is_resume(self) -> bool:
-        plan = self._next_plan()
-        return plan is not None and plan.facts["kind"] == RESUME
-
-    def _records_loss(self) -> bool:
-        """Whether this run records a loss here; then retention has passed its position."""
-        plan = self._next_plan()
-        lost = plan.range_of(self.place) if plan and plan.facts["kind"] == LOSS else None
-        if lost is None or lost[0] == lost[1]:
-            return False
-        self.take(("expire", lost[1]))
-        return True
-
-    def _next_plan(self) -> Line | None:
-        """The next plan of the driver that speaks, in the same run."""
-        for each in self._mine():
-            if each.step in ("open", "plan"):
-                return each if each.step == "plan" else None
-        return None
-
-    def _mine(self) -> Iterator[Line]:
-        """What the driver that speaks says later."""
-        mine = (each for each in self.lines if each.process == self.line.process)
-        return (each for each in mine if each.number > self.line.number)
-
-    def _claim_commit(self, d: int) -> None:
-        planned = self.state.drivers[d].planned
-        self.claim("commit", planned and planned.commit, self.line.facts["commit"])

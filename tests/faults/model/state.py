@@ -12,9 +12,13 @@ from typing import NamedTuple
 # What an entry is for, in the words of a trace. RESET is a "resume" over an emptied table.
 DISCOVERY, BATCH, LOSS, HEARTBEAT = "discovery", "batch", "loss", "heartbeat"
 RESUME, RESET = "resume", "reset"
+# A "resume" that accepts another topic, and one that accepts a DELETE of others.
+CHANGE, ERASURE = "change", "erasure"
+ACCEPTING = (RESUME, RESET, CHANGE, ERASURE)
 
 # What others commit. EMPTY stands for TRUNCATE, REPLACE, and a DELETE or overwrite of all.
 CREATE, RESTORE, EMPTY, OPTIMIZE = "CREATE", "RESTORE", "EMPTY", "OPTIMIZE"
+DELETE = "DELETE"  # of some rows, on purpose
 
 # Where a driver is. A frozen one (SIGSTOP) is one that takes no step for a while.
 DEAD = "dead"
@@ -40,8 +44,8 @@ class Entry(NamedTuple):
     Both are None while the pipeline has never seen the partition. ``read`` is the incarnation
     of the topic that the rows really came from, which no reader of the log can see; ``topic``
     the one that the entry names. ``accepts`` is the version of the undoing that an operator
-    accepted with a RESUME or RESET. ``base`` is the version that its driver had read; a trace
-    does not tell it.
+    accepted with a RESUME or RESET, or of the DELETE with an ERASURE. ``base`` is the version that
+    its driver had read; a trace does not tell it.
     """
 
     kind: str
@@ -56,10 +60,14 @@ class Entry(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A commit of somebody else; ``version`` is where a RESTORE goes back to."""
+    """A commit of somebody else; ``version`` is where a RESTORE goes back to.
+
+    ``offset`` is that of the record whose row a DELETE takes.
+    """
 
     operation: str
     version: int = 0
+    offset: int = NOT_TOLD
 
 
 Commit = Entry | Other
@@ -181,6 +189,14 @@ class Guards:
     """A range must start at the position (``plan.decide``)."""
     topic_id: bool = True
     """The topic is still the one whose offsets are recorded."""
+    changes_found: bool = True
+    """Only another topic that is really there can be accepted."""
+    changes_start_over: bool = True
+    """It is read from its first record on, wherever the former one stood."""
+    changes_kept: bool = True
+    """A RESTORE to before another topic was accepted cannot be accepted."""
+    deletes_stand: bool = True
+    """Only a DELETE that stands can be accepted: its rows are really gone."""
     discovery: bool = True
     """Where a partition starts is recorded before anything is read."""
     read_committed: bool = True
@@ -201,5 +217,8 @@ class Guards:
     """An offsets table that knows more than the log halts the start."""
     projection_compared: bool = True
     """It serves in place of a trimmed log only where its sequence is the ``txn``'s."""
+    topic_outlives_batch: bool = True
+    """Not ours but an assumption: a topic that was created again while a batch was being read, and
+    after the last look at its id, is not accepted. That batch holds records of the new topic."""
     trouble_outlives_cleanup: bool = True
     """Not ours but an assumption: clean-up takes nothing that a start has yet to halt for."""

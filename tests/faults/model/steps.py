@@ -18,10 +18,12 @@ from tests.faults.model.opening import (
 from tests.faults.model.reading import projected
 from tests.faults.model.records import quarantined
 from tests.faults.model.state import (
+    ACCEPTING,
     AT_REST,
     BATCH,
     DEAD,
     DISCOVERY,
+    ERASURE,
     HALTED,
     HEARTBEAT,
     LOSS,
@@ -29,8 +31,6 @@ from tests.faults.model.state import (
     ORPHAN,
     PLANNED,
     READY,
-    RESET,
-    RESUME,
     VERIFIED,
     Driver,
     Entry,
@@ -110,7 +110,7 @@ def hand_over(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != VERIFIED:
         return None
-    if driver.owes in (RESUME, RESET):
+    if driver.owes in ACCEPTING:
         if driver.pending:
             return None
         return put(state, d, Driver())  # the command has done what it was asked for
@@ -145,7 +145,9 @@ def plan(
         state = scratch.noted(state, d, checkpoint)
         sequence = sequence if guards.ledger_sequence else 2 + checkpoint.batch  # 1: the discovery
     accepts, base = driver.accepts, driver.version
-    entry = Entry(kind, sequence, start, until, driver.topic, accepts=accepts, base=base)
+    # To accept a DELETE Kafka is not asked.
+    topic = newest.topic if kind == ERASURE and newest is not None else driver.topic
+    entry = Entry(kind, sequence, start, until, topic, accepts=accepts, base=base)
     return put(state, d, driver._replace(phase=PLANNED, planned=entry))
 
 
@@ -155,7 +157,7 @@ def _offered(
     """Whether this can come next: Spark reads on from where it stands, other entries are owed."""
     driver, topic = state.drivers[d], state.topic
     stands = driver.stream
-    if kind in (RESUME, RESET) and kind != driver.owes:
+    if kind in ACCEPTING and kind != driver.owes:
         return False
     if start is None or until is None:  # does not touch a partition that was never seen
         return start is until is stands is None

@@ -9,7 +9,10 @@ from typing import Any
 
 from tests.faults.model.state import (
     BATCH,
+    CHANGE,
+    DELETE,
     EMPTY,
+    ERASURE,
     NOT_TOLD,
     OPTIMIZE,
     RESET,
@@ -67,6 +70,10 @@ class LogCommit:
         kind, at = BATCH, 0
         if accepts:
             kind, at = RESUME if accepts["kind"] == "restore" else RESET, int(accepts["version"])
+        elif "changes" in entry:
+            kind = CHANGE
+        elif entry.get("deletes"):
+            kind, at = ERASURE, int(entry["deletes"][0]["version"])
         sequence = int(entry["sequence"])
         base = int(entry.get("base", NOT_TOLD))
         return Entry(kind, sequence, start, until, accepts=at, commit=entry["commit"], base=base)
@@ -76,7 +83,9 @@ class LogCommit:
         if self.operation == "RESTORE":
             version = str(self.parameters.get("version"))
             return Other(RESTORE, int(version) if version.isdigit() else -1)
-        return Other(EMPTY if self._empties() else OPTIMIZE)
+        if self._empties():
+            return Other(EMPTY)
+        return Other(DELETE if self.operation.upper() == "DELETE" else OPTIMIZE)
 
     def _empties(self) -> bool:
         operation = self.operation.upper()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tests.faults.model.machine import Action
-from tests.faults.model.opening import ACCEPT, OLD, RECORD
+from tests.faults.model.opening import ACCEPT, DELETES, OLD, RECORD, TOPIC
 from tests.faults.model.state import HALTED, READY, Entry, State
 
 OPTIONS = {
     ACCEPT: "to accept what was undone",
+    TOPIC: "to accept another topic",
+    DELETES: "to accept a DELETE",
     RECORD: "with on_data_loss: record",
     OLD: "while its newest entry is old",
 }
@@ -31,6 +33,7 @@ WORLD = {
     "optimize": "somebody runs OPTIMIZE",
     "restore": "somebody restores version {}",
     "empty": "somebody truncates the table",
+    "delete": "somebody deletes the row of offset {} on purpose",
     "trim": "log clean-up takes all before version {}",
     "drop": "the table is dropped and made anew",
     "lose_tail": "the table is put back from a backup of version {}",
