@@ -62,3 +62,12 @@ def test_where_clean_up_took_the_version_before_it_nobody_can_tell(
     for version in range(table.version()):
         (tmp_path / "table" / "_delta_log" / f"{version:020d}.json").unlink()
     assert deleted_rows(rivermouth_spark, address, 2, 3) is None
+
+
+def test_of_two_rows_of_one_offset_one_may_be_deleted(
+    rivermouth_spark: SparkSession, tmp_path: Path
+) -> None:
+    """As a topic that was created again leaves them."""
+    address = a_table(rivermouth_spark, tmp_path)
+    rivermouth_spark.sql(f"INSERT INTO {address.sql} SELECT 100, NULL, {KAFKA} FROM range(4, 5)")
+    assert took(rivermouth_spark, address, "id = 4") == [span(2, 3)]

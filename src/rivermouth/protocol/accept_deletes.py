@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rivermouth.errors import ResumeRefused
+from rivermouth.protocol.changes import Change
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
 from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.drafts import here
-from rivermouth.protocol.entry import Draft
+from rivermouth.protocol.entry import Draft, Entry
 from rivermouth.protocol.history import History
-from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.rollback import rolls_back
 
 RUNS_IN_ALL = 100_000
@@ -131,7 +132,7 @@ def deleted(
         if unlisted > 0:
             return Deleted(commit.version, unlisted=unlisted)
         raise _accepted_already(history, commit.version)
-    ours = [each for one in rows for each in _ours(one, history.position)]
+    ours = [each for one in rows for each in _ours(one, history)]
     if not ours:
         found = "that it took no row of this pipeline"
         raise _refused(history, commit.version, "a DELETE of its rows", found)
@@ -142,11 +143,24 @@ def deleted(
     return Deleted(commit.version, left)
 
 
-def _ours(rows: OffsetRange, position: Position) -> Iterator[OffsetRange]:
-    """The part that the pipeline has read; none of it may be."""
-    until = min(rows.until_offset, position.get(rows.topic_partition) or 0)
+def _ours(rows: OffsetRange, history: History) -> Iterator[OffsetRange]:
+    """The part that the pipeline has read; none of it may be.
+
+    Where the source was changed, and that accepted, rows of former records may lie beyond the
+    position.
+    """
+    newest = history.newest
+    if newest is not None and rows.topic in newest.topics and _moved(newest):
+        yield rows
+        return
+    until = min(rows.until_offset, history.position.get(rows.topic_partition) or 0)
     if rows.from_offset < until:
         yield OffsetRange(rows.topic_partition, rows.from_offset, until)
+
+
+def _moved(newest: Entry) -> bool:
+    """Whether a change was accepted by which offsets mean other records than before."""
+    return any(kind != Change.IDENTITY.value for kind, _ in newest.accepted)
 
 
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:

@@ -191,6 +191,18 @@ def test_where_nothing_is_left_to_accept_it_is_refused(
     assert found in refused.value.found
 
 
+@pytest.mark.parametrize(("kind", "left"), [("topic", (span(2, 40),)), ("identity", (span(2, 9),))])
+def test_rows_of_a_former_topic_may_lie_beyond_the_position(
+    kind: str, left: Sequence[OffsetRange]
+) -> None:
+    recorded = HISTORY.recorded
+    assert recorded is not None
+    told = replace(recorded.entry, accepted=((kind, 1),))
+    history = replace(HISTORY, recorded=replace(recorded, entry=told))
+    rows = [span(2, 40), span(0, 5, topic="u")]
+    assert deleted(a_delete(), history, rows) == Deleted(3, left)
+
+
 def test_where_there_is_no_entry_nothing_can_be_accepted() -> None:
     with pytest.raises(ResumeRefused, match="no entry"):
         deletes_draft(History(PIPELINE, ""), TABLE, ())
