@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from rivermouth.protocol import commits as protocol
+from rivermouth.protocol.accept_deletes import _after as after_commit
+from rivermouth.protocol.accept_deletes import _Standing
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recorded
 from rivermouth.protocol.effective import Effective
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.relation import Action, Decision
+from rivermouth.protocol.rollback import rolls_back
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
 from rivermouth.warehouse import end_of_log
@@ -149,6 +152,14 @@ def _no_empty_entries(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(World, "commit", commit)
 
 
+def _all_stand(
+    marks: Sequence[tuple[int, _Standing]], record: CommitRecord, pipeline: str, wanted: set[int]
+) -> _Standing:
+    """A RESTORE takes no DELETE back."""
+    now = marks[-1][1]
+    return now if rolls_back(record) else after_commit(marks, record, pipeline, wanted)
+
+
 GUARDS = (
     Guard("txn fencing (txnAppId, txnVersion)", _no_fencing, "doubled rows or a broken chain"),
     Guard("read-back after the commit", _no_read_back, "a stale range taken for written"),
@@ -193,6 +204,16 @@ GUARDS = (
             patch.setattr("rivermouth.protocol.assess.check_not_truncated", _nothing),
         )[0],
         "goes on in a log that was cut and has grown again",
+    ),
+    Guard(
+        "an accepted topic starts over",
+        lambda patch: patch.setattr("rivermouth.protocol.accepting._moves", lambda *_: ()),
+        "the first records of another topic are passed over",
+    ),
+    Guard(
+        "an accepted DELETE is one that stands",
+        lambda patch: patch.setattr("rivermouth.protocol.accept_deletes._after", _all_stand),
+        "a row that is there is named as deleted",
     ),
     Guard("offsets table's sequence equals the txn", _no_kept_sequence, "an old position is used"),
     Guard("offsets table's own txn", _no_projection_txn, "a row of it twice"),
