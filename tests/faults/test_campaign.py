@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.builders import PIPELINE
-from tests.faults.campaign import endings, operating
+from tests.faults.campaign import endings, faults, operating
 from tests.faults.campaign.campaign import Campaign
 from tests.faults.campaign.faults import DEEDS
+from tests.faults.campaign.operating import Order
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.plan import (
     ACCEPTING,
@@ -28,7 +29,9 @@ from tests.faults.campaign.plan import (
     round_of,
 )
 from tests.faults.campaign.tally import Tally
+from tests.faults.campaign.world import World
 from tests.faults.model.story import Story
+from tests.faults.small_lake import Small
 
 
 @pytest.mark.unit
@@ -103,6 +106,36 @@ def test_a_tally_from_before_paths_were_checked_is_read(tmp_path: Path) -> None:
     del facts["conformed"]
     file.write_text(json.dumps(facts))
     assert Tally.load(file, seed=3) == Tally(seed=3, rounds=24, conformed=0)
+
+
+class OneTable(World):
+    """As much of a world as a table needs that was written by hand."""
+
+    def __init__(self, small: Small) -> None:
+        self._table = small.table
+
+    def table(self, name: str) -> Path:
+        return self._table
+
+
+@pytest.mark.unit
+def test_a_restore_parts_no_acceptance_from_what_it_is_about(tmp_path: Path) -> None:
+    small = Small(tmp_path)
+    small.broker.add(*((n, 0) for n in range(6)))
+    small.batch([(n, 0, 0, n) for n in range(6)], (0, 0, 6))
+    version = small.delete("id = 2")
+    world, order = OneTable(small), Order("accept-deletes", {"versions": [version]})
+    assert not operating.is_accepted(world, "p", order)
+    small.stay(deletes=[{"version": version, "rows": {"t": {"0": [2, 1]}}}])
+    assert operating.is_accepted(world, "p", order)
+    parted = [operating.parts(world, "p", each) for each in range(version + 2)]
+    assert parted == [False, True, False], "back to before the DELETE, or to all of it"
+    assert faults.position(world, "p") == faults.position(world, "p", version) == {("t", 0): 6}
+    small.recreate((1, 1))
+    small.changed(["topic"], [["t", 0, 6, 0]], topics={"t": "first"})
+    assert operating.is_accepted(world, "p", Order("resume", {"accept": "topic"}))
+    assert [operating.parts(world, "p", each) for each in range(4)] == [True] * 3 + [False]
+    assert faults.position(world, "p") == {("t", 0): 0}
 
 
 class Told:

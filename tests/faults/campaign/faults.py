@@ -143,7 +143,7 @@ def _broker_restarted(world: World, table: str, dice: random.Random) -> str | No
 
 def _records_deleted(world: World, table: str, dice: random.Random) -> str | None:
     """Kafka deletes some of what the ledger has passed and the checker has compared already."""
-    passed = _position(world, table)
+    passed = position(world, table)
     known = {place: min(until, world.checked(place)) for place, until in sorted(passed.items())}
     cuts = [
         TopicPartition(*place, dice.randint(1, until)) for place, until in known.items() if until
@@ -185,12 +185,12 @@ def _truncate(world: World, table: str, dice: random.Random) -> str | None:
 
 def _is_forgotten(world: World, table: str, version: int) -> bool:
     """Whether Kafka no longer holds all that comes after what a version holds."""
-    stands = _position(world, table, version)
-    bounds = Cluster(world.servers).bounds(_position(world, table))
+    stands = position(world, table, version)
+    bounds = Cluster(world.servers).bounds(position(world, table))
     return any(low > stands.get(place, 0) for place, (low, _) in bounds.items())
 
 
-def _position(world: World, table: str, version: int | None = None) -> Mapping[Place, int]:
+def position(world: World, table: str, version: int | None = None) -> Mapping[Place, int]:
     """The position that stands at a version of a table; at its newest unless named."""
     log = Log(world.table(table))
     ledger, commits = Ledger([table], table, []), log.update()

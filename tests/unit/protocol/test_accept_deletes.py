@@ -193,7 +193,7 @@ def test_where_nothing_is_left_to_accept_it_is_refused(
 
 @pytest.mark.parametrize(("kind", "left"), [("topic", (span(2, 40),)), ("identity", (span(2, 9),))])
 def test_rows_of_a_former_topic_may_lie_beyond_the_position(
-    kind: str, left: Sequence[OffsetRange]
+    kind: str, left: tuple[OffsetRange, ...]
 ) -> None:
     recorded = HISTORY.recorded
     assert recorded is not None
