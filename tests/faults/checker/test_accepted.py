@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.faults.checker import check as checking
 from tests.faults.checker.check import check
@@ -125,6 +126,21 @@ def test_a_table_that_is_emptied_starts_over_with_the_topic_that_is_there_now(sm
     verdict = judged(small, before.cursor)
     assert verdict.ok, str(verdict)
     assert judged(small).ok
+
+
+def test_log_cleanup_leaves_the_offsets_table_to_tell_of_another_topic(small: Small) -> None:
+    recreated(small)
+    DeltaTable(str(small.table)).create_checkpoint()
+    small.broker.add((20, 5))
+    now = [(1, 1, 0, 0), (7, 1, 0, 1), (20, 5, 0, 2)]
+    left = [*((n, 0, 0, n) for n in (0, 2, 3, 4, 5)), *now[:2]] if small.keys else []
+    small.batch([*left, now[2]], (0, 2, 3))
+    scene = Scene(small.folder, small.evidence)
+    for version in range(small.version):
+        scene.remove_commit(small.table, version)
+    verdict = judged(small)
+    assert verdict.ok, str(verdict)
+    assert verdict.records == 3
 
 
 # Corruptions: after each, the checker finds these faults and no others.
