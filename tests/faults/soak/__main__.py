@@ -1,0 +1,121 @@
+"""``python -m tests.faults.soak --minutes 60 --pipelines 40 --seed 1 [--picture FILE]``.
+
+Many pipelines run continuously in one process, while the broker restarts, partitions are added, the
+driver is killed, and a table is restored and its halt accepted. At the end a run drains what is
+left, and ``verify`` proves every pipeline. The last line is JSON; ``growth`` is the resident memory
+of the last quarter divided by that of the quarter before. Exit code 1 where anything was violated
+or given up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rivermouth.local.broker import Broker
+from tests.faults.soak.fleet import Feed, Fleet
+from tests.faults.soak.memory import Watch, growth
+from tests.faults.soak.picture import picture
+from tests.faults.soak.schedule import Event, Happening, schedule
+
+PATIENT = {"broker.session.timeout.ms": "30000"}
+
+
+def happen(fleet: Fleet, event: Event) -> None:
+    """Do to the fleet what the event says."""
+    name = fleet.names[event.pipeline]
+    if event.what is Happening.RESTART_BROKER:
+        fleet.broker.stop()
+        fleet.broker.start()
+    elif event.what is Happening.KILL:
+        fleet.kill()
+        fleet.start()
+    elif event.what is Happening.ADD_PARTITION:
+        fleet.add_partition(name)
+    else:
+        fleet.restore(name)
+
+
+def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> list[str]:
+    """Run to the end; returns what was given up: a driver that ended by itself."""
+    began, given_up = time.monotonic(), list[str]()
+    left = list(events)
+    fleet.start()
+    while (at := time.monotonic() - began) < whole_s:
+        if left and left[0].at_s <= at:
+            event = left.pop(0)
+            print(f"{at:6.0f} s: {event.what.value}, {fleet.names[event.pipeline]}", flush=True)
+            happen(fleet, event)
+        if fleet.ran_away():
+            given_up.append(f"the driver ended by itself after {at:.0f} s")
+            fleet.kill()
+            fleet.start()
+        time.sleep(0.5)
+    code = fleet.stop()
+    if code != 0:
+        given_up.append(f"the last driver ended with exit code {code}")
+    return given_up
+
+
+def judged(fleet: Fleet) -> tuple[list[str], int]:
+    """What ``verify`` says after a last run: the violations, and the records read again."""
+    code, _ = fleet.run_command("run", "--once")
+    violations = [] if code == 0 else [f"the last run: exit code {code}"]
+    code, found = fleet.run_command("verify")
+    proofs: list[dict[str, Any]] = found["pipelines"] if found else []
+    violations += [f"{each['name']}: {each['problems']}" for each in proofs if not each["ok"]]
+    if code != 0 and not violations:
+        violations.append(f"verify: exit code {code}")
+    return violations, sum(int(each["records"]) for each in proofs)
+
+
+def main() -> int:
+    """Run a soak to its end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--pipelines", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--picture", type=Path)
+    asked = parser.parse_args()
+    whole_s = asked.minutes * 60
+    events = schedule(asked.minutes, asked.pipelines, asked.seed)
+    folder = Path(tempfile.mkdtemp(prefix="rivermouth-soak-"))
+    print(f"seed {asked.seed}, {folder}", flush=True)
+    with Broker(folder / "kafka", settings=PATIENT) as broker:
+        fleet = Fleet(folder, broker, asked.pipelines)
+        try:
+            with Watch(fleet.group) as watch, Feed(fleet, asked.seed) as feed:
+                given_up = soak(fleet, events, whole_s)
+            violations, read = judged(fleet)
+        finally:
+            if fleet.group():
+                fleet.kill()
+    for each in (*given_up, *violations):
+        print(f"VIOLATION {each}", flush=True)
+    if asked.picture:
+        asked.picture.write_text(picture(watch.samples, events, whole_s), encoding="utf-8")
+    facts = {
+        "seed": asked.seed,
+        "pipelines": asked.pipelines,
+        "minutes": asked.minutes,
+        "records": feed.records,
+        "read_again": read,
+        "events": Counter(each.what.value for each in events),
+        "mb_at_most": round(max(each.mb for each in watch.samples)),
+        "growth": round(growth(watch.samples, whole_s), 3),
+        "given_up": len(given_up),
+        "violations": len(violations),
+    }
+    print(json.dumps(facts))
+    return 1 if given_up or violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
