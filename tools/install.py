@@ -148,8 +148,8 @@ def find_java() -> None:
 
 
 def record_classes() -> None:
-    """Record the archive that halves later starts of Spark; it is not required."""
-    say("recording Spark's classes, to halve the time of later starts…")
+    """Record the archives that halve later starts of Spark and the broker; not required."""
+    say("recording the classes of Spark and the broker, to halve later starts…")
     run("-m", "rivermouth.local.archive")
 
 

@@ -13,10 +13,11 @@ from types import TracebackType
 import pyspark
 
 from rivermouth.local import supervisor
+from rivermouth.local.classes import archive_file
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.loopback import HOST, free_port, is_free
-from rivermouth.local.session import BRIEF, DELTA, archive_file, session_settings
+from rivermouth.local.session import BRIEF, DELTA, session_settings
 
 _PATIENCE_S = 120.0
 

@@ -25,6 +25,7 @@ from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
 from rivermouth.local.broker_settings import LOGGING, SETTINGS
 from rivermouth.local.cache import writing
+from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.loopback import HOST, accepts, free_port, is_free
@@ -141,10 +142,11 @@ class Broker:
         return properties
 
     def _java(self, *arguments: str) -> list[str]:
-        classpath = os.pathsep.join(map(str, jars("broker", environ=self._environ)))
+        java, classpath = find_java(self._environ), jars("broker", environ=self._environ)
         return [
-            str(find_java(self._environ).command),
-            *("-Xmx512m", "-XX:+UseSerialGC", "-cp", classpath),
+            str(java.command),
+            *("-Xmx512m", "-XX:+UseSerialGC", *archive_options(java, classpath)),
+            *("-cp", os.pathsep.join(map(str, classpath))),
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             *arguments,
         ]

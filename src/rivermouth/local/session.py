@@ -8,18 +8,18 @@ Delta rebuilds a snapshot (50 by default).
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
-from rivermouth.local.java import Java, find_java
+from rivermouth.local.java import find_java
 from rivermouth.local.scratch import ScratchFolder
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
@@ -92,7 +92,7 @@ def start_session(
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
     builder = builder.config("spark.driver.extraClassPath", ":".join(map(str, classpath)))
-    options = f"-Duser.timezone=UTC {java_options} {_archive_options(java, classpath)}"
+    options = f"-Duser.timezone=UTC {java_options} {' '.join(archive_options(java, classpath))}"
     builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
     folder = ScratchFolder(scratch / "sessions", "spark")
@@ -104,19 +104,6 @@ def start_session(
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
-
-
-def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
-    """The file of the class archive for this Java and these jars (see ``local.archive``)."""
-    facts = "\n".join([str(java.home), *map(str, classpath)])
-    key = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
-
-
-def _archive_options(java: Java, classpath: Sequence[Path]) -> str:
-    file = archive_file(java, classpath)
-    # Without a log: the JVM ignores an archive that does not fit, and would print that.
-    return f"-XX:SharedArchiveFile={file} -Xlog:disable" if file.exists() else ""
 
 
 @contextmanager
