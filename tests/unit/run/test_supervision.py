@@ -202,11 +202,14 @@ def test_once_the_run_is_to_stop_nothing_is_tried_again() -> None:
 
 def test_a_stop_ends_the_pause_at_once() -> None:
     stop, heard = threading.Event(), Heard()
-    how = Attempts(lambda: iter((3600.0,)), stop.wait)
-    watch = Supervision(a_pipeline(), heard, stop, how)
+
+    def pause(seconds: float) -> bool:
+        threading.Timer(0.05, stop.set).start()  # not before the pause has begun
+        return stop.wait(seconds)
+
+    watch = Supervision(a_pipeline(), heard, stop, Attempts(lambda: iter((3600.0,)), pause))
 
     def fails() -> None:
-        threading.Timer(0.05, stop.set).start()
         raise AWAY
 
     with pytest.raises(KafkaUnreachable):
