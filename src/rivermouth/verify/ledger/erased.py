@@ -51,10 +51,19 @@ class Erased:
         self._runs = {partition: Span(found) for partition, found in runs.items()}
         """Named offsets; the entry of a run is the first one after the DELETE that took it."""
 
-    def mask(self, partition: Partition, offsets: Offsets) -> NDArray[np.bool_]:
-        """Which of the offsets are those of rows that are named."""
+    def mask(
+        self, partition: Partition, offsets: Offsets, entries: Offsets
+    ) -> NDArray[np.bool_]:
+        """Which of the offsets are those of rows that are named, of ``entries`` beside them.
+
+        A DELETE took nothing of an entry that came after it: the offset that is named is then that
+        of an earlier row.
+        """
         runs = self._runs.get(partition)
-        return np.zeros(len(offsets), bool) if runs is None else runs.index(offsets) >= 0
+        if runs is None:
+            return np.zeros(len(offsets), bool)
+        found = runs.index(offsets)
+        return (found >= 0) & (entries < runs.entries[found])
 
     def follows(self, partition: Partition, offset: int) -> int:
         """The first entry after the DELETE that took the row of an offset; -1: none took it."""

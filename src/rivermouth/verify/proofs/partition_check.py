@@ -106,14 +106,19 @@ class PartitionCheck:
         erased = self._subject.erased
         if erased.any_named():
             there = np.flatnonzero(held)
-            there = there[erased.mask(self._partition, there + self._start)]
+            there = there[self._named(there + self._start)]
             what = "the ledger says that it was deleted on purpose, but it is there"
             self._report(Kind.UNEXPECTED, what, there, len(there))
-            named = erased.mask(self._partition, missing + self._start)
+            named = self._named(missing + self._start)
             erased.rows += int(named.sum())
             missing = missing[~named]
         entries = self._span.entries[self._span.index(missing + self._start)]
         return missing[~erased.may_lack_of(entries)]
+
+    def _named(self, offsets: Offsets) -> NDArray[np.bool_]:
+        """Which offsets are those of rows that are named as deleted on purpose."""
+        entries = self._span.entries[self._span.index(offsets)]
+        return self._subject.erased.mask(self._partition, offsets, entries)
 
     def _former(self, size: int) -> NDArray[np.int64]:
         """How many rows ranges from before accepted changes may have left at each offset."""
