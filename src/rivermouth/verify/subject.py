@@ -88,6 +88,16 @@ class Subject:
         return since.position.get(partition, 0) if partition[0] in self._topics else NOWHERE
 
     @cached_property
+    def readable_from(self) -> int:
+        """The index of the entry from which on Kafka still holds every record."""
+        found = self.coverage.former.newest() + 1
+        for partition, span in self.coverage.spans.items():
+            start, until = self.readable[partition]
+            lost = span.entries[(span.starts < start) | (span.untils > until)]
+            found = max(found, int(lost.max()) + 1 if len(lost) else 0)
+        return found
+
+    @cached_property
     def _topics(self) -> frozenset[str]:
         """The topics of the effective entries."""
         return frozenset(topic for each in self.ledger.effective for topic in each.topics)

@@ -64,3 +64,50 @@ def test_a_row_that_was_written_after_the_delete_must_be_there(
     assert found(checked(tmp_path, [*old, *NEW], BEFORE_THE_NEW, **target)) == {}
     lost = checked(tmp_path, [*old, *without(NEW, 2)], BEFORE_THE_NEW, **target)
     assert found(lost) == {"missing": 1}
+
+
+@pytest.mark.parametrize("target", [UPSERT, ORDERED], ids=["upsert", "ordered"])
+def test_a_delete_tells_nothing_of_keys_that_came_after_it(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    """Of key 102, the old topic may have left a row that no entry names."""
+    lacks = checked(tmp_path, [*without(OLD, 2, 3), *NEW], BEFORE_THE_NEW, **target)
+    assert (found(lacks), lacks.erased) == ({}, 0)
+
+
+# One offset, two rows
+
+ONE_DELETED = (*RECREATED, delete(1), accepts(4, 4, named(2, 1, version=4)))
+"""One of the two rows at offset 2 was deleted, nobody can tell which."""
+
+
+@MODES
+@pytest.mark.parametrize(
+    "rows", [[*OLD, *without(NEW, 2)], [*without(OLD, 2), *NEW]], ids=["the new", "the old"]
+)
+def test_of_two_rows_at_one_offset_either_may_be_the_one_that_was_deleted(
+    tmp_path: Path, rows: Sequence[Mapping[str, Any]], target: Mapping[str, Any]
+) -> None:
+    assert found(checked(tmp_path, rows, ONE_DELETED, **target)) == {}
+    more = checked(tmp_path, without(rows, 3), ONE_DELETED, **target)
+    assert found(more) == {"missing": 1}, "no row of record 3 is named"
+
+
+TWO_DELETES = (
+    *RECREATED[:3],
+    delete(1),
+    accepts(3, 0, named(1, 1, version=3)),
+    wrote(4, 0, 4, **OTHER),
+    delete(4),
+    accepts(5, 4, named(0, 4, version=6)),
+)
+"""Row 1 of the old topic was deleted, later all four of the new one."""
+
+
+@MODES
+def test_an_offset_that_two_deletes_name_is_named_by_each(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    rows = without(OLD, 1)
+    assert found(checked(tmp_path, rows, TWO_DELETES, **target)) == {}
+    assert found(checked(tmp_path, rows, TWO_DELETES[:6], **target))["missing"] >= 1

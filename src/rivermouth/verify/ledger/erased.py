@@ -40,38 +40,37 @@ class Erased:
         """How many rows may be missing that nobody can name, by the entry before which they were
         written."""
         self._used = self._most = 0
-        runs: dict[Partition, list[tuple[int, int, int]]] = {}
+        self._runs: dict[Partition, list[Span]] = {}
+        """Named offsets; the entry of a run is the first one after the DELETE that took it. Each
+        DELETE has its own: two may name one offset, where a topic was created again."""
         for deletion in _believed(ledger, coverage, findings):
             follows = bisect_left(self._versions, deletion.version)
             self._left[follows] += deletion.unlisted
             self._most += deletion.unlisted
             for partition, found in deletion.rows.items():
-                listed = runs.setdefault(partition, [])
-                listed += [(start, until, follows) for start, until in found]
-        self._runs = {partition: Span(found) for partition, found in runs.items()}
-        """Named offsets; the entry of a run is the first one after the DELETE that took it."""
+                runs = Span([(start, until, follows) for start, until in found])
+                self._runs.setdefault(partition, []).append(runs)
 
-    def mask(
-        self, partition: Partition, offsets: Offsets, entries: Offsets
-    ) -> NDArray[np.bool_]:
+    def mask(self, partition: Partition, offsets: Offsets, entries: Offsets) -> NDArray[np.bool_]:
         """Which of the offsets are those of rows that are named, of ``entries`` beside them.
 
         A DELETE took nothing of an entry that came after it: the offset that is named is then that
         of an earlier row.
         """
-        runs = self._runs.get(partition)
-        if runs is None:
-            return np.zeros(len(offsets), bool)
-        found = runs.index(offsets)
-        return (found >= 0) & (entries < runs.entries[found])
+        named = np.zeros(len(offsets), bool)
+        for runs in self._runs.get(partition, ()):
+            found = runs.index(offsets)
+            named |= (found >= 0) & (entries < runs.entries[found])
+        return named
 
-    def follows(self, partition: Partition, offset: int) -> int:
-        """The first entry after the DELETE that took the row of an offset; -1: none took it."""
-        runs = self._runs.get(partition)
-        if runs is None:
-            return -1
-        found = bisect_right(runs.starts, offset) - 1
-        return int(runs.entries[found]) if found >= 0 and offset < runs.untils[found] else -1
+    def follows(self, partition: Partition, offset: int) -> list[int]:
+        """The first entry after each DELETE that took a row of this offset."""
+        found: list[int] = []
+        for runs in self._runs.get(partition, ()):
+            at = bisect_right(runs.starts, offset) - 1
+            if at >= 0 and offset < runs.untils[at]:
+                found.append(int(runs.entries[at]))
+        return found
 
     def any_named(self) -> bool:
         """Whether any row is named."""

@@ -69,7 +69,7 @@ class KeyCheck:
         self._rule = rule
         columns = [each.name for each in subject.pipeline.columns]
         self._order = [columns.index(name) for name in subject.pipeline.target.order_by]
-        self._readable_from = _readable_from(subject)
+        self._readable_from = subject.readable_from
 
     def check(self, key: Key, changes: Sequence[Change], rows: Sequence[Row]) -> None:
         """Compare what the rule leaves of a key with its rows in the table."""
@@ -80,7 +80,7 @@ class KeyCheck:
             return
         certain = self._readable_from == 0 and not self._subject.ledger.trimmed
         if self._subject.erased.any_named():
-            changes, certain = self._after_deletes(key, changes, certain)
+            changes, certain = self._after_deletes(key, changes, rows, certain)
         found = self._rule.expected(changes, self._readable_from, certain=certain)
         self.expected += found.row is not None
         if len(rows) > 1:
@@ -100,7 +100,7 @@ class KeyCheck:
         self.not_verifiable += explained
 
     def _after_deletes(
-        self, key: Key, changes: Sequence[Change], certain: bool
+        self, key: Key, changes: Sequence[Change], rows: Sequence[Row], certain: bool
     ) -> tuple[Sequence[Change], bool]:
         """The changes since the last time that the key's row was deleted on purpose.
 
@@ -110,20 +110,27 @@ class KeyCheck:
         erased = self._subject.erased
         # by partition and offset
         took = {each[1:3]: erased.follows(each.partition, each.offset) for each in changes}
-        for follows in sorted({each for each in took.values() if each >= 0}):
+        for follows in sorted({one for found in took.values() for one in found}):
             before = [each for each in changes if each.entry < follows]
+            named = [each for each in before if follows in took[each[1:3]]]
+            if not named or self._still_there(named, rows):
+                continue  # it took the row of an earlier record at that offset
             stood = self._rule.expected(before, self._readable_from, certain=certain)
-            named = [each for each in before if took[each[1:3]] == follows]
             if stood.row in named or not stood.certain or self._theirs or self._untold.deletes:
                 erased.rows += 1
             elif all(self._subject.may_be_former(each.partition, each.offset) for each in named):
-                continue  # it took the row of an earlier record at that offset
+                continue  # the row of an earlier record, too
             else:
                 line = f"key {shown_key(key)}: the ledger says that a row was deleted on purpose"
                 self._subject.findings.add(Kind.FAULT, f"{line}, but {stood.row or 'none'} stood")
             changes = [each for each in changes if each.entry >= follows]
             certain = follows >= self._readable_from
         return changes, certain
+
+    def _still_there(self, named: Sequence[Change], rows: Sequence[Row]) -> bool:
+        """Whether a row of records that are named stands, where the offset is of two records."""
+        there = [each for each in named if any(_same_record(row, each) for row in rows)]
+        return any(self._subject.may_be_former(each.partition, each.offset) for each in there)
 
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = not found.certain and row.entry < self._readable_from
@@ -234,16 +241,6 @@ def shown_key(key: Key) -> str:
     """A key as people read it: ``5`` or ``(5, eu)``."""
     names = [str(each) for each in key]
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _readable_from(subject: Subject) -> int:
-    """The entry from which on Kafka still holds every record."""
-    found = subject.coverage.former.newest() + 1
-    for partition, span in subject.coverage.spans.items():
-        start, until = subject.readable[partition]
-        lost = span.entries[(span.starts < start) | (span.untils > until)]
-        found = max(found, int(lost.max()) + 1 if len(lost) else 0)
-    return found
 
 
 def _same_record(row: Row, change: Change | None) -> bool:
