@@ -331,6 +331,38 @@ def test_an_accepted_delete_of_ordered_keys_makes_it_read_all(tmp_path: Path) ->
     assert proof.read_all == "entry 5 accepts a DELETE, and the keys have an order"
 
 
+def test_a_delete_whose_rows_nobody_can_name_makes_it_read_all(tmp_path: Path) -> None:
+    """It may have taken rows from before, and must not excuse others that came since."""
+    delete = Commit({"operation": "DELETE", "operationParameters": {"predicate": "id < 3"}}, {})
+    accepting = commit(4, 6, 6, deletes=[{"version": 4, "unlisted": 3}])
+    commits = [*COMMITS[:4], delete, accepting, commit(5, 6, 8)]
+    proof = verified(configured(tmp_path), [*ROWS[3:5], *ROWS[6:]], commits=commits)
+    assert found(proof) == {Kind.MISSING: 1}, "three were deleted, and row 5 is gone, too"
+    assert proof.read_all == "entry 4 accepts a DELETE whose rows nobody can name"
+
+
+def test_an_accepted_delete_makes_it_read_all_where_the_place_decides(tmp_path: Path) -> None:
+    """By the first format of entries, the record of the higher partition wins."""
+    other = (TOPIC, 1)
+
+    def made(sequence: int, part: int, start: int, until: int, **more: Any) -> Commit:
+        position = {TOPIC: {"1": 1, "0": until} if part == 0 else {"1": 1}}
+        ranges = [[TOPIC, part, start, until]]
+        return commit(sequence, 0, 0, ranges=ranges, position=position, **more)
+
+    delete = Commit({"operation": "DELETE", "operationParameters": {"predicate": "id = 1"}}, {})
+    accepting = made(4, 0, 2, 2, deletes=[{"version": 4, "rows": {TOPIC: {"1": [0, 1]}}}])
+    commits = [CREATE, made(1, 1, 0, 1), made(2, 0, 0, 1), made(3, 0, 1, 2), delete, accepting]
+    zero = [message(0, value(9, 1)), message(1, value(1, 2))]
+    source = MemorySource({ZERO: zero, other: [message(0, value(1, 1), partition=other)]})
+    config = configured(tmp_path, mode="upsert", keys=["id"])
+    proof = verified(config, [row(9, 1, 0)], commits=commits, source=source)
+    assert (found(proof), proof.read_all) == (
+        {},
+        "entry 4 accepts a DELETE, and the keys have an order",
+    )
+
+
 def test_a_shape_whose_proof_needs_the_whole_table_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
