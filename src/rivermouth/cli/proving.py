@@ -64,6 +64,9 @@ def proved(name: str, found: Standing | None, now_s: float) -> str:
     if known.full_entry != known.last.sequence:
         line += f"; read as a whole up to entry {known.full_entry:,}, "
         line += ago(now_s - known.full_ms / 1000)
+    holes = [f"{what.replace('_', ' ')} ({number:,})" for what, number in known.left.items()]
+    if holes:
+        line += f"; not checked: {', '.join(holes)}"
     if found.unread:
         line += f"; {found.unread:,} commits since, too many to tell here whether it stands"
     return line

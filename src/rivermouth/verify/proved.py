@@ -147,12 +147,15 @@ class Standing:
         return {**self.proved.as_dict(), "stands": stands, "void": self.void}
 
 
-def whole(known: Proved | None, found: Proved, began_ms: int) -> Proved:
+def whole(known: Proved | None, found: Proved, began_ms: int) -> Proved | str:
     """What to record once all entries were verified: ``found``; ``known`` is on record.
 
     A verification that began later may have recorded more meanwhile; then that stays, with the
-    time of this one.
+    time of this one. Where one found a fault meanwhile, nothing is recorded: this one may have
+    read what is wrong before it was.
     """
+    if known is not None and known.failed_ms is not None and known.failed_ms >= began_ms:
+        return "another verification found a fault meanwhile"
     if known is None or known.failed_ms is not None or known.at_ms < began_ms:
         return found
     if known.last.sequence <= found.last.sequence:

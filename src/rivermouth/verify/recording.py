@@ -19,7 +19,7 @@ from typing import Protocol
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
 from rivermouth.verify.beginning import Known, standing
 from rivermouth.verify.proved import Proved, Recording, Standing, extended, whole
-from rivermouth.verify.result import PipelineProof
+from rivermouth.verify.result import PipelineProof, Unchecked
 from rivermouth.verify.tables.folder import FolderTables
 
 _AT_MOST = 5_000
@@ -169,6 +169,8 @@ def to_record(
         return whole(now, found, times.began_ms)
     if reach.before.proved_ms is None or then is None:
         return f"entries up to {reach.before.entry} were not checked"
+    if Unchecked.FOREIGN in proof.left:
+        return "others may have changed rows that were not read again"
     if now != then:
         return "another verification recorded its proof meanwhile"
     if reach.last.sequence < then.last.sequence:

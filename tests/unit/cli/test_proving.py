@@ -77,6 +77,10 @@ def test_status_says_up_to_where_a_pipeline_is_proved() -> None:
     assert proved("p", Standing(PROVED, "it was rolled back"), NOW_S) == (
         f"p: the proof up to entry 1,200, of {day}, is void: it was rolled back"
     )
+    holes = replace(PROVED, left={"expired_offsets": 1200, "keys": 2})
+    assert proved("p", Standing(holes), NOW_S) == (
+        f"{line}; not checked: expired offsets (1,200), keys (2)"
+    )
     assert "too many" in proved("p", Standing(PROVED, unread=9000), NOW_S)
 
 

@@ -80,6 +80,24 @@ TABLE: Mapping[str, tuple[PipelineProof, Proved | None, Proved | None, Proved | 
         replace(FURTHER, at_ms=1),
         FULL,
     ),
+    "all, while a fault was found": (
+        proof(),
+        OLD,
+        replace(OLD, failed_ms=6000),
+        "another verification found a fault meanwhile",
+    ),
+    "a part, while others may have changed rows of what is before": (
+        proof(SINCE, left={Unchecked.FOREIGN: 1}),
+        OLD,
+        OLD,
+        "others may have changed rows that were not read again",
+    ),
+    "all, while others may have changed rows": (
+        proof(left={Unchecked.FOREIGN: 1}),
+        OLD,
+        OLD,
+        replace(FULL, left={"commits_of_others": 1}),
+    ),
     "a part, while something else was recorded": (
         proof(SINCE),
         OLD,
