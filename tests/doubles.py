@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -443,8 +443,12 @@ def accept_in(
     rows: Sequence[OffsetRange] | None,
     crash: str = "",
     dry_run: bool = False,
+    asked: list[tuple[int, int, bool]] | None = None,
 ) -> tuple[AcceptedDelete, ...]:
-    """Accept the DELETEs at ``versions`` in a process of its own; each took ``rows``."""
+    """Accept the DELETEs at ``versions`` in a process of its own; each took ``rows``.
+
+    ``asked`` takes what was asked of each.
+    """
     driver = Driver(world)
     driver.crash.step = crash
     its = edges(world, driver.crash, driver.heard)
@@ -452,8 +456,14 @@ def accept_in(
         "silver.orders", its.store, its.writes, its.projecting, its.listener, its.attempts
     )
     told: list[AcceptedDelete] = []
+
+    def rows_of(*question: Any) -> Sequence[OffsetRange] | None:
+        if asked is not None:
+            asked.append(question)
+        return rows
+
     found = accept_deletes(
-        NO_SESSION, a_pipeline(), at, versions, lambda *_: rows, told.append, dry_run=dry_run
+        NO_SESSION, a_pipeline(), at, versions, rows_of, told.append, dry_run=dry_run
     )
     assert found == tuple(told), "what was told first is what was accepted"
     return found

@@ -30,11 +30,13 @@ def a_table(session: SparkSession, folder: Path, properties: str = "") -> Addres
     return address
 
 
-def took(session: SparkSession, address: Address, condition: str) -> list[OffsetRange] | None:
+def took(
+    session: SparkSession, address: Address, condition: str, *, shared: bool = False
+) -> list[OffsetRange] | None:
     """What the DELETE on that condition took."""
     session.sql(f"DELETE FROM {address.sql} WHERE {condition}")
     [newest] = session.sql(f"DESCRIBE HISTORY {address.sql} LIMIT 1").collect()
-    return deleted_rows(session, address, newest["version"], 3)
+    return deleted_rows(session, address, newest["version"], 3, shared)
 
 
 @pytest.mark.short(("vectors",), {("false",)})
@@ -61,13 +63,14 @@ def test_where_clean_up_took_the_version_before_it_nobody_can_tell(
     table.create_checkpoint()
     for version in range(table.version()):
         (tmp_path / "table" / "_delta_log" / f"{version:020d}.json").unlink()
-    assert deleted_rows(rivermouth_spark, address, 2, 3) is None
+    assert deleted_rows(rivermouth_spark, address, 2, 3, shared=False) is None
 
 
+@pytest.mark.parametrize(("shared", "found"), [(True, [span(2, 3)]), (False, [])])
 def test_of_two_rows_of_one_offset_one_may_be_deleted(
-    rivermouth_spark: SparkSession, tmp_path: Path
+    rivermouth_spark: SparkSession, tmp_path: Path, shared: bool, found: list[OffsetRange]
 ) -> None:
-    """As a topic that was created again leaves them."""
+    """As a topic that was created again leaves them; else one is a copy of the other."""
     address = a_table(rivermouth_spark, tmp_path)
     rivermouth_spark.sql(f"INSERT INTO {address.sql} SELECT 100, NULL, {KAFKA} FROM range(4, 5)")
-    assert took(rivermouth_spark, address, "id = 4") == [span(2, 3)]
+    assert took(rivermouth_spark, address, "id = 4", shared=shared) == found

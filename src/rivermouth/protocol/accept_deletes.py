@@ -14,7 +14,7 @@ from rivermouth.protocol.changes import Change
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
 from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.drafts import here
-from rivermouth.protocol.entry import Draft, Entry
+from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.rollback import rolls_back
@@ -150,7 +150,7 @@ def _ours(rows: OffsetRange, history: History) -> Iterator[OffsetRange]:
     position.
     """
     newest = history.newest
-    if newest is not None and rows.topic in newest.topics and _moved(newest):
+    if newest is not None and rows.topic in newest.topics and shared_offsets(history):
         yield rows
         return
     until = min(rows.until_offset, history.position.get(rows.topic_partition) or 0)
@@ -158,9 +158,12 @@ def _ours(rows: OffsetRange, history: History) -> Iterator[OffsetRange]:
         yield OffsetRange(rows.topic_partition, rows.from_offset, until)
 
 
-def _moved(newest: Entry) -> bool:
-    """Whether a change was accepted by which offsets mean other records than before."""
-    return any(kind != Change.IDENTITY.value for kind, _ in newest.accepted)
+def shared_offsets(history: History) -> bool:
+    """Whether an offset may be that of two rows: a change was accepted by which offsets mean other
+    records than before.
+    """
+    accepted = () if history.newest is None else history.newest.accepted
+    return any(kind != Change.IDENTITY.value for kind, _ in accepted)
 
 
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:

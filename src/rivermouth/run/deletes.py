@@ -15,6 +15,7 @@ from rivermouth.protocol.accept_deletes import (
     StandingDelete,
     deleted,
     deletes_draft,
+    shared_offsets,
     standing_deletes,
 )
 from rivermouth.protocol.assess import assess
@@ -24,8 +25,10 @@ from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.warehouse.reading import read_ledger
 
-RowsOf = Callable[[int, int], Sequence[OffsetRange] | None]
-"""The rows that the commit at a version took, as at most so many runs; None: nobody can tell."""
+RowsOf = Callable[[int, int, bool], Sequence[OffsetRange] | None]
+"""The rows that the commit at a version took, as at most so many runs; None: nobody can tell. And
+whether one offset may be that of two rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,10 @@ def accept_deletes(
     deletes_draft(history, ledger.table, ())  # refused where there is no entry yet
     since = at.store.log.commits_after(min(versions) - 1)
     standing = standing_deletes(since, history, versions)
+    shared = shared_offsets(history)
     accepted = [
-        deleted(each, history, rows_of(each.commit.version, RUNS_IN_ALL)) for each in standing
+        deleted(each, history, rows_of(each.commit.version, RUNS_IN_ALL, shared))
+        for each in standing
     ]
     shown = tuple(_shown(*each) for each in zip(standing, accepted, strict=True))
     for each in shown:

@@ -22,17 +22,18 @@ _GONE = re.compile(
 
 
 def deleted_rows(
-    session: SparkSession, address: Address, version: int, most: int
+    session: SparkSession, address: Address, version: int, most: int, shared: bool
 ) -> list[OffsetRange] | None:
     """The offsets of the rows that the commit at ``version`` took, as runs in order.
 
+    ``shared``: one offset may be that of two rows, because a topic was created again. Where it may
+    not, rows of one offset are copies of one row, which is there as long as any of them is.
     None where nobody can tell: the files before it are gone, or there are more than ``most`` runs.
     Reads the coordinates of the whole table twice. Raises LogUnreadable.
     """
     try:
         before, after = (_places(address.at(session, each)) for each in (version - 1, version))
-        # Not ``subtract``: where a topic was created again, two rows may have one offset.
-        gone = before.exceptAll(after).distinct()
+        gone = before.exceptAll(after).distinct() if shared else before.subtract(after)
         found = _runs(gone).limit(most + 1).collect()
     except FAULTS as fault:
         if _GONE.search(said(fault)):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from rivermouth.config import Pipeline
 from rivermouth.errors import LedgerBroken, ResumeRefused, TableUndone
+from rivermouth.protocol.accept_deletes import RUNS_IN_ALL
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.deleted import Deleted, portions
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run import deletes
 from rivermouth.run.deletes import AcceptedDelete
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import read_ledger
 from tests.builders import place, replayed, span
 from tests.doubles import STEPS, Driver, Killed, World, accept_in
 
@@ -112,6 +118,24 @@ def test_what_one_entry_cannot_list_goes_into_several_also_after_a_kill(
             accept(world, 4)
     assert accepted(world) == [Deleted(4, TOOK[:1]), Deleted(4, TOOK[1:])]
     assert replayed(world.commits).faults == ()
+
+
+@pytest.mark.parametrize(("kind", "shared"), [("", False), ("identity", False), ("topic", True)])
+def test_two_records_share_an_offset_only_where_a_change_was_accepted(
+    kind: str, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
+        ledger = read_ledger(store, pipeline)
+        recorded = ledger.history.recorded
+        assert recorded is not None
+        told = replace(recorded.entry, accepted=((kind, 1),) if kind else ())
+        history = replace(ledger.history, recorded=replace(recorded, entry=told))
+        return replace(ledger, history=history)
+
+    monkeypatch.setattr(deletes, "read_ledger", changed)
+    asked: list[tuple[int, int, bool]] = []
+    accept_in(erased(), 4, rows=TOOK, dry_run=True, asked=asked)
+    assert asked == [(4, RUNS_IN_ALL, shared)]
 
 
 def test_a_halt_comes_before_anything_is_accepted() -> None:
