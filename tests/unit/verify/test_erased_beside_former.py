@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from rivermouth.verify.ledger.commits import Commit
-from tests.unit.verify.doubles import CREATE, commit
+from tests.unit.verify.doubles import (
+    CREATE,
+    ZERO,
+    MemorySource,
+    commit,
+    message,
+    row,
+    value,
+)
 from tests.unit.verify.test_accepted_changes import (
     NEW,
     OLD,
@@ -91,6 +99,17 @@ def test_of_two_rows_at_one_offset_either_may_be_the_one_that_was_deleted(
     assert found(checked(tmp_path, rows, ONE_DELETED, **target)) == {}
     more = checked(tmp_path, without(rows, 3), ONE_DELETED, **target)
     assert found(more) == {"missing": 1}, "no row of record 3 is named"
+
+
+@pytest.mark.parametrize("target", [UPSERT, ORDERED], ids=["upsert", "ordered"])
+def test_a_key_whose_row_is_from_before_the_delete_did_not_lose_it(
+    tmp_path: Path, target: Mapping[str, Any]
+) -> None:
+    """Records 2 and 3 of the new topic are of one key: the row of 3 stood, no row of 2."""
+    records = [message(n, value(100 + min(n, 2), 1)) for n in range(4)]
+    kafka = MemorySource({ZERO: records}, topics={"t": "id2"}, ends={ZERO: 4})
+    rows = [*without(OLD, 2), *NEW[:2], row(102, 1, 3)]
+    assert found(checked(tmp_path, rows, ONE_DELETED, kafka, **target)) == {}
 
 
 TWO_DELETES = (

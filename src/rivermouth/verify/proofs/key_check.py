@@ -113,12 +113,15 @@ class KeyCheck:
         for follows in sorted({one for found in took.values() for one in found}):
             before = [each for each in changes if each.entry < follows]
             named = [each for each in before if follows in took[each[1:3]]]
-            if not named or self._still_there(named, rows):
+            former = all(self._subject.may_be_former(each.partition, each.offset) for each in named)
+            # A key has one row at a time: where an earlier one of it stands, none of it was taken.
+            kept = any(_same_record(row, each) for row in rows for each in before)
+            if not named or (former and kept):
                 continue  # it took the row of an earlier record at that offset
             stood = self._rule.expected(before, self._readable_from, certain=certain)
             if stood.row in named or not stood.certain or self._theirs or self._untold.deletes:
                 erased.rows += 1
-            elif all(self._subject.may_be_former(each.partition, each.offset) for each in named):
+            elif former:
                 continue  # the row of an earlier record, too
             else:
                 line = f"key {shown_key(key)}: the ledger says that a row was deleted on purpose"
@@ -126,11 +129,6 @@ class KeyCheck:
             changes = [each for each in changes if each.entry >= follows]
             certain = follows >= self._readable_from
         return changes, certain
-
-    def _still_there(self, named: Sequence[Change], rows: Sequence[Row]) -> bool:
-        """Whether a row of records that are named stands, where the offset is of two records."""
-        there = [each for each in named if any(_same_record(row, each) for row in rows)]
-        return any(self._subject.may_be_former(each.partition, each.offset) for each in there)
 
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = not found.certain and row.entry < self._readable_from
