@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from rivermouth.config import Pipeline
 from rivermouth.verify.ledger.commits import Commits
 from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.ledger.starting import Void, note_foreign, read_since, read_since_time
+from rivermouth.verify.ledger.starting import (
+    Void,
+    note_foreign,
+    read_since,
+    read_since_time,
+    void_since,
+)
 from rivermouth.verify.proved import Before, Proved, Standing, moment
 from rivermouth.verify.result import Findings
 
@@ -58,15 +64,17 @@ def begin(
 def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
     """Whether a record can be built on.
 
-    Reads the log from the entry of the record on, if that is no more than ``at_most`` commits.
+    Reads the log back to the entry of the record, if that is no more than ``at_most`` commits. It
+    keeps none of them.
     """
     if proved.failed_ms is not None:
         return Standing(proved, _failed(proved.failed_ms))
-    since = sum(version > proved.last.version for version in log.versions())
+    versions = log.versions()
+    since = sum(version > proved.last.version for version in versions)
     if since > at_most:
         return Standing(proved, unread=since)
-    found = read_since(log, proved.pipeline, proved.last, Findings(proved.pipeline))
-    return Standing(proved, found.reason if isinstance(found, Void) else None)
+    void = void_since(log, proved.pipeline, proved.last, versions)
+    return Standing(proved, None if void is None else void.reason)
 
 
 def _since(

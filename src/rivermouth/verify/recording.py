@@ -22,8 +22,8 @@ from rivermouth.verify.proved import Proved, Recording, Standing, extended, whol
 from rivermouth.verify.result import PipelineProof, Unchecked
 from rivermouth.verify.tables.folder import FolderTables
 
-_AT_MOST = 5_000
-"""So many commits are read to tell whether a record stands; more would make ``status`` slow."""
+_AT_MOST = 10_000
+"""So many commits are read to tell which records stand, of all pipelines; more would be slow."""
 
 
 class Proofs(Protocol):
@@ -78,8 +78,10 @@ def beside_offsets(folder: Path) -> ProofFiles:
 def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
     """Tells what is on record of each pipeline of a warehouse in a folder, and whether it stands.
 
-    None where nothing is on record, or where it cannot be read.
+    None where nothing is on record, or where it cannot be read. Each pipeline has the same share of
+    the commits that are read, so that what is told of one does not depend on the others.
     """
+    share = _AT_MOST // max(1, len(config.pipelines))
     proofs, tables = beside_offsets(config.folder), FolderTables(config.folder)
 
     def of(pipeline: Pipeline) -> Standing | None:
@@ -88,7 +90,7 @@ def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
             return None
         if proved.table != str(pipeline.target.table):
             return Standing(proved, f"it is of the table {proved.table}")
-        return standing(tables.commits(pipeline.target.table), proved, _AT_MOST)
+        return standing(tables.commits(pipeline.target.table), proved, share)
 
     return of
 

@@ -10,9 +10,18 @@ from typing import Any
 
 import pytest
 
+from rivermouth.verify import recording
 from rivermouth.verify.beginning import Known, standing
 from rivermouth.verify.proved import Before, Place, Proved, Reach, Standing, moment
-from rivermouth.verify.recording import ProofFiles, Times, proven, record, to_record
+from rivermouth.verify.recording import (
+    ProofFiles,
+    Times,
+    beside_offsets,
+    proven,
+    record,
+    standings,
+    to_record,
+)
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked
 from tests.unit.verify.doubles import CREATE, MemoryCommits, commit, configured
 
@@ -175,3 +184,23 @@ def test_whether_a_record_stands_is_told_from_the_log() -> None:
     assert standing(log, failed, 10).void == f"a verification at {moment(0)} found a fault"
     told = standing(log, OLD, 10).as_dict()
     assert (told["entry"], told["stands"], told["void"]) == (2, True, None)
+
+
+def test_the_commits_that_are_read_for_all_pipelines_are_limited_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configured(tmp_path)
+    pipeline = config.pipelines["p"]
+    log = pipeline.target.table.path(config.folder) / "_delta_log"
+    log.mkdir(parents=True)
+    for version, made in enumerate((CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6))):
+        txns = [{"txn": {"appId": app, "version": n}} for app, n in made.txns.items()]
+        lines = [json.dumps(each) for each in ({"commitInfo": made.info}, *txns)]
+        (log / f"{version:020d}.json").write_text("\n".join(lines), encoding="utf-8")
+    beside_offsets(config.folder).write(OLD)
+    others = {"p": pipeline, "q": pipeline, "r": pipeline}
+    assert standings(config)(pipeline) == Standing(OLD)
+    monkeypatch.setattr(recording, "_AT_MOST", 2)
+    assert standings(config)(pipeline) == Standing(OLD)
+    many = config.model_copy(update={"pipelines": others})
+    assert standings(many)(pipeline) == Standing(OLD, unread=1), "a third of two is none"

@@ -7,13 +7,15 @@ effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rivermouth.verify.ledger.backward import read_back
 from rivermouth.verify.ledger.chain import entry_of
-from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.commits import Commit, Commits
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.ledger.others import Foreign
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Findings, Unchecked
 
@@ -23,10 +25,9 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Void:
-    """Why nothing can be built on an entry; ``rolled_back``: on an earlier one it may."""
+    """Why nothing can be built on an entry."""
 
     reason: str
-    rolled_back: bool = False
 
 
 def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings) -> Ledger | Void:
@@ -35,34 +36,66 @@ def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings
     It is, where its commit is in the log, no RESTORE led to before it, nothing took all rows since,
     and no later entry accepts a change of the source. Nothing of the log before it is read.
     """
-    version, name = place.version, f"entry {place.sequence}"
-    if version not in commits.versions():
-        return Void(f"version {version}, which holds {name}, is not in the log any more")
-    ledger = read_ledger(commits, pipeline, findings, version)
+    if place.version not in commits.versions():
+        return _gone(place)
+    ledger = read_ledger(commits, pipeline, findings, place.version)
     if ledger is None or [place_of(each) for each in ledger.recorded[:1]] != [place]:
-        return Void(f"version {version} is another commit than that of {name}")
+        return _another(place)
     entries = ledger.effective
     if not entries or place_of(entries[0]) != place:
-        return Void(f"{name} was rolled back since", rolled_back=True)
+        return _rolled_back(place)
     for each in entries[1:]:
         if each.changes is not None:
-            return Void(f"entry {each.sequence} accepts a change of the source")
+            return _changed(each.sequence)
     for foreign in ledger.foreign:
         if foreign.empties:
-            return Void(f"version {foreign.version}, {foreign.operation} by others, took all rows")
+            return _emptied(foreign)
     first = replace(entries[0], ranges=(), lost=(), deletes=(), changes=None)
     recorded = (first, *ledger.recorded[1:])
     return replace(ledger, effective=(first, *entries[1:]), recorded=recorded, since=first)
 
 
+def void_since(
+    commits: Commits, pipeline: str, place: Place, versions: Sequence[int]
+) -> Void | None:
+    """Why ``read_since`` would read nothing; None where it would read the ledger.
+
+    ``versions`` are those of ``commits``. Nothing of the later entries is kept or checked.
+    """
+    if place.version not in versions:
+        return _gone(place)
+    commit = commits.read(place.version, Findings(pipeline))
+    first = _entry_in(pipeline, place.version, commit)
+    if first is None or place_of(first) != place:
+        return _another(place)
+    changed: int | None = None
+    emptied: Foreign | None = None
+    for step in read_back(commits, pipeline, [each for each in versions if each >= place.version]):
+        if step.version == place.version and step.effective:
+            break
+        if step.changes:
+            changed = step.commit.txns[f"rivermouth/{pipeline}"]
+        foreign = Foreign.of(step.version, step.commit)
+        emptied = foreign if foreign is not None and foreign.empties else emptied
+    else:
+        return _rolled_back(place)
+    if changed is not None:
+        return _changed(changed)
+    return None if emptied is None else _emptied(emptied)
+
+
 def read_since_time(
     commits: Commits, pipeline: str, time_ms: float, findings: Findings
 ) -> Ledger | Void:
-    """The same from the newest entry that was committed before a time and is in effect."""
-    for entry in _entries_before(commits, pipeline, time_ms):
-        found = read_since(commits, pipeline, place_of(entry), findings)
-        if not (isinstance(found, Void) and found.rolled_back):
-            return found
+    """The same from the newest entry that was committed before a time and is in effect.
+
+    The log is read back to that entry, and from there on once more.
+    """
+    for step in read_back(commits, pipeline, commits.versions()):
+        # An entry whose text cannot be read is passed over: whoever reads the chain tells of it.
+        entry = _entry_in(pipeline, step.version, step.commit) if step.effective else None
+        if entry is not None and 0 < entry.committed_ms < time_ms:
+            return read_since(commits, pipeline, place_of(entry), findings)
     return Void("the log holds no entry from before that time")
 
 
@@ -87,16 +120,30 @@ def note_foreign(ledger: Ledger, findings: Findings) -> None:
         findings.leave(Unchecked.FOREIGN, line + ", ".join([*named, *more]), len(found))
 
 
-def _entries_before(commits: Commits, pipeline: str, time_ms: float) -> Iterator[LedgerEntry]:
-    """The entries from before a time, newest first; no more is read than is asked for."""
-    quiet = Findings(pipeline)
-    for version in reversed(commits.versions()):
-        commit = commits.read(version, quiet)
-        if f"rivermouth/{pipeline}" not in commit.txns:
-            continue
-        try:
-            entry = entry_of(pipeline, version, commit)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue  # whoever reads the chain tells of it
-        if 0 < entry.committed_ms < time_ms:
-            yield entry
+def _entry_in(pipeline: str, version: int, commit: Commit) -> LedgerEntry | None:
+    """The entry that a commit holds; None where it holds none."""
+    try:
+        return entry_of(pipeline, version, commit)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _gone(place: Place) -> Void:
+    held = f"version {place.version}, which holds entry {place.sequence}"
+    return Void(f"{held}, is not in the log any more")
+
+
+def _another(place: Place) -> Void:
+    return Void(f"version {place.version} is another commit than that of entry {place.sequence}")
+
+
+def _rolled_back(place: Place) -> Void:
+    return Void(f"entry {place.sequence} was rolled back since")
+
+
+def _changed(sequence: int) -> Void:
+    return Void(f"entry {sequence} accepts a change of the source")
+
+
+def _emptied(foreign: Foreign) -> Void:
+    return Void(f"version {foreign.version}, {foreign.operation} by others, took all rows")

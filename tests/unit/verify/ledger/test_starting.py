@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from rivermouth.verify.ledger import backward, chain
 from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.ledger.starting import Void, note_foreign, read_since, read_since_time
+from rivermouth.verify.ledger.entry import LedgerEntry, parse_entry
+from rivermouth.verify.ledger.log import Ledger, read_ledger
+from rivermouth.verify.ledger.starting import (
+    Void,
+    note_foreign,
+    place_of,
+    read_since,
+    read_since_time,
+    void_since,
+)
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Findings, Unchecked
 from tests.unit.verify.doubles import CREATE, ZERO, MemoryCommits, commit, span
@@ -59,17 +71,27 @@ def test_nothing_new_covers_nothing() -> None:
     assert found.covered == ()
 
 
+class Counting(MemoryCommits):
+    """Counts how often each version was read, and the versions were listed."""
+
+    def __init__(self, commits: list[Commit]) -> None:
+        super().__init__(commits)
+        self.reads = Counter[int]()
+        self.listed = 0
+
+    def versions(self) -> list[int]:
+        self.listed += 1
+        return super().versions()
+
+    def read(self, version: int, findings: Findings) -> Commit:
+        self.reads[version] += 1
+        return super().read(version, findings)
+
+
 def test_the_log_before_the_entry_is_not_read() -> None:
-    read = list[int]()
-
-    class Counting(MemoryCommits):
-        def read(self, version: int, findings: Findings) -> Commit:
-            read.append(version)
-            return super().read(version, findings)
-
     log = Counting([CREATE, ONE, TWO, THREE])
     assert isinstance(read_since(log, "p", SECOND, Findings("p")), Ledger)
-    assert read == [2, 3]
+    assert log.reads == {2: 1, 3: 1}
 
 
 CHANGES = {"kinds": ["topic"], "topics": {"t": "old"}, "moved": [["t", 0, 4, 0]]}
@@ -171,3 +193,89 @@ def test_a_time_means_the_newest_entry_from_before_it_that_is_in_effect() -> Non
 def test_without_an_entry_from_before_the_time_all_is_read(log: list[Commit]) -> None:
     found = read_since_time(MemoryCommits(log), "p", 100, Findings("p"))
     assert found == Void("the log holds no entry from before that time")
+
+
+RESET: dict[str, Any] = {"accepts": {"kind": "reset"}}
+ACCEPTED: dict[str, Any] = {"accepts": {"kind": "restore"}}
+
+
+@pytest.mark.parametrize("wound_back", [[], [restore(1)]], ids=["a reset", "a RESTORE"])
+def test_what_was_rolled_back_since_a_time_is_read_once(wound_back: list[Commit]) -> None:
+    entries = [timed(commit(n, 2 * n, 2 * n + 2), 100) for n in range(1, 51)]
+    accepting = timed(commit(51, 2, 2, **(ACCEPTED if wound_back else RESET)), 200)
+    log = Counting([CREATE, *entries, *wound_back, accepting])
+    found = read_since_time(log, "p", 150, Findings("p"))
+    if wound_back:
+        assert isinstance(found, Ledger)
+        assert found.since is not None
+        assert found.since.sequence == 1
+    else:
+        assert found == Void("the log holds no entry from before that time")
+    assert max(log.reads.values()) <= 2, "back to the entry, and once more from there on"
+
+
+def a_log(dice: random.Random) -> list[Commit]:
+    """Any few commits, some of which roll others back."""
+    log = [CREATE]
+    for number in range(1, dice.randrange(2, 12)):
+        entry = timed(commit(number, 2 * number, 2 * number + 2), 100 * len(log))
+        log.append(
+            dice.choice(
+                [
+                    entry,
+                    entry,
+                    timed(commit(number, 0, 0, **RESET), 100 * len(log)),
+                    timed(commit(number, 2, 2, **ACCEPTED), 100 * len(log)),
+                    commit(number, 2, 2, changes=CHANGES),
+                    commit(number, 0, 2, pipeline="q", topic="u"),
+                    restore(dice.randrange(len(log))),
+                    restore(dice.randrange(len(log))),
+                    by_others("RESTORE", timestamp="2026-01-01"),
+                    by_others("TRUNCATE"),
+                    by_others("OPTIMIZE"),
+                    Commit({"operation": "WRITE", "userMetadata": "{"}, {}),
+                ]
+            )
+        )
+    return log
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_log_read_back_says_what_the_chain_says(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(50):
+        log = MemoryCommits(a_log(dice))
+        ledger = read_ledger(log, "p", Findings("p"))
+        assert ledger is not None
+        back = backward.read_back(log, "p", log.versions())
+        assert [each.version for each in back if each.effective] == [
+            each.version for each in reversed(ledger.effective)
+        ]
+        for each in ledger.recorded:
+            long = read_since(log, "p", place_of(each), Findings("p"))
+            short = void_since(log, "p", place_of(each), log.versions())
+            assert short == (long if isinstance(long, Void) else None)
+
+
+@pytest.mark.parametrize("case", [*VOID])
+def test_why_nothing_can_be_built_on_an_entry_is_told_alike(case: str) -> None:
+    commits, first, _ = VOID[case]
+    log = MemoryCommits(commits, first)
+    expected = read_since(log, "p", SECOND, Findings("p"))
+    assert void_since(log, "p", SECOND, log.versions()) == expected
+
+
+def test_whether_an_entry_is_in_effect_is_told_without_the_positions_of_later_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed = list[int]()
+
+    def parsing(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -> LedgerEntry:
+        parsed.append(version)
+        return parse_entry(version, facts, committed_ms)
+
+    monkeypatch.setattr(chain, "parse_entry", parsing)
+    log = Counting([CREATE, ONE, TWO, *(commit(n, 2 * n - 2, 2 * n) for n in range(3, 30))])
+    assert void_since(log, "p", SECOND, log.versions()) is None
+    assert parsed == [2]
+    assert (log.listed, sum(log.reads.values())) == (1, 29)
