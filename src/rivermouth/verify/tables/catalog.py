@@ -138,39 +138,41 @@ class CatalogRows:
     ) -> Iterator[pa.RecordBatch]:
         """See ``Rows``."""
         named = ", ".join(f"`{name}`" for name in columns)
-        for part in self._parts():
-            where = " AND ".join(f"({each})" for each in (predicate, part) if each)
-            table = self._ask(f"SELECT {named} FROM {self._name}" + (where and f" WHERE {where}"))
+        for part in self._parts(predicate):
+            table = self._ask(f"SELECT {named} FROM {self._name}{_where(predicate, part)}")
             yield from (canonical(batch) for batch in table.to_batches())
 
-    def _parts(self) -> Iterator[str]:
-        """Predicates that split the rows into parts; a single empty one where they are few."""
+    def _parts(self, predicate: str | None) -> Iterator[str]:
+        """What splits the rows that fulfil a predicate into parts; empty where they are few.
+
+        Only these rows are counted: of the others, the engine then opens no file.
+        """
         if self._by is None:
             yield ""
             return
         bounds = f"count(*) AS n, min({self._by}) AS low, max({self._by}) AS high"
-        [found] = self._ask(f"SELECT {bounds} FROM {self._name}").to_pylist()
+        [found] = self._ask(f"SELECT {bounds} FROM {self._name}{_where(predicate)}").to_pylist()
         if found["n"] <= self._at_most or found["low"] is None:
             yield ""
             return
         whole = Slice(found["low"], found["high"] + 1, found["n"])
-        for each in self._split(whole):
+        for each in self._split(whole, predicate):
             yield each.within(self._by)
         yield f"{self._by} IS NULL"
 
-    def _split(self, whole: Slice) -> Iterator[Slice]:
+    def _split(self, whole: Slice, predicate: str | None) -> Iterator[Slice]:
         """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""
         width = width_of(whole)
         by = str(self._by)
         piece = f"floor(({by} - {whole.start}) / {width}) AS piece"
         counted = self._ask(
             f"SELECT {piece}, count(*) AS n FROM {self._name}"
-            f" WHERE {whole.within(by)} GROUP BY piece"
+            f"{_where(predicate, whole.within(by))} GROUP BY piece"
         )
         pieces = {int(each["piece"]): int(each["n"]) for each in counted.to_pylist()}
         for each in packed(whole, pieces, self._at_most):
             if each.rows > self._at_most and width > 1:
-                yield from self._split(each)
+                yield from self._split(each, predicate)
             else:
                 yield each
 
@@ -179,6 +181,12 @@ def _split_by(schema: pa.Schema) -> str | None:
     """The offsets by which the rows of a table are split."""
     known = {"_kafka": "`_kafka`.`offset`", "offset": "`offset`"}
     return next((by for name, by in known.items() if name in schema.names), None)
+
+
+def _where(*conditions: str | None) -> str:
+    """The clause that holds for all of the conditions; empty where there is none."""
+    found = " AND ".join(f"({each})" for each in conditions if each)
+    return found and f" WHERE {found}"
 
 
 def _newest(history: Iterable[Mapping[str, Any]]) -> int:

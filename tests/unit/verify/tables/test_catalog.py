@@ -248,7 +248,9 @@ def test_a_table_is_read_in_slices_that_are_small_enough_and_hold_every_row_once
     assert sorted(found) == [row["id"] for row in rows if predicate is None or row["id"] % 2 == 0]
     read = [number for statement, number in asked if statement.startswith("SELECT `id`")]
     assert max(read) <= at_most
-    assert (len(read) == 1) == (at_most > len(rows))
+    assert (len(read) == 1) == (at_most > len(found))
+    wanted = f"({predicate})"
+    assert predicate is None or all(wanted in each for each, _ in asked), "no other row is counted"
     assert len(asked) == 2 or len(read) > 1, "what is small is asked for at once"
 
 
