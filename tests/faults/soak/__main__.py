@@ -4,7 +4,8 @@ Many pipelines run continuously in one process, while the broker restarts, parti
 driver is killed, and a table is restored and its halt accepted. At the end a run drains what is
 left, and ``verify`` proves every pipeline. The last line is JSON; ``growth`` is the resident memory
 of the last quarter divided by that of the quarter before. Exit code 1 where anything was violated
-or given up.
+or given up: a pipeline stopped for good, ``verify`` found something or read another number of
+records than were fed, the feed ended early, or ``growth`` is above 1.05.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rivermouth.local.broker import Broker
-from tests.faults.soak.fleet import Feed, Fleet
+from tests.faults.soak.feed import Feed
+from tests.faults.soak.fleet import Fleet
+from tests.faults.soak.judging import differing, grown
 from tests.faults.soak.memory import Watch, growth
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Event, Happening, schedule
@@ -43,10 +46,9 @@ def happen(fleet: Fleet, event: Event) -> None:
         fleet.restore(name)
 
 
-def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> list[str]:
-    """Run to the end; returns what was given up: a driver that ended by itself."""
-    began, given_up = time.monotonic(), list[str]()
-    left = list(events)
+def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> None:
+    """Run to the end. The fleet notes what gave up: a driver that ended, or a pipeline in it."""
+    began, left = time.monotonic(), list(events)
     fleet.start()
     while (at := time.monotonic() - began) < whole_s:
         if left and left[0].at_s <= at:
@@ -54,18 +56,21 @@ def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> list[str]:
             print(f"{at:6.0f} s: {event.what.value}, {fleet.names[event.pipeline]}", flush=True)
             happen(fleet, event)
         if fleet.ran_away():
-            given_up.append(f"the driver ended by itself after {at:.0f} s")
+            fleet.given_up.append(f"the driver ended by itself after {at:.0f} s")
             fleet.kill()
             fleet.start()
         time.sleep(0.5)
     code = fleet.stop()
     if code != 0:
-        given_up.append(f"the last driver ended with exit code {code}")
-    return given_up
+        fleet.given_up.append(f"the last driver ended with exit code {code}")
+    fleet.listen()
 
 
-def judged(fleet: Fleet) -> tuple[list[str], int]:
-    """What ``verify`` says after a last run: the violations, and the records read again."""
+def judged(fleet: Fleet, fed: Mapping[str, int]) -> tuple[list[str], int]:
+    """What ``verify`` says after a last run: the violations, and the records read again.
+
+    ``fed`` are the records that Kafka has acknowledged, by pipeline.
+    """
     code, _ = fleet.run_command("run", "--once")
     violations = [] if code == 0 else [f"the last run: exit code {code}"]
     code, found = fleet.run_command("verify")
@@ -73,7 +78,8 @@ def judged(fleet: Fleet) -> tuple[list[str], int]:
     violations += [f"{each['name']}: {each['problems']}" for each in proofs if not each["ok"]]
     if code != 0 and not violations:
         violations.append(f"verify: exit code {code}")
-    return violations, sum(int(each["records"]) for each in proofs)
+    read = {str(each["name"]): int(each["records"]) for each in proofs}
+    return violations + differing(fed, read), sum(read.values())
 
 
 def main() -> int:
@@ -92,12 +98,16 @@ def main() -> int:
         fleet = Fleet(folder, broker, asked.pipelines)
         try:
             with Watch(fleet.group) as watch, Feed(fleet, asked.seed) as feed:
-                given_up = soak(fleet, events, whole_s)
-            violations, read = judged(fleet)
+                soak(fleet, events, whole_s)
+            violations, read = judged(fleet, feed.records)
         finally:
             if fleet.group():
                 fleet.kill()
-    for each in (*given_up, *violations):
+    rise = growth(watch.samples, whole_s)
+    violations += grown(rise)
+    if feed.fault is not None:
+        violations.append(f"the feed ended by itself: {feed.fault}")
+    for each in (*fleet.given_up, *violations):
         print(f"VIOLATION {each}", flush=True)
     if asked.picture:
         asked.picture.write_text(picture(watch.samples, events, whole_s), encoding="utf-8")
@@ -105,16 +115,16 @@ def main() -> int:
         "seed": asked.seed,
         "pipelines": asked.pipelines,
         "minutes": asked.minutes,
-        "records": feed.records,
+        "records": feed.records.total(),
         "read_again": read,
         "events": Counter(each.what.value for each in events),
         "mb_at_most": round(max(each.mb for each in watch.samples)),
-        "growth": round(growth(watch.samples, whole_s), 3),
-        "given_up": len(given_up),
+        "growth": round(rise, 3),
+        "given_up": len(fleet.given_up),
         "violations": len(violations),
     }
     print(json.dumps(facts))
-    return 1 if given_up or violations else 0
+    return 1 if fleet.given_up or violations else 0
 
 
 if __name__ == "__main__":

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,22 @@ from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
-from rivermouth.testing import Record
-from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from rivermouth.verify.tables.folder import FolderCommits
+from tests.faults.soak.judging import UNDONE, Failure, failures, unexpected, wound_back
+from tests.lake import Lake, append_pipeline, upsert_pipeline
 from tests.processes import end_group
 from tests.waiting import wait_for
 
 TRIGGER = "30s"
-RECORDS_A_TURN = 20
-EVERY_S = 1.0
+HALTED = 5
+"""The exit code of a driver some of whose pipelines failed, and others did not."""
 
 
 class Fleet:
-    """``number`` pipelines; each fourth is an upsert."""
+    """``number`` pipelines; each fourth is an upsert.
+
+    ``partitions`` are those that Kafka has confirmed. ``given_up``: what stopped and should not.
+    """
 
     def __init__(self, folder: Path, broker: Broker, number: int) -> None:
         self.lake = Lake(folder, broker.bootstrap_servers)
@@ -37,6 +39,8 @@ class Fleet:
         self.names = [f"p{each:02d}" for each in range(number)]
         self.partitions = dict.fromkeys(self.names, 2)
         self.log = folder / "driver.log"
+        self.given_up: list[str] = []
+        self._heard = 0
         self._driver: subprocess.Popen[bytes] | None = None
         for each in self.names:
             self.lake.topic(each, 2)
@@ -98,65 +102,48 @@ class Fleet:
         return done.returncode, json.loads(done.stdout) if done.stdout else None
 
     def add_partition(self, name: str) -> None:
-        self.partitions[name] += 1
+        """Add one, and wait until Kafka tells producers of it."""
+        wanted = self.partitions[name] + 1
         admin = AdminClient({"bootstrap.servers": self.lake.servers})
-        asked = admin.create_partitions([NewPartitions(name, self.partitions[name])])
-        asked[name].result(60)
+        admin.create_partitions([NewPartitions(name, wanted)])[name].result(60)
+        wait_for(lambda: len(admin.list_topics(name, 60).topics[name].partitions) == wanted)
+        self.partitions[name] = wanted
 
     def restore(self, name: str) -> None:
-        """Wind the table back by two commits, wait until the run halts, and accept it."""
-        table = DeltaTable(str(self.table(name)))
-        table.restore(table.version() - 2)
-        wait_for(lambda: "RM411" in self._said(), f"{name} did not halt")
-        self.stop()
+        """Roll back two entries of a table, wait until the run halts, and accept it."""
+        self.listen()
+        log = FolderCommits(self.table(name))
+        wait_for(lambda: wound_back(log, name) is not None, f"{name} has too few entries")
+        target = wound_back(log, name)
+        assert target is not None
+        DeltaTable(str(self.table(name))).restore(target)
+        halt = (name, UNDONE)
+        wait_for(lambda: halt in failures(self._said()), f"{name} did not halt")
+        code = self.stop()
+        if code != HALTED:
+            self.given_up.append(f"after the halt of {name} the driver ended with exit code {code}")
+        self.listen(halt)
         code, _ = self.run_command("resume", name, "--accept", "restore")
         assert code == 0, f"resume of {name}: exit code {code}, see {self.log}"
         self.start()
+
+    def listen(self, *expected: Failure) -> None:
+        """Note which pipelines gave up since this was last asked, but for the expected ones."""
+        said = self._said()
+        self._heard += len(said)
+        self.given_up += unexpected(said, *expected)
 
     def table(self, name: str) -> Path:
         schema = "silver" if self.upserts(name) else "bronze"
         return self.lake.path(f"{schema}.{name}")
 
     def _said(self) -> str:
-        return self.log.read_text("utf-8", errors="replace")
+        """What the driver said since it was last listened to."""
+        whole = self.log.read_text("utf-8", errors="replace") if self.log.exists() else ""
+        return whole[self._heard :]
 
     def _command(self, verb: str, *words: str) -> list[str]:
         return [sys.executable, "-m", "rivermouth", verb, str(self.lake.file), *words]
 
     def _environ(self) -> Mapping[str, str]:
         return {**os.environ, "RIVERMOUTH_SCRATCH": str(self.lake.scratch), "COLUMNS": "200"}
-
-
-class Feed:
-    """Fills the topics from a thread of its own until the block ends."""
-
-    def __init__(self, fleet: Fleet, seed: int) -> None:
-        self.records = 0
-        self._fleet = fleet
-        self._dice = random.Random(seed)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._feed)
-
-    def __enter__(self) -> Feed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _feed(self) -> None:
-        while not self._over.wait(EVERY_S):
-            name = self._dice.choice(self._fleet.names)
-            made = [self._record(name) for _ in range(RECORDS_A_TURN * len(self._fleet.names) // 4)]
-            # librdkafka waits for a broker that restarts, and repeats no record.
-            self.records += self._fleet.lake.produce(name, made)
-
-    def _record(self, name: str) -> Record:
-        key = self._dice.randrange(1000)
-        value = (
-            order(key, "open", self._dice.randrange(3600))
-            if self._fleet.upserts(name)
-            else bid(key)
-        )
-        return (b"%d" % key, b"{bad" if self._dice.random() < 0.01 else value, key % 2)

@@ -1,12 +1,33 @@
-"""The pure parts of the soak: when things happen, what counts as growth, what is drawn."""
+"""The parts of the soak without a broker: schedule, records, verdict, picture."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
 import pytest
 
+from rivermouth.cli.render import failure
+from rivermouth.errors import KafkaUnreachable, TableUndone
+from rivermouth.testing import Record
+from rivermouth.verify.ledger.commits import Commit
+from tests.faults.soak import feed as feeding
+from tests.faults.soak.feed import Feed
+from tests.faults.soak.fleet import Fleet
+from tests.faults.soak.judging import (
+    UNDONE,
+    differing,
+    failures,
+    grown,
+    unexpected,
+    wound_back,
+)
 from tests.faults.soak.memory import Sample, growth
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Happening, schedule
+from tests.unit.verify.doubles import CREATE, MemoryCommits, commit
 
 pytestmark = pytest.mark.unit
 
@@ -35,3 +56,103 @@ def test_the_picture_has_a_line_for_every_event_and_a_name_for_every_colour() ->
     assert drawn.count("stroke-dasharray") == len(events)
     assert all(each.value in drawn for each in Happening)
     assert drawn.count("<polygon") == 2
+
+
+class Basin:
+    """A fleet without a broker: it keeps the partitions of what it is given, or fails."""
+
+    names = ("p00",)
+    fault: Exception | None = None
+
+    def __init__(self) -> None:
+        self.partitions = {"p00": 2}
+        self.reached = set[int]()
+        self.lake = self
+
+    def upserts(self, name: str) -> bool:
+        return False
+
+    def produce(self, topic: str, records: Iterable[Record]) -> int:
+        if self.fault is not None:
+            raise self.fault
+        made = [*records]
+        self.reached |= {partition for _, _, partition in made}
+        return len(made)
+
+
+def test_records_go_to_every_partition_that_kafka_has_confirmed() -> None:
+    basin = Basin()
+    feed = Feed(cast(Any, basin), seed=1)
+    assert {feed.record("p00")[2] for _ in range(100)} == {0, 1}
+    basin.partitions["p00"] = 4
+    assert {feed.record("p00")[2] for _ in range(100)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("fault", [None, RuntimeError("no broker")])
+def test_a_feed_that_ended_early_says_why(
+    fault: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeding, "EVERY_S", 0.001)
+    basin = Basin()
+    basin.fault = fault
+    with Feed(cast(Any, basin), seed=1) as feed:
+        deadline = time.monotonic() + 30
+        while not (feed.fault or feed.records) and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert feed.fault == (None if fault is None else "RuntimeError('no broker')")
+    assert bool(feed.records["p00"]) == (fault is None)
+
+
+def test_pipelines_that_gave_up_are_told_from_the_words_of_the_driver() -> None:
+    undone = failure("p01", TableUndone("bronze.p01: version 7 undid commits of this pipeline"))
+    gone = failure("p02", KafkaUnreachable("no broker answers", found="a timeout"), retries=3)
+    tail = "FAILED: 2 of 40 pipelines, exit code 5"
+    said = "\n".join(["p03: tried again in 0.8 s: RM301 k: no", undone, gone, undone, tail, ""])
+    assert failures(said) == [("p01", "RM411"), ("p02", "RM301")]
+    assert unexpected(said, ("p01", UNDONE)) == ["p02 gave up with RM301"]
+    assert unexpected(undone, ("p02", UNDONE)) == ["p01 gave up with RM411"]
+
+
+def test_what_was_said_before_a_halt_was_accepted_is_heard_once(tmp_path: Path) -> None:
+    fleet = Fleet.__new__(Fleet)
+    fleet.log, fleet.given_up, fleet._heard = tmp_path / "driver.log", [], 0
+    undone = failure("p01", TableUndone("undone")) + "\n"
+    fleet.log.write_text(undone, encoding="utf-8")
+    fleet.listen(("p01", UNDONE))
+    fleet.listen()
+    assert fleet.given_up == [], "what was heard is not heard again"
+    fleet.log.write_text(undone * 2, encoding="utf-8")
+    fleet.listen()
+    assert fleet.given_up == ["p01 gave up with RM411"]
+
+
+def test_records_that_were_fed_and_not_read_again_are_a_violation() -> None:
+    assert differing({"p00": 5, "p01": 3}, {"p00": 5, "p01": 3}) == []
+    told = differing({"p00": 5, "p01": 3}, {"p00": 4, "p02": 1})
+    assert [each.partition(":")[0] for each in told] == ["p00", "p01", "p02"]
+    assert told[0] == "p00: 5 records were fed, verify read 4"
+
+
+@pytest.mark.parametrize(("growth_of", "violations"), [(0.9, 0), (1.05, 0), (1.051, 1)])
+def test_memory_that_is_not_flat_is_a_violation(growth_of: float, violations: int) -> None:
+    assert len(grown(growth_of)) == violations
+
+
+UPKEEP = Commit({"operation": "OPTIMIZE"}, {})
+ENTRIES = [commit(each, each, each + 1) for each in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("log", "version"),
+    [
+        ([], None),
+        ([CREATE, *ENTRIES[:2]], None),
+        ([CREATE, *ENTRIES], 2),
+        ([CREATE, *ENTRIES[:3], UPKEEP, UPKEEP, UPKEEP], 1),
+        ([CREATE, *ENTRIES[:2], UPKEEP, ENTRIES[2], UPKEEP, ENTRIES[3]], 2),
+    ],
+)
+def test_a_restore_rolls_back_two_entries_whatever_lies_between(
+    log: list[Commit], version: int | None
+) -> None:
+    assert wound_back(MemoryCommits(log), "p") == version
