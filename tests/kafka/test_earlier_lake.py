@@ -151,7 +151,10 @@ def by_name(pipelines: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, An
 
 
 def files(lake: Lake) -> list[str]:
-    return sorted(str(each) for each in lake.warehouse.rglob("*"))
+    """All files but the records of proofs, which ``verify`` writes."""
+    proofs = lake.warehouse / "rivermouth" / "proofs"
+    found = lake.warehouse.rglob("*")
+    return sorted(str(each) for each in found if proofs not in (each, *each.parents))
 
 
 def entries(lake: Lake) -> dict[str, list[str]]:

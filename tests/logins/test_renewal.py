@@ -23,6 +23,8 @@ from tests.waiting import wait_for, wait_for_rows
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 LIFE_S = 12
+BRIEF_LIFE = timedelta(seconds=90)
+"""Of a certificate: a busy machine needs a good part of it before the first record is read."""
 
 
 def five(lake: GuardedLake, topic: str) -> None:
@@ -103,7 +105,7 @@ def test_a_run_goes_on_with_new_files_of_a_certificate(
 ) -> None:
     topic = way.replace(" ", "-")
     lake.topic(topic)
-    life = timedelta(seconds=40)
+    life = BRIEF_LIFE
     expires = time.monotonic() + life.total_seconds()
     guarded.authority.issue(CLIENT, life)
     lake.log_in(section(way, guarded), topic)
@@ -111,8 +113,8 @@ def test_a_run_goes_on_with_new_files_of_a_certificate(
     try:
         with continuous(lake, rivermouth_spark, name) as heard:
             five(lake, topic)
-            wait_for(lambda: applied(heard) == 5)
-            assert time.monotonic() < expires, "the machine is too slow for this certificate"
+            wait_for(lambda: applied(heard) == 5 or bool(heard.ends))
+            assert not heard.ends, "the machine is too slow for this certificate"
             guarded.authority.issue(CLIENT)
             wait_for(lambda: len(heard.opens) == 2, "the run did not open again")
             time.sleep(max(0, expires - time.monotonic()) + 6)  # the first one is no longer good
@@ -129,14 +131,15 @@ def test_a_certificate_that_expires_ends_the_run_and_a_new_one_goes_on(
     lake: GuardedLake, guarded: GuardedBroker, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("expired")
-    life = timedelta(seconds=30)
+    life = BRIEF_LIFE
     expires = time.monotonic() + life.total_seconds()
     guarded.authority.issue(CLIENT, life)
     try:
         lake.log_in_by("mtls", "expired")
         with continuous(lake, rivermouth_spark, "expired") as heard:
             five(lake, "expired")
-            wait_for(lambda: applied(heard) == 5)
+            wait_for(lambda: applied(heard) == 5 or bool(heard.ends))
+            assert not heard.ends, "the machine is too slow for this certificate"
             time.sleep(max(0, expires - time.monotonic()) + 6)
             five(lake, "expired")
             wait_for(lambda: bool(heard.ends))
