@@ -31,7 +31,7 @@ from rivermouth.config import Catalog, Config, load
 from rivermouth.databricks.secrets import secrets_here
 from rivermouth.errors import ConfigError, RivermouthError
 from rivermouth.job.together import Together
-from rivermouth.local.scratch import scratch_root, volumes_root
+from rivermouth.local.scratch import scratch_root, volume_folder
 from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
 from rivermouth.operate.maintain.optimize import WEEK_HOURS
 from rivermouth.protocol.consequences import ResumePlan
@@ -178,8 +178,7 @@ class Job:
         tables, proofs = None, None
         if isinstance(names, Catalog):
             tables = CatalogTables(names, lambda statement: self.session.sql(statement).toArrow())
-            volume = volumes_root() / names.catalog / names.schema / names.volume
-            proofs = ProofFiles(volume / "proofs")
+            proofs = ProofFiles(volume_folder(names) / "proofs")
         found = verify(
             self.config,
             self.names,

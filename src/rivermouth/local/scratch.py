@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+from rivermouth.config import Catalog
+
 _LOCK_SUFFIX = ".lock"
 _WEEK_S = 7 * 86400
 _OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
@@ -33,6 +35,11 @@ def scratch_root() -> Path:
 def volumes_root() -> Path:
     """The folder where Databricks mounts the volumes of Unity Catalog; tests name another."""
     return Path(os.environ.get("RIVERMOUTH_VOLUMES") or "/Volumes")
+
+
+def volume_folder(names: Catalog) -> Path:
+    """The volume of a warehouse in a catalog, as a folder."""
+    return volumes_root() / names.catalog / names.schema / names.volume
 
 
 class ScratchFolder:

@@ -112,13 +112,15 @@ class PartitionCheck:
             named = self._named(missing + self._start)
             erased.rows += int(named.sum())
             missing = missing[~named]
-        entries = self._span.entries[self._span.index(missing + self._start)]
-        return missing[~erased.may_lack_of(entries)]
+        return missing[~erased.may_lack_of(self._entries(missing + self._start))]
 
     def _named(self, offsets: Offsets) -> NDArray[np.bool_]:
         """Which offsets are those of rows that are named as deleted on purpose."""
-        entries = self._span.entries[self._span.index(offsets)]
-        return self._subject.erased.mask(self._partition, offsets, entries)
+        return self._subject.erased.mask(self._partition, offsets, self._entries(offsets))
+
+    def _entries(self, offsets: Offsets) -> Offsets:
+        """The index of the entry that covers each offset; where none does, that of any."""
+        return self._span.entries[self._span.index(offsets)]
 
     def _former(self, size: int) -> NDArray[np.int64]:
         """How many rows ranges from before accepted changes may have left at each offset."""
@@ -158,10 +160,11 @@ class PartitionCheck:
 
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose rows were sampled."""
-        entries = self._span.entries[self._span.index(offsets)].tolist()
+        entries = self._entries(offsets)
         beside = self._bad_beside_former(offsets)
-        gone = {*offsets[self._named(offsets)].tolist()}
-        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
+        named = self._subject.erased.mask(self._partition, offsets, entries)
+        gone = {*offsets[named].tolist()}
+        for offset, entry, each in zip(offsets.tolist(), entries.tolist(), messages, strict=True):
             rows = self._samples.get(offset)
             if rows is None or offset in beside:
                 continue  # the row is not that of a bad record

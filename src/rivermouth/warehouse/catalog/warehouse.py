@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import OFFSETS_TABLE, Catalog, Pipeline, TableName
-from rivermouth.local.scratch import volumes_root
+from rivermouth.local.scratch import volume_folder
 from rivermouth.spark.address import Address
 from rivermouth.spark.errors import translate
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
@@ -62,8 +62,7 @@ class CatalogWarehouse:
 
     def scratch(self) -> Path:
         """See ``Warehouse.scratch``: the volume."""
-        names = self._names
-        return volumes_root() / names.catalog / names.schema / names.volume
+        return volume_folder(self._names)
 
     def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
         """See ``Warehouse.prepare``: in a catalog a write that creates a table counts nothing."""
