@@ -32,12 +32,13 @@ def ranges_of(records: int, partitions: int) -> list[OffsetRange]:
 
 @pytest.mark.parametrize(
     ("records", "partitions", "tasks"),
-    [(1, 1, 1), (20, 1, 3), (10_007, 1_000, 2), (10_007, 1_000, 300)],
+    [(1, 1, 1), (20, 1_000, 3), (10_007, 8, 3), (10_007, 9, 3), (10_007, 1_000, 300)],
 )
 def test_each_range_is_counted_exactly(
     rivermouth_spark: SparkSession, records: int, partitions: int, tasks: int
 ) -> None:
-    rows, ranges = decoded(rivermouth_spark, records, partitions, tasks), ranges_of(10_007, 1_000)
+    rows = decoded(rivermouth_spark, records, partitions, tasks)
+    ranges = ranges_of(10_007, partitions)
     counting = CountedOnTheWay(ranges)
     counting.watched(rows).groupBy("id").count().localCheckpoint()
 
@@ -79,7 +80,7 @@ def test_the_calls_into_the_jvm_do_not_grow_with_the_ranges(
         return send(command, *more, **named)
 
     monkeypatch.setattr(client, "send_command", counted)
-    CountedOnTheWay(ranges_of(1, 2)).watched(rows)
+    CountedOnTheWay(ranges_of(1, 9)).watched(rows)
     few = len(calls)
     calls.clear()
     CountedOnTheWay(ranges_of(1, 2_000)).watched(rows)

@@ -1,6 +1,6 @@
 """Counting the records of each range: on the way, by ``observe``, or by grouping.
 
-Neither grows with the number of ranges: one aggregate for all of them, however many they are.
+Neither grows with the number of ranges: of many, one aggregate counts all.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import literal
 
 _COUNTS = "counts"
+_FEW = 16  # ranges; a counter for each of them costs less than the histogram, which boxes numbers
 
 
 class CountedOnTheWay:
     """Counts the good records of each range while a batch of nothing else passes.
 
-    Each partition has a number, and one histogram counts the numbers. It has a bin for each of
-    them, so it is exact.
+    Each partition has a number. A counter for each of a few, and one histogram of many, counts
+    the numbers. The histogram has a bin for each of them, so it is exact.
     """
 
     def __init__(self, ranges: Sequence[OffsetRange]) -> None:
@@ -33,13 +34,27 @@ class CountedOnTheWay:
 
     def watched(self, good: DataFrame, **more: Column) -> DataFrame:
         """The same rows, counted when they are evaluated; ``more`` are further aggregates."""
-        pairs = ", ".join(f"{literal(topic)}, {n}" for topic, n in self._firsts.items())
-        number = F.expr(f"cast(map({pairs})[_kafka.topic] + _kafka.partition as double)")
-        bins = F.lit(max(len(self._ranges), 2))
+        of_many = len(self._ranges) > _FEW
+        expression = self._histogram() if of_many else self._counters()
         # As text: a list of structs is no metric through Spark Connect.
-        counts = F.to_json(F.histogram_numeric(number, bins)).alias(_COUNTS)
+        counts = F.to_json(F.expr(expression)).alias(_COUNTS)
         named = [column.alias(name) for name, column in more.items()]
         return good.observe(self._observation, counts, *named)
+
+    def _counters(self) -> str:
+        """Expression for a list of x, the number of a partition, and y, its records."""
+        counters = (
+            f"named_struct('x', {self._firsts[each.topic] + each.partition}, 'y', count_if("
+            f"_kafka.partition = {each.partition} and _kafka.topic = {literal(each.topic)}))"
+            for each in self._ranges
+        )
+        return f"array({', '.join(counters)})"
+
+    def _histogram(self) -> str:
+        """Expression for the same list, but for partitions without records."""
+        pairs = ", ".join(f"{literal(topic)}, {n}" for topic, n in self._firsts.items())
+        number = f"cast(map({pairs})[_kafka.topic] + _kafka.partition as double)"
+        return f"histogram_numeric({number}, {len(self._ranges)})"
 
     def metric(self, name: str) -> int | None:
         """One of the further aggregates; None if Spark has dropped the plan of an empty batch."""
