@@ -453,7 +453,7 @@ def accept_in(
     driver.crash.step = crash
     its = edges(world, driver.crash, driver.heard)
     at = Coordinates(
-        "silver.orders", its.store, its.writes, its.projecting, its.listener, its.attempts
+        "orders", "silver.orders", its.store, its.writes, its.projecting, its.listener, its.attempts
     )
     told: list[AcceptedDelete] = []
 

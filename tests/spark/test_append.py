@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -19,12 +20,12 @@ from tests.spark.conftest import Bench, RawRow
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def a_pipeline() -> Pipeline:
+def a_pipeline(columns: str = "n BIGINT") -> Pipeline:
     return Pipeline.model_validate(
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
-            "columns": "n BIGINT",
+            "columns": columns,
             "target": {"table": "bronze.numbers"},
         }
     )
@@ -71,6 +72,25 @@ def test_a_batch_with_bad_records_is_split_and_knows_its_counts(bench: Bench) ->
     assert [(row["commit"], row["key"], row["value"], row["code"]) for row in held] == [
         (entry.commit, b"k", b"bad", "RM603")
     ]
+
+
+@pytest.mark.parametrize(("columns", "kafka_at"), [(25, 25), (28, 0)])
+def test_files_of_a_wide_table_tell_which_offsets_they_hold(
+    bench: Bench, columns: int, kafka_at: int
+) -> None:
+    names = [f"n{each}" for each in range(columns)]
+    kinds = {"n1": "BOOLEAN", "n2": "ARRAY<BIGINT>", "n3": "STRUCT<a: BIGINT, b: BINARY>"}
+    wide = a_pipeline(", ".join(f"{each} {kinds.get(each, 'BIGINT')}" for each in names))
+    site = bench.site(wide, "wide")
+    create_target(bench.spark, wide, site.address)
+    rows: list[RawRow] = [(None, b'{"n7": 1}', 0, each) for each in (3, 4)]
+    DataFrameWriter(site).land(decoder(wide)(bench.raw(rows)), bench.plan(1, rows, Position()))
+
+    table = DeltaTable(str(bench.folder / "wide"))
+    assert [each.name for each in table.schema().fields].index("_kafka") == kafka_at
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    assert min(each["min._kafka.offset"] for each in files) == 3
+    assert max(each["max._kafka.offset"] for each in files) == 4
 
 
 def test_a_stale_sequence_appends_nothing(bench: Bench) -> None:

@@ -97,6 +97,15 @@ def test_a_pipeline_that_has_not_run_has_no_entry(site: Site) -> None:
     assert found.table
 
 
+def test_a_renamed_pipeline_has_the_ledger_of_its_first_name(site: Site) -> None:
+    pipeline = site.pipeline()
+    first = site.record(pipeline, entry_after(None, span(3, 3)))
+    renamed = pipeline.model_copy(update={"name": "renamed", "ledger": "orders"})
+    found = read_ledger(site.warehouse.ledger(renamed), renamed)
+    assert (found.newest, found.txn, found.others) == (first.empty_entry(), 1, ())
+    assert found.history.where.startswith("renamed "), "messages have the new name"
+
+
 def test_a_commit_without_rows_is_made_once(site: Site) -> None:
     pipeline = site.pipeline()
     first = site.record(pipeline, entry_after(None, span(3, 3), span(0, 0, 1)))

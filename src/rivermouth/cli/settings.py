@@ -54,11 +54,14 @@ def known_secrets() -> Secrets:
 def selected(config: Config, select: str) -> list[str]:
     """The names in ``select``, in the order of the file; all names if it is empty.
 
+    A renamed pipeline may also be called by the name in its ledger, which messages may give.
     Raises ConfigError with one line for each name that is not configured.
     """
     from rivermouth.errors import ConfigError
 
-    wanted = [name.strip() for name in select.split(",") if name.strip()]
+    ledgers = {each.ledger_name: name for name, each in config.pipelines.items()}
+    given = [name.strip() for name in select.split(",") if name.strip()]
+    wanted = [ledgers.get(name, name) for name in given]
     unknown = [name for name in wanted if name not in config.pipelines]
     if unknown:
         raise ConfigError(tuple(_unknown(name, config.pipelines) for name in unknown))

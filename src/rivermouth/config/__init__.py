@@ -11,8 +11,9 @@ from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
-from rivermouth.config.models import Config, Pipeline, Source, Target
+from rivermouth.config.models import Config
 from rivermouth.config.names import OFFSETS_TABLE, TableName
+from rivermouth.config.pipeline import Pipeline, Source, Target
 from rivermouth.config.problems import codes
 from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema

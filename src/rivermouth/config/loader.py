@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from rivermouth.config import models, problems, rules
 from rivermouth.config.located import Node, plain, problem
+from rivermouth.config.pipeline import Pipeline
 from rivermouth.config.problems import Fault, Kind, Problem, Refused
 from rivermouth.config.reader import read
 from rivermouth.config.shape import shape
@@ -102,8 +103,8 @@ def _between(data: object) -> Iterator[Found]:
     pipelines = data.get("pipelines") if isinstance(data, Mapping) else None
     found = {}
     for name, pipeline in pipelines.items() if isinstance(pipelines, Mapping) else ():
-        found[name] = sound(models.Pipeline, pipeline)
+        found[name] = sound(Pipeline, pipeline)
         for fault in rules.pipeline_faults(found[name]):
             yield ("pipelines", name), fault
-    for fault in rules.shared_table_faults(found):
+    for fault in rules.shared_faults(found):
         yield (), fault

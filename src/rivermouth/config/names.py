@@ -10,6 +10,7 @@ from rivermouth.config.problems import Fault, Kind, Refused
 
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 PIPELINE = r"[a-z][a-z0-9_]{0,62}"
+_PIPELINE_FORM = "use a-z, 0-9 and _, a letter first, at most 63 characters"
 QUARANTINE = "_quarantine"
 
 
@@ -65,6 +66,14 @@ def read_table(value: object) -> TableName:
 def read_pipeline_name(value: str) -> str:
     """The name of a pipeline, which is part of the identity of its ledger; raises ``Refused``."""
     if not re.fullmatch(PIPELINE, value, re.ASCII):
-        fix = "use a-z, 0-9 and _, a letter first, at most 63 characters"
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} is not a pipeline name", fix=fix, at_key=True))
+        message = "{path} is not a pipeline name"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=_PIPELINE_FORM, at_key=True))
     return value
+
+
+def read_ledger_name(value: object) -> str:
+    """The name that a pipeline has in its ledger; raises ``Refused``."""
+    if isinstance(value, str) and re.fullmatch(PIPELINE, value, re.ASCII):
+        return value
+    kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
+    raise Refused(Fault(kind, "{path} must be a pipeline name, not {value}", fix=_PIPELINE_FORM))

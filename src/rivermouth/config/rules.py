@@ -165,8 +165,13 @@ AGREED = {
 """What pipelines of one table must agree on, in words for people."""
 
 
-def shared_table_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    """The faults between pipelines of one table; paths lead down from the top."""
+def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    """The faults between pipelines of one table or ledger; paths lead down from the top."""
+    yield from _of_tables(pipelines)
+    yield from _of_ledgers(pipelines)
+
+
+def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
     first: dict[str, str] = {}
     reads: dict[tuple[str, str], str] = {}
     for name, pipeline in pipelines.items():
@@ -187,6 +192,20 @@ def shared_table_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
                 message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
                 fix = "each record would be written twice: read it in one pipeline only"
                 yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
+
+
+def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for name, pipeline in pipelines.items():
+        ledger = pipeline.get("ledger")
+        if ledger is None:
+            continue
+        other = ledger if ledger in pipelines else first.setdefault(ledger, name)
+        if other != name:
+            message = f"{{path}} is {{value}}, the ledger of pipeline {other}"
+            fix = "a ledger belongs to one pipeline: remove one of the two"
+            path: Path = ("pipelines", name, "ledger")
+            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
 
 
 def _differences(one: Given, other: Given) -> str:

@@ -16,7 +16,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from rivermouth.config.catalog import Catalog, read_catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
-from rivermouth.config.names import IDENTIFIER, PIPELINE, TableName, read_pipeline_name, read_table
+from rivermouth.config.names import (
+    IDENTIFIER,
+    PIPELINE,
+    TableName,
+    read_ledger_name,
+    read_pipeline_name,
+    read_table,
+)
 from rivermouth.config.options import check_source_options, read_kafka_options
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret
@@ -227,6 +234,12 @@ Folder = Annotated[
 ]
 Warehouse = Annotated[
     Folder | Catalog, BeforeValidator(_read_warehouse), Written(word="folder, or mapping")
+]
+LedgerName = Annotated[
+    str,
+    BeforeValidator(read_ledger_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{PIPELINE}$"}),
+    Written(word="name"),
 ]
 PipelineName = Annotated[
     str,

@@ -20,7 +20,8 @@ def rebuild_offsets(config: Config) -> dict[str, int]:
     entries: dict[str, int] = {}
     for name, pipeline in config.pipelines.items():
         log = FolderLog(pipeline.target.table.path(config.folder))
-        history, recorded = replay(History(name, f"{name} {pipeline.target.table}"), log.commits())
+        begun = History(pipeline.ledger_name, f"{name} {pipeline.target.table}")
+        history, recorded = replay(begun, log.commits())
         if history.faults:
             raise history.faults[0]
         table.rebuild(with_counts(log, recorded), str(pipeline.target.table))

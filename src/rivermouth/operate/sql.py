@@ -127,7 +127,7 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
     records = list(log.commits())
     conditions = ["false"]
     for pipeline in pipelines:
-        history, recorded = replay(History(pipeline.name, pipeline.name), records)
+        history, recorded = replay(History(pipeline.ledger_name, pipeline.name), records)
         entries, stands = [each.entry for each in recorded], history.effective_sequences()
         effective = [e.commit for e in entries if e.sequence in stands and _left_bad_records(e)]
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in effective)
@@ -135,7 +135,8 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
         if projected and records and records[0].version > 0:
             first = min([each.sequence for each in entries], default=1)
             last = max((each for each in stands if each < first), default=0)
-            older = f"pipeline = '{pipeline.name}' AND sequence <= {last if entries else 1 << 62}"
+            last = last if entries else 1 << 62
+            older = f"pipeline = '{pipeline.ledger_name}' AND sequence <= {last}"
             earlier = f'SELECT "commit" FROM rivermouth.offsets WHERE {older}'
             conditions.append(f'"commit" IN ({earlier})')
     return " OR ".join(conditions)

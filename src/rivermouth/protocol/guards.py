@@ -180,7 +180,7 @@ def check_alone(
                 where=where,
                 expected="one pipeline for a topic and a table, under one name for ever",
                 found=f"its entry {each.sequence}, and none of this pipeline",
-                remedy=f"Name the pipeline {each.pipeline} again, or give it another table",
+                remedy=f"If it was renamed, add: ledger: {each.pipeline}. Else use another table",
             )
 
 

@@ -70,7 +70,7 @@ class Assembly:
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
             landing = self._landing(pipeline, held, attempts)
-        held.enter_context(flushed(projecting, pipeline.name))
+        held.enter_context(flushed(projecting, pipeline.ledger_name))
         edges = Edges(
             kafka=Kafka(self.config.kafka.revealed(self.secrets)),
             store=self.warehouse.ledger(pipeline),
@@ -86,6 +86,7 @@ class Assembly:
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
         return Coordinates(
+            pipeline=pipeline.name,
             table_name=str(pipeline.target.table),
             store=self.warehouse.ledger(pipeline),
             writes=self.warehouse.writes(pipeline),

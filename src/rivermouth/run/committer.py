@@ -48,10 +48,12 @@ Write = Callable[[CommitPlan], object]
 class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
+    ``pipeline`` is its name in the configuration, ``table_name`` that of its table.
     ``projecting`` takes what was committed to the offsets table. ``attempts`` says how long a
     commit is tried again while commits of others are in the way.
     """
 
+    pipeline: str
     table_name: str
     store: LedgerStore
     writes: LedgerWrites
@@ -134,7 +136,7 @@ class Committer:
         counted = self._at.writes.count(recorded)
         self._at.projecting.put(Projection(counted, self._at.table_name))
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
-        self._at.listener.committed(_report(ours, time.monotonic() - began))
+        self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))
         if recorded[-1].entry.commit != plan.commit:
             raise self._superseded(recorded[-1].entry.sequence, plan)
 
@@ -202,10 +204,10 @@ def new_commit() -> str:
     return str(uuid.uuid4())
 
 
-def _report(ours: Counted, seconds: float) -> CommitReport:
+def _report(pipeline: str, ours: Counted, seconds: float) -> CommitReport:
     entry = ours.recorded.entry
     return CommitReport(
-        pipeline=entry.pipeline,
+        pipeline=pipeline,
         sequence=entry.sequence,
         table_version=ours.recorded.version,
         ranges=entry.ranges,

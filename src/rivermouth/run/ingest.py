@@ -102,7 +102,7 @@ class Ingest:
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        self._edges.listener.opened(opened(found, self._facts))
+        self._edges.listener.opened(opened(self.pipeline.name, found, self._facts))
         return found.starts
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
@@ -157,6 +157,7 @@ class Ingest:
         self._committer = Committer(
             ledger.history,
             Coordinates(
+                pipeline=self.pipeline.name,
                 table_name=str(self.pipeline.target.table),
                 store=edges.store,
                 writes=edges.writes,
@@ -178,7 +179,7 @@ class Ingest:
         if since is not None:
             # The halt says more than a note that cannot be made.
             with suppress(ProjectionFailed, OffsetsUnreadable):
-                self._edges.store.offsets.note_rollback(self.pipeline.name, since)
+                self._edges.store.offsets.note_rollback(self.pipeline.ledger_name, since)
 
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
         """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""

@@ -7,13 +7,13 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.run.report import OpenReport
 
 
-def opened(found: Assessment, kafka: KafkaFacts) -> OpenReport:
+def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
     known = ledger.newest.topics if ledger.newest is not None else {}
     new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
     return OpenReport(
-        pipeline=ledger.history.pipeline,
+        pipeline=pipeline,
         sequence=ledger.history.sequence,
         position=found.starts,
         behind=found.behind,

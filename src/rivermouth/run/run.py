@@ -85,7 +85,8 @@ class Run:
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         offsets, workers = self._shared.offsets(), max(len(names), 1)
         config = self._config
-        upkeep = OffsetsUpkeep(offsets, [*config.pipelines], config.offsets_retention)
+        ledgers = [each.ledger_name for each in config.pipelines.values()]
+        upkeep = OffsetsUpkeep(offsets, ledgers, config.offsets_retention)
         with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
             together = _Together(listener, stop, turns, writer, workers)
             return list(threads.map(partial(self._drive, together), names))

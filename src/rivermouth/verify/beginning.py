@@ -58,7 +58,7 @@ def begin(
         return Begun(found, findings, Before(found.since.sequence, _proved_ms(found, known)))
     findings = Findings(pipeline.name, strict=strict)
     findings.read_all = found.reason if isinstance(found, Void) else None
-    return Begun(read_ledger(log, pipeline.name, findings), findings)
+    return Begun(read_ledger(log, pipeline.ledger_name, findings), findings)
 
 
 def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
@@ -81,7 +81,7 @@ def _since(
     log: Commits, pipeline: Pipeline, since: Since, known: Known, findings: Findings
 ) -> Ledger | Void:
     if since.time_ms is not None:
-        found = read_since_time(log, pipeline.name, since.time_ms, findings)
+        found = read_since_time(log, pipeline.ledger_name, since.time_ms, findings)
     elif known.proved is None:
         return Void(known.problem or "no proof is recorded")
     elif known.proved.failed_ms is not None:
@@ -89,7 +89,7 @@ def _since(
     elif known.proved.table != str(pipeline.target.table):
         return Void(f"the recorded proof is of the table {known.proved.table}")
     else:
-        found = read_since(log, pipeline.name, known.proved.last, findings)
+        found = read_since(log, pipeline.ledger_name, known.proved.last, findings)
     return found if isinstance(found, Void) else _told(found, pipeline)
 
 

@@ -125,7 +125,7 @@ def _neighbours(
     """The topics of other configured pipelines of the table, also those that they read once, and
     the ranges of pipelines that are no longer configured.
     """
-    writers = {each.name: each for each in config.writers(pipeline.target.table)}
+    writers = {each.ledger_name: each for each in config.writers(pipeline.target.table)}
     shared = {topic for each in writers.values() for topic in each.source.topics}
     gone: list[LedgerEntry] = []
     for name, entries in ledger.neighbours.items():
@@ -156,7 +156,7 @@ def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: B
 
 def _check_txn(subject: Subject, table: Rows) -> None:
     """Log clean-up does not remove the snapshot's ``txn``: it must be that of the newest entry."""
-    txn = table.transaction(f"rivermouth/{subject.pipeline.name}")
+    txn = table.transaction(f"rivermouth/{subject.pipeline.ledger_name}")
     recorded = subject.ledger.recorded
     newest = recorded[-1].sequence if recorded else 0
     if txn is not None and txn != newest:

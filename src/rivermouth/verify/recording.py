@@ -85,7 +85,7 @@ def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
     proofs, tables = beside_offsets(config.folder), FolderTables(config.folder)
 
     def of(pipeline: Pipeline) -> Standing | None:
-        proved = proofs.read(pipeline.name).proved
+        proved = proofs.read(pipeline.ledger_name).proved
         if proved is None:
             return None
         if proved.table != str(pipeline.target.table):
@@ -115,23 +115,23 @@ def proven(
 
     Record the outcome, where ``keep`` says so.
     """
-    then, began = proofs.read(pipeline.name), now()
+    then, began = proofs.read(pipeline.ledger_name), now()
     proof = prove(pipeline.name, then)
     if not keep:
         return proof
     times = Times(round(began * 1000), round(now() * 1000))
-    return replace(proof, recording=record(proofs, proof, str(pipeline.target.table), then, times))
+    return replace(proof, recording=record(proofs, pipeline, proof, then, times))
 
 
 def record(
-    proofs: Proofs, proof: PipelineProof, table: str, then: Known, times: Times
+    proofs: Proofs, pipeline: Pipeline, proof: PipelineProof, then: Known, times: Times
 ) -> Recording | None:
-    """Record what ``proof`` proved of a pipeline; ``then`` was on record when it began.
+    """Record what ``proof`` proved of the pipeline; ``then`` was on record when it began.
 
     None where there is nothing to record. Never raises for a place that cannot be written.
     """
-    now = proofs.read(proof.name)
-    wanted = to_record(proof, table, then.proved, now.proved, times)
+    now = proofs.read(pipeline.ledger_name)
+    wanted = to_record(pipeline, proof, then.proved, now.proved, times)
     if wanted is None:
         return None
     if isinstance(wanted, str):
@@ -144,7 +144,7 @@ def record(
 
 
 def to_record(
-    proof: PipelineProof, table: str, then: Proved | None, now: Proved | None, times: Times
+    pipeline: Pipeline, proof: PipelineProof, then: Proved | None, now: Proved | None, times: Times
 ) -> Proved | str | None:
     """What to write, or why nothing is; None where there is nothing to say. Pure.
 
@@ -156,8 +156,8 @@ def to_record(
     if reach is None or not proof.ok:
         return None if reach is None else "with --strict, not everything could be checked"
     found = Proved(
-        pipeline=proof.name,
-        table=table,
+        pipeline=pipeline.ledger_name,
+        table=str(pipeline.target.table),
         first=reach.first,
         last=reach.last,
         position=reach.position,

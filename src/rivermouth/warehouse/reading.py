@@ -22,14 +22,14 @@ def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     not grow with the log. What is broken there is in the value. Raises LogUnreadable,
     OffsetsUnreadable, and LedgerBroken where a commit is missing.
     """
-    projected = store.offsets.sequence(pipeline.name)
-    recent = end_of_log(store.log.commits_backwards(), pipeline.name, projected)
+    projected = store.offsets.sequence(pipeline.ledger_name)
+    recent = end_of_log(store.log.commits_backwards(), pipeline.ledger_name, projected)
     return _replayed(store, pipeline, recent, projected)
 
 
 def audit_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The same with the whole readable log replayed: all entries, and what is broken anywhere."""
-    projected = store.offsets.sequence(pipeline.name)
+    projected = store.offsets.sequence(pipeline.ledger_name)
     return _replayed(store, pipeline, store.log.commits(), projected)
 
 
@@ -44,14 +44,14 @@ def read_on(
     if not since:
         return None
     history, entries = replay(ledger.history, since)
-    projected = store.offsets.sequence(pipeline.name)
+    projected = store.offsets.sequence(pipeline.ledger_name)
     return _snapshot(store, pipeline, projected, history, (*ledger.entries, *entries))
 
 
 def _replayed(
     store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord], projected: int
 ) -> LedgerSnapshot:
-    begun = History(pipeline.name, f"{pipeline.name} {pipeline.target.table}")
+    begun = History(pipeline.ledger_name, f"{pipeline.name} {pipeline.target.table}")
     return _snapshot(store, pipeline, projected, *replay(begun, commits))
 
 
@@ -62,7 +62,7 @@ def _snapshot(
     history: History,
     entries: tuple[Recorded, ...],
 ) -> LedgerSnapshot:
-    name, log, offsets = pipeline.name, store.log, store.offsets
+    name, log, offsets = pipeline.ledger_name, store.log, store.offsets
     there = history.version is not None
     facts = log.table(app_id(name)) if there else TableFacts("", 0, 0.0)
     told = facts.txn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, StructType
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import SchemaDiffers
@@ -16,12 +17,18 @@ from rivermouth.write.soft_delete import TOMBSTONE, foreign_mark
 def create_target(
     session: SparkSession, pipeline: Pipeline, address: Address, attempts: Attempts = ATTEMPTS
 ) -> None:
-    """Create the table at ``address`` with the configured columns and ``_kafka``, if missing."""
+    """Create the table at ``address`` with the configured columns and ``_kafka``, if missing.
+
+    ``_kafka`` is the last column, and the first of a table with more columns than Delta keeps
+    statistics of: by them ``status``, ``verify`` and a catalog's counts find the files of a range.
+    """
     properties = ", ".join(
         f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
     )
     more = f"TBLPROPERTIES ({properties})" if properties else ""
-    make_table(session, address, _ddl(pipeline), more, attempts)
+    schema = session.createDataFrame([], _ddl(pipeline)).schema
+    ddl = _ddl(pipeline, kafka_first=_leaves(schema) > _HAVE_STATISTICS)
+    make_table(session, address, ddl, more, attempts)
 
 
 def check_target(session: SparkSession, pipeline: Pipeline, address: Address) -> None:
@@ -51,6 +58,17 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
         )
 
 
-def _ddl(pipeline: Pipeline) -> str:
+_HAVE_STATISTICS = 32
+"""Leaf columns, in their order, of which Delta keeps statistics by itself."""
+
+
+def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:
     columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.columns]
-    return ", ".join([*columns, f"_kafka {KAFKA_STRUCT}"])
+    kafka = f"_kafka {KAFKA_STRUCT}"
+    return ", ".join([kafka, *columns] if kafka_first else [*columns, kafka])
+
+
+def _leaves(kind: DataType) -> int:
+    if isinstance(kind, StructType):
+        return sum(_leaves(each.dataType) for each in kind.fields)
+    return 1

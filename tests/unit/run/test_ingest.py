@@ -357,6 +357,16 @@ def test_a_renamed_pipeline_halts_before_it_ingests_its_topic_again() -> None:
     assert Driver(world, other).open().stands == position(0)
 
 
+def test_a_renamed_pipeline_with_the_name_of_its_ledger_goes_on_there() -> None:
+    world = a_world(5)
+    until_done(world)
+    world.ends[place()] = 8
+    renamed = a_pipeline().model_copy(update={"name": "renamed", "ledger": "orders"})
+    heard = Driver(world, renamed).open().heard
+    assert heard.opening is not None
+    assert (heard.opening.pipeline, heard.opening.behind) == ("renamed", 3)
+
+
 def test_a_topic_id_that_is_told_later_is_taken_and_compared_from_then_on() -> None:
     world = a_world(5, 5)
     world.topics = {"t": "AAAAAAAAAAAAAAAAAAAAAA"}

@@ -129,9 +129,12 @@ TABLE: Mapping[str, tuple[PipelineProof, Proved | None, Proved | None, Proved | 
 
 
 @pytest.mark.parametrize("case", [*TABLE])
-def test_what_is_recorded_follows_from_what_was_proved_and_is_on_record(case: str) -> None:
+def test_what_is_recorded_follows_from_what_was_proved_and_is_on_record(
+    tmp_path: Path, case: str
+) -> None:
     made, then, now, expected = TABLE[case]
-    assert to_record(made, "t.p", then, now, TIMES) == expected
+    pipeline = configured(tmp_path).pipelines["p"]
+    assert to_record(pipeline, made, then, now, TIMES) == expected
 
 
 def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -152,7 +155,7 @@ def test_a_record_that_cannot_be_read_is_none_and_is_written_anew(
     known = proofs.read("p")
     assert known.proved is None
     assert str(known.problem).startswith("the recorded proof cannot be read")
-    found = record(proofs, proof(), "t.p", known, TIMES)
+    found = record(proofs, configured(tmp_path).pipelines["p"], proof(), known, TIMES)
     assert found is not None
     assert proofs.read("p") == Known(FULL)
 

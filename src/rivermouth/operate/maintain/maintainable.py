@@ -15,12 +15,12 @@ from rivermouth.operate.looking import look
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import audit_ledger
+from rivermouth.warehouse.reading import read_ledger
 
 
 @dataclass(frozen=True)
 class TableEntries:
-    """The entries in the log of one table.
+    """The entries at the end of the log of one table, as far as a start reads it.
 
     ``commits`` are their commit ids, by pipeline and sequence; ``quiet`` says why the table is to
     be left alone, and is empty where it is not.
@@ -31,7 +31,7 @@ class TableEntries:
 
 
 def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) -> TableEntries:
-    """The entries of the table that these pipelines write; its offsets table is there.
+    """The newest entries of the table that these pipelines write; its offsets table is there.
 
     Raises the Halt at which a start of any of them would stop for the sake of ledger, offsets
     table, table id and settings (RM408 to RM412, RM415).
@@ -51,7 +51,7 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
 
 
 def _looked(pipeline: Pipeline, store: LedgerStore, now_s: float) -> Assessment:
-    ledger = audit_ledger(store, pipeline)
+    ledger = read_ledger(store, pipeline)
     return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
 

@@ -159,7 +159,7 @@ class Maintenance:
                 continue
             self._check_retention(upkeep, _short(address))
             try:
-                known = found.commits.get(pipeline.name, {})
+                known = found.commits.get(pipeline.ledger_name, {})
                 done.append(self._table(pipeline, address, upkeep, known))
             except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
                 fault = fault or lost
@@ -196,7 +196,7 @@ class Maintenance:
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
-        orphans = QuarantineOrphans(self._session, quarantine, pipeline.name, self._until)
+        orphans = QuarantineOrphans(self._session, quarantine, pipeline.ledger_name, self._until)
         known = self._offsets if self._upkeep(self._offsets).exists() else None
         commits = orphans.find(entries, known)
         if not commits:

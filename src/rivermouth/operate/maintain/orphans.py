@@ -41,15 +41,15 @@ class QuarantineOrphans:
     def find(self, entries: Mapping[int, str], offsets: Address | None) -> list[str]:
         """The commits whose rows are orphans, sorted.
 
-        ``entries`` are the commits in the target's log by sequence; ``offsets`` is asked for
-        those that log clean-up has taken.
+        ``entries`` are the newest commits in the target's log by sequence; ``offsets`` is asked
+        for those before them.
         """
         tags = _tags(self._old())
-        forgotten = {sequence for sequence, _ in tags} - entries.keys()
         standing = dict(entries)
-        if forgotten and offsets is not None:
+        if {sequence for sequence, _ in tags} - entries.keys() and offsets is not None:
             kept = offsets.read(self._session).where(F.col("pipeline") == self._pipeline)
-            standing |= dict(_tags(kept.where(F.col("sequence").isin(*forgotten))))
+            asked = self._old().select("sequence")
+            standing = dict(_tags(kept.join(asked, "sequence", "left_semi"))) | standing
         return sorted(orphaned(tags, standing))
 
     def count(self, commits: Iterable[str]) -> int:

@@ -75,7 +75,7 @@ def verify_offsets_table(
     ranges = _Ranges(ledger)
     compared = _Comparison(ranges, ledger, log, str(pipeline.target.table), findings, subject)
     newest = ledger.since.sequence if ledger.since else 0
-    for key, found in _rows(tables, pipeline.name, newest):
+    for key, found in _rows(tables, pipeline.ledger_name, newest):
         newest = max(newest, key[0])
         compared.take(key, found)
     arrived = True
@@ -84,7 +84,7 @@ def verify_offsets_table(
     ):
         allowed.wait()
         taken = newest
-        for key, found in _rows(tables, pipeline.name, taken):
+        for key, found in _rows(tables, pipeline.ledger_name, taken):
             newest = max(newest, key[0])
             if key[0] > taken:
                 compared.take(key, found)

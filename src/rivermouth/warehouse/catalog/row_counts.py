@@ -66,11 +66,17 @@ def _counted(
     return [RowCounts(min(found.get(n, 0), each.span), 0) for n, each in enumerate(ranges)]
 
 
+_FEW = 64  # ranges that are looked for one by one: a condition is planned anew at each commit
 _RANGES = "topic STRING, partition INT, first BIGINT, until BIGINT, number INT"
 
 
 def _bounds(ranges: Sequence[OffsetRange]) -> Column:
-    """What statistics of files can rule out: for each topic its partitions and their offsets."""
+    """What statistics of files can rule out: a few ranges each, of many those of a topic together.
+
+    Together they may span much of the table, if the offsets of the partitions are far apart.
+    """
+    if len(ranges) <= _FEW:
+        return reduce(or_, (_bound(each.topic, [each]) for each in ranges))
     by_topic: dict[str, list[OffsetRange]] = {}
     for each in ranges:
         by_topic.setdefault(each.topic, []).append(each)

@@ -57,7 +57,8 @@ def test_a_table_may_be_maintained_and_the_commits_of_its_entries_are_told() -> 
     found = looked(world)
     assert found.quiet == ""
     assert list(found.commits) == [PIPELINE]
-    assert set(found.commits[PIPELINE].values()) == world.stands
+    assert [*found.commits[PIPELINE]] == [2], "the end of the log, as a start reads it"
+    assert {*found.commits[PIPELINE].values()} < world.stands
 
 
 def test_a_table_without_an_entry_has_nothing_to_lose() -> None:
@@ -72,7 +73,6 @@ Change = Callable[[World], object]
     [
         ("emptied", lambda w: w.truncate(), TableUndone),
         ("restored", lambda w: w.restore(1), TableUndone),
-        ("a commit is lost", lambda w: w.commits.pop(1), LedgerBroken),
         ("the end is lost", lambda w: w.commits.pop(), OffsetsTableAhead),
         ("another table", lambda w: setattr(w.log, "table_id", "other"), TableReplaced),
     ],
@@ -160,8 +160,8 @@ class Busy(MemoryLog):
         self._world = world
         self._times = times
 
-    def commits(self) -> Iterator[CommitRecord]:
-        return self._while_a_run_commits([*super().commits()])
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        return self._while_a_run_commits([*super().commits_backwards()])
 
     def commits_after(self, version: int) -> Iterator[CommitRecord]:
         return self._while_a_run_commits([*super().commits_after(version)])

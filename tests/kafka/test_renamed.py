@@ -1,0 +1,78 @@
+"""A renamed pipeline on a real broker: it goes on in its first ledger, and is proved over both."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.cli.settings import named
+from rivermouth.config import load
+from rivermouth.errors import IdentityChanged
+from rivermouth.operate.maintain.maintenance import Maintenance
+from rivermouth.operate.rebuild import rebuild_offsets
+from rivermouth.operate.sql import query
+from rivermouth.operate.status import State, status
+from rivermouth.verify import Since, beside_offsets, standings, verify
+from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+MODES = {"append": (append_pipeline, bid(1)), "upsert": (upsert_pipeline, order(1, "new", 1))}
+
+
+def ran(lake: Lake, spark: SparkSession, name: str) -> Heard:
+    heard = lake.run(spark, name)
+    [end] = heard.ends
+    if end.error is not None:
+        raise end.error
+    return heard
+
+
+def produced(lake: Lake, topic: str, value: bytes) -> None:
+    """Two good records, and one that goes to quarantine."""
+    lake.produce(topic, [(b"1", value, 0), (b"1", value, 0), (b"1", b"?", 0)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
+    lake: Lake, rivermouth_spark: SparkSession, mode: str
+) -> None:
+    topic = f"renamed-{mode}"
+    make, value = MODES[mode]
+    pipeline = make(topic)
+    table = pipeline["target"]["table"]
+    lake.topic(topic)
+    produced(lake, topic, value)
+    config = lake.configure(first=pipeline)
+    ran(lake, rivermouth_spark, "first")
+    proofs = beside_offsets(config.folder)
+    assert verify(config, proofs=proofs).ok
+    produced(lake, topic, value)
+
+    lake.configure(second=pipeline)
+    with pytest.raises(IdentityChanged, match="ledger: first"):
+        ran(lake, rivermouth_spark, "second")
+    config = lake.configure(second={**pipeline, "ledger": "first"})
+    proof = standings(config)(config.pipelines["second"])
+    heard = ran(lake, rivermouth_spark, "second")
+
+    assert proof is not None, "what was proved under the first name is not lost"
+    assert proof.void is None
+    assert {each.pipeline for each in heard.opens} == {each.pipeline for each in heard.commits}
+    assert heard.commits[0].pipeline == "second"
+    [found] = status(config).pipelines
+    assert (found.name, found.state, found.sequence) == ("second", State.OK, 3)
+    assert found.projected == 3
+    for since in (Since(), None):
+        [proved] = verify(config, since=since, proofs=proofs, strict=True).pipelines
+        assert (proved.name, proved.found) == ("second", 0)
+    assert proved.records == 6
+    bad = query(config, f"SELECT count(*) AS n FROM {table}_quarantine").as_dicts()
+    assert bad == [{"n": 2}]
+    upkeep = Maintenance(config, rivermouth_spark, lake.scratch, clock=lambda: 4e9)
+    [report] = upkeep.pipelines(["second"])
+    assert report.error is None
+    assert [each.orphans for each in report.tables] == [0, 0, 0]
+    assert rebuild_offsets(config) == {"second": 3}
+    assert verify(load(lake.file)).ok
+    assert named(config, "first") == "second", "messages may give the name in the ledger"
