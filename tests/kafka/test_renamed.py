@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from rivermouth.cli.settings import named
 from rivermouth.config import load
@@ -69,10 +70,13 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     assert proved.records == 6
     bad = query(config, f"SELECT count(*) AS n FROM {table}_quarantine").as_dicts()
     assert bad == [{"n": 2}]
+    held = str(lake.path(f"{table}_quarantine"))
+    rows = rivermouth_spark.read.format("delta").load(held).where("sequence = 2")
+    rows.withColumn("commit", F.lit("dead")).write.format("delta").mode("append").save(held)
     upkeep = Maintenance(config, rivermouth_spark, lake.scratch, clock=lambda: 4e9)
     [report] = upkeep.pipelines(["second"])
     assert report.error is None
-    assert [each.orphans for each in report.tables] == [0, 0, 0]
+    assert [each.orphans for each in report.tables] == [0, 1, 0], "of a dead driver"
     assert rebuild_offsets(config) == {"second": 3}
     assert verify(load(lake.file)).ok
     assert named(config, "first") == "second", "messages may give the name in the ledger"

@@ -41,7 +41,7 @@ class Kind(Enum):
     SHARED_TABLE = ("RM120", "two pipelines write one table in ways that do not go together")
     REPEATED = ("RM121", "a list names the same thing twice")
     LOGIN = ("RM122", "a login that is incomplete, or that one of the two Kafka clients cannot use")
-    SHARED_LEDGER = ("RM123", "two pipelines have one ledger")
+    SHARED_LEDGER = ("RM123", "a ledger that is another pipeline's, or has its name")
 
     def __init__(self, code: str, meaning: str) -> None:
         self.code = code

@@ -200,11 +200,14 @@ def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
         ledger = pipeline.get("ledger")
         if ledger is None:
             continue
-        other = ledger if ledger in pipelines else first.setdefault(ledger, name)
-        if other != name:
-            message = f"{{path}} is {{value}}, the ledger of pipeline {other}"
+        path: Path = ("pipelines", name, "ledger")
+        if ledger in pipelines and ledger != name:
+            message = "{path} is {value}, the name of another pipeline"
+            fix = "a name that is in a ledger stays with it: give the other one another name"
+            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
+        elif first.setdefault(ledger, name) != name:
+            message = f"{{path}} is {{value}}, the ledger of pipeline {first[ledger]}"
             fix = "a ledger belongs to one pipeline: remove one of the two"
-            path: Path = ("pipelines", name, "ledger")
             yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
 
 

@@ -105,8 +105,8 @@ def _check(ledger: LedgerSnapshot, kafka: KafkaFacts | None, pipeline: Pipeline)
     where, newest = ledger.history.where, ledger.newest
     if newest is not None:
         check_identity(where, newest, ledger.table, pipeline.identity)
-    elif kafka is not None:
-        check_alone(where, ledger.others, kafka.cluster, kafka.topics)
+    if kafka is not None:
+        check_alone(where, ledger.others, newest, kafka.cluster, kafka.topics)
 
 
 def _opening(

@@ -161,27 +161,38 @@ def neighbours(records: Iterable[CommitRecord], pipeline: str) -> tuple[History,
 
 
 def check_alone(
-    where: str, others: Iterable[History], cluster: str, topics: Mapping[str, str]
+    where: str,
+    others: Iterable[History],
+    newest: Entry | None,
+    cluster: str,
+    topics: Mapping[str, str],
 ) -> None:
-    """Halt where another pipeline's entries of one of these topics are in effect in the table.
+    """Halt where another pipeline's entries of a new topic are in effect in the table.
 
-    A pipeline without an entry of its own would ingest the topic again, as one does that
-    was renamed. Two such pipelines in one configuration are refused anyway.
+    A pipeline that has no entry of it would ingest it again: one that was renamed, and one that
+    takes over the topic of another. Two such pipelines in one configuration are refused anyway.
     """
+    known = newest.topics if newest is not None else {}
     for each in others:
         nothing = each.effective is not None and not each.effective.sequence
         if each.newest is None or nothing or each.newest.cluster != cluster:
             continue
-        for topic in sorted(each.newest.topics):
+        for topic in sorted(each.newest.topics.keys() - known.keys()):
             if not _may_be_same(each.newest.topics[topic], topics.get(topic)):
                 continue
             raise IdentityChanged(
                 f"the pipeline {each.pipeline} has written topic {topic} into this table",
                 where=where,
-                expected="one pipeline for a topic and a table, under one name for ever",
+                expected="one ledger for a topic and a table",
                 found=f"its entry {each.sequence}, and none of this pipeline",
-                remedy=f"If it was renamed, add: ledger: {each.pipeline}. Else use another table",
+                remedy=_other_ledger(each.pipeline, newest),
             )
+
+
+def _other_ledger(other: str, newest: Entry | None) -> str:
+    if newest is None:
+        return f"If it was renamed, add: ledger: {other}. Else use another table"
+    return f"Leave the topic to a pipeline with the ledger {other}, or use another table"
 
 
 def _may_be_same(recorded: str, now: str | None) -> bool:

@@ -49,7 +49,7 @@ class LedgerSnapshot:
     table knows of the newest entry; it is asked only where the log holds none.
     ``rollback_noted`` is the version from which on a start once found entries rolled back; 0:
     never. ``retention_s`` is how long log clean-up leaves commits. ``others`` are the ledgers of
-    other pipelines in the table; they are read only where this one has no entry.
+    other pipelines in the table; they are read only where this one has a topic without an entry.
     """
 
     history: History

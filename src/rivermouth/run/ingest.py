@@ -213,7 +213,7 @@ class Ingest:
     def _trace_open(self, ledger: LedgerSnapshot) -> None:
         history = ledger.history
         trace.step(
-            self.pipeline.name,
+            self.pipeline.ledger_name,
             "open",
             version=history.version,
             sequence=history.sequence,

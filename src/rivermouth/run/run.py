@@ -155,9 +155,9 @@ class Run:
                 watch.run(partial(self._attempt, pipeline, watch, together))
         except Exception as fault:
             error = told(fault, pipeline.name)
-            trace.step(pipeline.name, "halt", code=error.code)
+            trace.step(pipeline.ledger_name, "halt", code=error.code)
             return error
-        trace.step(pipeline.name, "close")
+        trace.step(pipeline.ledger_name, "close")
         return None
 
     def _attempt(self, pipeline: Pipeline, watch: Supervision, together: _Together) -> None:

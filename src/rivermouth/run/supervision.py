@@ -81,7 +81,7 @@ class Supervision:
         pause_s = (self._reading if self._open else self._opening).next_pause()
         if pause_s is None:
             return False
-        trace.step(self._pipeline.name, "halt", code=error.code)
+        trace.step(self._pipeline.ledger_name, "halt", code=error.code)
         self.tries_again(RetryReport(self._pipeline.name, error, pause_s))
         return not self._pause(pause_s)
 

@@ -68,12 +68,11 @@ def _snapshot(
     told = facts.txn
     kept = offsets.newest(name) if history.newest is None and told != 0 else None
     txn = snapshot_txn(told, history, kept)
-    others: tuple[History, ...] = ()
-    if history.newest is None and not history.faults and txn:
-        if kept is not None and kept.sequence == txn:
-            history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
-    elif history.newest is None:
-        others = neighbours(log.commits(), name)
+    lost = history.newest is None and not history.faults and txn > 0
+    if lost and kept is not None and kept.sequence == txn:
+        history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
+    known = history.newest.topics if history.newest is not None else {}
+    is_new = not {*pipeline.source.topics} <= known.keys()
     return LedgerSnapshot(
         history=history,
         entries=entries,
@@ -83,7 +82,7 @@ def _snapshot(
         last_projected=kept,
         rollback_noted=offsets.rollback_noted(name),
         retention_s=facts.retention_s,
-        others=others,
+        others=neighbours(log.commits(), name) if is_new else (),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
@@ -27,7 +29,7 @@ def create_target(
     )
     more = f"TBLPROPERTIES ({properties})" if properties else ""
     schema = session.createDataFrame([], _ddl(pipeline)).schema
-    ddl = _ddl(pipeline, kafka_first=_leaves(schema) > _HAVE_STATISTICS)
+    ddl = _ddl(pipeline, kafka_first=_leaves(schema) > _with_statistics(pipeline))
     make_table(session, address, ddl, more, attempts)
 
 
@@ -58,8 +60,17 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
         )
 
 
-_HAVE_STATISTICS = 32
-"""Leaf columns, in their order, of which Delta keeps statistics by itself."""
+_BY_ITSELF = 32
+_NUMBER = "delta.dataskippingnumindexedcols"
+
+
+def _with_statistics(pipeline: Pipeline) -> int:
+    """Of how many leaf columns, in their order, Delta keeps statistics."""
+    given = {name.lower(): value for name, value in pipeline.target.properties.items()}
+    number = given.get(_NUMBER, "")
+    if number == "-1":
+        return sys.maxsize
+    return int(number) if number.isdigit() else _BY_ITSELF
 
 
 def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:

@@ -264,7 +264,7 @@ CASES = {
         read, "RM408", pipeline=a_pipeline(keys=("id",))
     ),
     "a renamed pipeline": halts(
-        read, "RM408", pipeline=a_pipeline().model_copy(update={"name": "renamed"})
+        read, "RM408", quiet=True, pipeline=a_pipeline().model_copy(update={"name": "renamed"})
     ),
     "another table": halts(
         changed(lambda world: vars(world.log).update(table_id="table-2")), "RM409"

@@ -31,7 +31,7 @@ from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.effective import MARKS_KEPT
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.offsets import Position, TopicPartition
 from tests.builders import TABLE, TOPICS, place, position, replayed, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
 
@@ -365,6 +365,24 @@ def test_a_renamed_pipeline_with_the_name_of_its_ledger_goes_on_there() -> None:
     heard = Driver(world, renamed).open().heard
     assert heard.opening is not None
     assert (heard.opening.pipeline, heard.opening.behind) == ("renamed", 3)
+
+
+def test_a_topic_that_another_ledger_of_the_table_knows_is_not_read_again() -> None:
+    world = a_world(5)
+    until_done(world)
+    world.ends[TopicPartition("u", 0)], world.topics = 4, {**world.topics, "u": "topic-u"}
+    other = a_pipeline("u").model_copy(update={"name": "other"})
+    Driver(world, other).open().batch()
+    both = a_pipeline("t", "u")
+    with pytest.raises(IdentityChanged, match="the pipeline other has written topic u") as caught:
+        Driver(world, both).open()
+    assert "ledger: " not in caught.value.remedy, "two ledgers cannot be made one"
+    with pytest.raises(IdentityChanged, match="the pipeline orders has written topic t"):
+        Driver(world, both.model_copy(update={"name": "both", "ledger": "other"})).open()
+    new = TopicPartition("v", 0)
+    world.ends[new], world.topics["v"] = 2, "topic-v"
+    stands = Driver(world, a_pipeline("t", "v")).open().stands
+    assert stands.get(new) == 0, "a topic that no ledger knows is no halt"
 
 
 def test_a_topic_id_that_is_told_later_is_taken_and_compared_from_then_on() -> None:

@@ -42,6 +42,9 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
         for each in found
     }
     written = [each for each in found if each.newest is not None]
+    strange = [each.pipeline for ledger in found for each in ledger.others]
+    if not written and strange:  # clean-up would take what keeps a renamed pipeline from starting
+        return TableEntries(commits, f"its entries are of the ledger {strange[0]}, see RM408")
     # Where one of them commits, clean-up comes anyway.
     if not written or not all(_is_quiet(each, now_s) for each in written):
         return TableEntries(commits)

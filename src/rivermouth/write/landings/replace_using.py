@@ -41,7 +41,7 @@ def replace_using(site: Site) -> ReplaceUsing:
             "through Spark Connect only one pipeline can upsert into a table",
             where=f"{site.pipeline} {site.address}",
             found=f"{site.others[0]}, which could replace what this one replaces",
-            remedy="Make it one pipeline of all topics, or use a cluster in dedicated mode",
+            remedy="Use one pipeline and a new table, or a cluster in dedicated mode",
         )
     check_replace(site.session, site.address)
     if site.rows.delete is not None:  # rows are deleted, and no MERGE can do it

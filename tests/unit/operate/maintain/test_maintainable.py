@@ -114,6 +114,11 @@ def test_what_halts_one_pipeline_keeps_maintenance_off_for_all_that_write_the_ta
     assert caught.value.where.startswith(OTHER)
 
 
+def test_a_table_whose_entries_are_all_of_ledgers_that_are_not_configured_is_left_alone() -> None:
+    found = maintainable([ledger(a_world(), other())], 0)
+    assert found.quiet == f"its entries are of the ledger {PIPELINE}, see RM408"
+
+
 def two_pipelines(newest_at_day: float) -> World:
     """A pipeline's two entries at day 0, and the other's only one."""
     world = a_world()
