@@ -132,20 +132,20 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
 def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    read_once(lake, rivermouth_spark, "copied", 0, 1, 2)
-    stamps = [row["_kafka"]["timestamp"] for row in lake.rows("bronze.copied")]
+    read_once(lake, rivermouth_spark, "same-offsets", 0, 1, 2)
+    stamps = [row["_kafka"]["timestamp"] for row in lake.rows("bronze.same_offsets")]
     assert len(stamps) == 3
     with Broker() as other:
-        moved = _mirror(lake, other, "copied", bids(0, 1, 2, 3))
+        moved = _mirror(lake, other, "same-offsets", bids(0, 1, 2, 3))
         resume(moved, "cluster", "--offsets", "same")
 
         went_well(moved.run(rivermouth_spark, "p"))
 
-        assert auctions(lake, "bronze.copied") == [0, 1, 2, 3]
+        assert auctions(lake, "bronze.same_offsets") == [0, 1, 2, 3]
         [found] = verify(load(moved.file)).pipelines
         # All is compared with the mirror, which here did not keep the timestamps.
         assert found.problems == tuple(
-            f"copied-0@{n}: other values in _kafka.timestamp" for n in range(3)
+            f"same-offsets-0@{n}: other values in _kafka.timestamp" for n in range(3)
         )
         assert (found.records, found.complete) == (4, True)
 
@@ -163,19 +163,19 @@ def test_a_truncated_log_is_read_on_from_where_it_was_cut(
 ) -> None:
     with Broker() as broker:
         lake = Lake(tmp_path, broker.bootstrap_servers)
-        read_once(lake, rivermouth_spark, "cut", 0, 1, 2, 3, 4)
+        read_once(lake, rivermouth_spark, "cut-short", 0, 1, 2, 3, 4)
         broker.stop()
-        for file in (broker.directory / "data" / "cut-0").glob("0*"):
+        for file in (broker.directory / "data" / "cut-short-0").glob("0*"):
             file.unlink()
         broker.start()
-        lake.produce("cut", bids(10, 11, 12, 13, 14, 15, 16))
+        lake.produce("cut-short", bids(10, 11, 12, 13, 14, 15, 16))
         assert refusal(lake.run(rivermouth_spark, "p")).code == "RM416"
 
         shown = resume(lake, "truncation")
 
-        assert shown["plan"]["changes"]["moved"] == [["cut", 0, 5, 0]]
+        assert shown["plan"]["changes"]["moved"] == [["cut-short", 0, 5, 0]]
         went_well(lake.run(rivermouth_spark, "p", audit=True))
-        assert auctions(lake, "bronze.cut") == [0, 1, 2, 3, 4, *range(10, 17)]
+        assert auctions(lake, "bronze.cut_short") == [0, 1, 2, 3, 4, *range(10, 17)]
         assert proof(lake).records == 7
         check_status(lake, ("truncation", 3))
 

@@ -30,6 +30,7 @@ FORBIDDEN_WORDS = re.compile(
 MAY_PRINT = (PACKAGE / "cli", ROOT / "tools", ROOT / "bench", ROOT / "jobs")
 PURE = ("errors", "registry", "config", "protocol", "run.report")
 FOREIGN = ("pyspark", "delta", "confluent_kafka", "deltalake")
+MADE_TOPIC = re.compile(r'(?:lake\.topic|read_once)\((?:[a-z_, ]*, )?"([^"]+)"')
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 ROOMS = DESIGN.partition("\n## 5. Rooms\n")[2].partition("\n## ")[0]
 FOLDERS = re.findall(r"^\| `(\w+)` \|", ROOMS.partition("\n```")[0], re.MULTILINE)
@@ -169,6 +170,14 @@ def test_a_folder_imports_only_from_those_above_it_in_the_design(folder: str) ->
         if name.startswith("rivermouth.") and module_path(name) and name.split(".")[1] not in may
     }
     assert found == set()
+
+
+def test_a_topic_of_the_common_broker_is_made_in_one_file_only() -> None:
+    made: dict[str, set[str]] = {}
+    for path in (each for each in TESTS if each.parent.name != "logins"):  # it has its own broker
+        for topic in MADE_TOPIC.findall(path.read_text(encoding="utf-8")):
+            made.setdefault(topic, set()).add(short(path))
+    assert {topic: files for topic, files in made.items() if len(files) > 1} == {}
 
 
 def test_the_public_names_are_all_there_and_all_listed() -> None:
