@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "developing.md").read_text("utf-8")
