@@ -103,6 +103,28 @@ def test_a_restore_that_was_accepted_is_read_again() -> None:
     assert story.check() == []
 
 
+def created_again(*ranges: tuple[int, int, int]) -> Story:
+    """Both partitions are read to 5 and 3; then the topic is another one, and that is accepted."""
+    story = a_run().said("close").said("halt", "b", code="RM404")
+    story.planned(*ranges, kind="resume", by="c")
+    return story.wrote(*ranges, by="c", changes={"kinds": ["topic"]}).settled("c")
+
+
+@pytest.mark.parametrize("third", [0, 4])
+def test_a_topic_created_again_may_have_a_partition_that_the_ledger_did_not_know(
+    third: int,
+) -> None:
+    story = created_again((0, 0, 0), (1, 0, 0), (2, third, third))
+    story.opened("d").committed((0, 0, 2), (2, third, 7), by="d")
+    assert story.check() == []
+
+
+def test_a_partition_may_be_added_after_a_topic_was_created_again() -> None:
+    story = created_again((0, 0, 0), (1, 0, 0)).opened("d")
+    story.committed((2, 0, 0), kind="discovery", by="d").committed((2, 0, 3), by="d")
+    assert story.check() == []
+
+
 def test_a_loss_may_be_recorded_and_a_partition_be_born_in_the_same_entry() -> None:
     story = a_run().said("close")
     story.opened("b").committed((0, 5, 8), (2, 4, 4), kind="loss", by="b")

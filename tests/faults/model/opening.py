@@ -136,14 +136,18 @@ def _erasure(table: Table, guards: Guards, ledger: Ledger) -> Opening | None:
 
 
 def _changed(table: Table, topic: Topic, guards: Guards, newest: Entry | None) -> Opening | None:
-    """An operator accepts that the topic was created again."""
-    if newest is None or newest.until is None:
+    """An operator accepts that the topic was created again.
+
+    A partition that the ledger does not know may begin with it, or not be there yet.
+    """
+    if newest is None:
         return None
     if guards.topic_outlives_batch and is_mixed(table.log):
         return None
     if guards.changes_found and newest.topic == topic.id:
         return None
-    start = topic.low if guards.changes_start_over else newest.until
+    known = newest.until is not None
+    start = topic.low if guards.changes_start_over and known else newest.until
     return Opening(newest.sequence, newest, start, CHANGE)
 
 
