@@ -61,6 +61,12 @@ class Broker:
     def __init__(self) -> None:
         self.id, self.cluster = "first", "k"
         self.logs: dict[int, list[Record]] = {}
+        self.aborted: set[Record] = set()
+
+    def abort(self, id_: int, n: int) -> None:
+        """A record of a transaction that was aborted."""
+        self.add((id_, n))
+        self.aborted.add(self.logs[0][-1])
 
     def add(self, *rows: tuple[int, int], partition: int = 0) -> None:
         """Records of id and n; an n below 0 makes one that cannot be decoded."""
@@ -86,9 +92,9 @@ class Broker:
     def read(
         self, ranges: Mapping[Place, tuple[int, int]], *, committed: bool
     ) -> Iterator[tuple[Place, list[Any]]]:
-        del committed
         for place, (start, until) in ranges.items():
-            yield place, [*self.logs[place[1]][start:until]]
+            log = self.logs[place[1]][start:until]
+            yield place, [each for each in log if not committed or each not in self.aborted]
 
 
 @dataclass
@@ -193,7 +199,9 @@ class Small:
         common |= {"cluster_id": self.broker.cluster}
         rows = []
         for _, partition, start, until in facts["ranges"]:
-            counts = {"applied": until - start - bad, "quarantined": bad, "records": until - start}
+            read = self.broker.logs.get(partition, [])[start:until]
+            records = until - start - sum(each in self.broker.aborted for each in read)
+            counts = {"applied": records - bad, "quarantined": bad, "records": records}
             place = {"partition": partition, "from_offset": start, "until_offset": until}
             rows.append({**common, **place, **counts})
         types = [(name, pa.int64()) for name in rows[0] if name.endswith("_offset")]

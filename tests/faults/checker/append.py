@@ -73,10 +73,7 @@ class Tally:
             self._unequal.setdefault(here.place, []).extend(rows.offsets[found][unequal].tolist())
             left &= ~found
         for offset in rows.offsets[left].tolist():
-            owner = next(
-                (each for each in meant if _knows(each, offset)), meant[0] if meant else None
-            )
-            place = rows.place if owner is None else owner.place
+            place = _owner(meant, offset).place if meant else rows.place
             self._strays.setdefault(place, []).append(offset)
 
     def unchecked(self, records: Mapping[Place, Records]) -> int:
@@ -133,8 +130,14 @@ def _dark(records: Sequence[Records], offsets: Integers) -> Mask:
     return dark
 
 
-def _knows(records: Records, offset: int) -> bool:
-    return is_dark(records, offset) or offset in records.aborted
+def _owner(meant: Sequence[Records], offset: int) -> Records:
+    """Whose record a row may be that is no visible one: one that Kafka no longer has comes first.
+
+    The offset of a record that is gone may be that of an aborted one in the topic of today.
+    """
+    dark = [each for each in meant if is_dark(each, offset)]
+    aborted = [each for each in meant if offset in each.aborted]
+    return next(iter((*dark, *aborted, *meant)))
 
 
 @dataclass(frozen=True)

@@ -365,6 +365,21 @@ def test_former_rows_and_present_ones_are_missed_each_for_itself(small: Small, n
     assert verdict.faults == ({Fault.LOST} if small.keys else faults), str(verdict)
 
 
+def test_a_former_row_is_none_of_a_record_that_was_aborted_at_its_offset_since(
+    small: Small,
+) -> None:
+    small.recreate((1, 1))
+    for id_ in (8, 9):
+        small.broker.abort(id_, 1)
+    small.changed(["topic"], [["t", 0, 7, 0]], topics={"t": "first"})
+    left = [(n, 0, 0, n) for n in (0, 2, 3, 4, 5)] if small.keys else []
+    small.batch([*left, (1, 1, 0, 0)], (0, 0, 3))
+
+    verdict = judged(small)
+    assert verdict.ok, str(verdict)
+    assert verdict.unchecked, "Kafka has no former records any more"
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 def test_a_row_twice_is_found_where_a_former_record_had_its_offset(
     small: Small, offset: int

@@ -134,11 +134,12 @@ class Differences:
 
     def _unseen(self, meant: Sequence[Records], offset: int) -> Fault | None:
         """A row of no visible record; None where its record may have been deleted since."""
-        if any(offset in each.aborted for each in meant):
-            return Fault.ABORTED_READ
-        if any(each.is_dark(offset, offset + 1) for each in meant):
+        aborted = [each for each in meant if offset in each.aborted]
+        if any(each.is_dark(offset, offset + 1) for each in meant if each not in aborted):
             self.unchecked += 1
             return None
+        if aborted:
+            return Fault.ABORTED_READ
         return Fault.PHANTOM
 
     def _add(self, fault: Fault, key: int, row: str) -> None:
