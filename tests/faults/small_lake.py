@@ -218,7 +218,8 @@ class Small:
 
     def recreate(self, *rows: tuple[int, int]) -> None:
         """The topic is deleted and created again, with other records."""
-        self.broker.id, self.broker.logs = "second", {}
+        self.broker.id = "third" if self.broker.id == "second" else "second"
+        self.broker.logs = {}
         self.broker.add(*rows)
 
     def rewrite(self, change: Callable[[list[dict[str, Any]]], object]) -> None:

@@ -37,6 +37,7 @@ class Tally:
         self.counts: dict[Place, Integers] = {}
         self._unequal: dict[Place, list[int]] = {}
         self._strays: dict[Place, list[int]] = {}
+        self._at_one: Counter[tuple[Place, int]] = Counter()
 
     def update(self, records: Mapping[Place, Records]) -> None:
         """Count the rows that came since; all of them where rows were taken away."""
@@ -73,7 +74,9 @@ class Tally:
             self._unequal.setdefault(here.place, []).extend(rows.offsets[found][unequal].tolist())
             left &= ~found
         for offset in rows.offsets[left].tolist():
-            place = _owner(meant, offset).place if meant else rows.place
+            earlier = self._at_one[rows.place, offset]
+            self._at_one[rows.place, offset] += 1
+            place = _owner(meant, offset, earlier).place if meant else rows.place
             self._strays.setdefault(place, []).append(offset)
 
     def unchecked(self, records: Mapping[Place, Records]) -> int:
@@ -130,14 +133,17 @@ def _dark(records: Sequence[Records], offsets: Integers) -> Mask:
     return dark
 
 
-def _owner(meant: Sequence[Records], offset: int) -> Records:
+def _owner(meant: Sequence[Records], offset: int, earlier: int) -> Records:
     """Whose record a row may be that is no visible one: one that Kafka no longer has comes first.
 
-    The offset of a record that is gone may be that of an aborted one in the topic of today.
+    The offset of a record that is gone may be that of an aborted one in the topic of today, and of
+    one in each of several topics that are gone: ``earlier`` rows have been given to these.
     """
     dark = [each for each in meant if is_dark(each, offset)]
+    if dark:
+        return dark[min(earlier, len(dark) - 1)]
     aborted = [each for each in meant if offset in each.aborted]
-    return next(iter((*dark, *aborted, *meant)))
+    return next(iter((*aborted, *meant)))
 
 
 @dataclass(frozen=True)

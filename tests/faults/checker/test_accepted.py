@@ -380,6 +380,28 @@ def test_a_former_row_is_none_of_a_record_that_was_aborted_at_its_offset_since(
     assert verdict.unchecked, "Kafka has no former records any more"
 
 
+def recreated_twice(small: Small) -> None:
+    """The topic is created again once more: ids 7 and 8, at offsets that were known twice."""
+    recreated(small)
+    small.recreate((7, 2), (8, 2))
+    small.changed(["topic"], [["t", 0, 2, 0]], topics={"t": "second"})
+    left = [(n, 0, 0, n) for n in (0, 2, 3, 4, 5)] if small.keys else []
+    one = [(1, 1, 0, 0)] if small.keys else []
+    small.batch([*left, *one, (7, 2, 0, 0), (8, 2, 0, 1)], (0, 0, 2))
+
+
+def test_a_row_of_each_of_two_topics_that_are_gone_may_have_one_offset(small: Small) -> None:
+    recreated_twice(small)
+    verdict = judged(small)
+    assert verdict.ok, str(verdict)
+
+    def twice(rows: list[dict[str, Any]]) -> None:
+        rows.append(next(row for row in rows if row["_kafka"]["offset"] == 0 and row["n"] == 1))
+
+    small.rewrite(twice)
+    assert Fault.DUPLICATE in judged(small).faults
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 def test_a_row_twice_is_found_where_a_former_record_had_its_offset(
     small: Small, offset: int
