@@ -137,9 +137,10 @@ def _owner(meant: Sequence[Records], offset: int, earlier: int) -> Records:
     """Whose record a row may be that is no visible one: one that Kafka no longer has comes first.
 
     The offset of a record that is gone may be that of an aborted one in the topic of today, and of
-    one in each of several topics that are gone: ``earlier`` rows have been given to these.
+    one in each of several topics that are gone: ``earlier`` rows have been given to these, the
+    oldest first, so that a topic that goes later changes nothing.
     """
-    dark = [each for each in meant if is_dark(each, offset)]
+    dark = [each for each in reversed(meant) if is_dark(each, offset)]
     if dark:
         return dark[min(earlier, len(dark) - 1)]
     aborted = [each for each in meant if offset in each.aborted]

@@ -402,6 +402,22 @@ def test_a_row_of_each_of_two_topics_that_are_gone_may_have_one_offset(small: Sm
     assert Fault.DUPLICATE in judged(small).faults
 
 
+def test_a_topic_that_goes_later_changes_nothing_for_the_rows_of_earlier_ones(small: Small) -> None:
+    recreated(small)
+    one = judged(small)  # knows nothing of the first topic
+    small.broker.add((10, 1))
+    left = [(n, 0, 0, n) for n in (0, 2, 3, 4, 5)] if small.keys else []
+    two = [(1, 1, 0, 0), (7, 1, 0, 1)] if small.keys else []
+    small.batch([*left, *two, (10, 1, 0, 2)], (0, 2, 3))
+    small.recreate((7, 2), (8, 2))  # before anybody read the record at 2
+    small.changed(["topic"], [["t", 0, 3, 0]], topics={"t": "second"})
+    left += [(1, 1, 0, 0), (10, 1, 0, 2)] if small.keys else []
+    small.batch([*left, (7, 2, 0, 0), (8, 2, 0, 1)], (0, 0, 2))
+
+    verdict = judged(small, one.cursor)
+    assert verdict.ok, str(verdict)
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 def test_a_row_twice_is_found_where_a_former_record_had_its_offset(
     small: Small, offset: int
