@@ -119,6 +119,14 @@ def test_a_topic_created_again_may_have_a_partition_that_the_ledger_did_not_know
     assert story.check() == []
 
 
+def test_an_operator_may_accept_after_a_driver_died_in_its_commit() -> None:
+    story = a_run().planned((0, 5, 9), (1, 3, 4)).wrote((0, 5, 9), (1, 3, 4))
+    story.said("halt", "b", code="RM404").projected_to(3, "c")
+    story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="c")
+    story.wrote((0, 0, 0), (1, 0, 0), by="c", changes={"kinds": ["topic"]}).settled("c")
+    assert story.check() == []
+
+
 def test_a_partition_may_be_added_after_a_topic_was_created_again() -> None:
     story = created_again((0, 0, 0), (1, 0, 0)).opened("d")
     story.committed((2, 0, 0), kind="discovery", by="d").committed((2, 0, 3), by="d")

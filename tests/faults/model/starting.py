@@ -39,6 +39,8 @@ class Starting(Stage):
         """A ``resume`` opens without a line of its own: the log must show what it accepts."""
         d, written = self.driver(self.line), self._written()
         accepted = written.accepts if written is not None else 0
+        said = int(self.line.facts["sequence"])
+        self._advance_to_entry(said if self.line.step == "project" else said - 1)
         options = [OPTIONS[written.kind]] if written is not None else self._possible()
         while self.newest < accepted or not any(self._may(d, each) for each in options):
             if not self.may_advance:
@@ -49,6 +51,12 @@ class Starting(Stage):
         if option == TOPIC:
             self._created_again()
         self._start(d, option)
+
+    def _advance_to_entry(self, sequence: int) -> None:
+        """What a command names was in the log when it read that: a driver may have died since."""
+        entries = [(each.version, each.entry) for each in self.commits.values() if each.entry]
+        there = [version for version, entry in entries if int(entry["sequence"]) <= sequence]
+        self.advance(max(there, default=self.newest))
 
     def _possible(self) -> list[str]:
         """What one may have accepted that never wrote it: another topic begins elsewhere."""
