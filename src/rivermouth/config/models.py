@@ -20,8 +20,8 @@ from rivermouth.config.pipeline import (
     Pipelines,
     RetryTimes,
     Trigger,
-    without,
 )
+from rivermouth.config.problems import checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import shared_faults
 from rivermouth.config.sound import given
@@ -80,7 +80,7 @@ class Config(Model):
         ours = offsets_table_faults(self.warehouse, tables)
         found = {name: given(pipeline) for name, pipeline in self.pipelines.items()}
         spark = catalog_faults(self.warehouse, self.spark)
-        return without(self, [*shared_faults(found), *ours, *spark])
+        return checked(self, [*shared_faults(found), *ours, *spark])
 
 
 _IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rivermouth.config.logins import BELONGS_TO_LOGIN, login_faults
-from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.secret import Secret, sensitive
 from rivermouth.config.values import KAFKA_NOT_YOURS, check_servers, not_yours
 
@@ -36,9 +36,7 @@ def read_kafka_options(value: object) -> Mapping[str, str | Secret]:
         faults.append(Fault(Kind.MISSING_KEY, message, fix=fix, at_key=True))
     sound = [name for name, text in value.items() if isinstance(text, (str, Secret))]
     faults += login_faults({name: options[name] for name in sound})
-    if faults:
-        raise Refused(*faults)
-    return options
+    return checked(options, faults)
 
 
 def check_source_options(value: Mapping[str, str]) -> Mapping[str, str]:
@@ -56,6 +54,4 @@ def check_source_options(value: Mapping[str, str]) -> Mapping[str, str]:
         elif not name.startswith("kafka."):
             message = "{path} does not start with kafka."
             faults.append(Fault(Kind.UNKNOWN_KEY, message, path=(name,), at_key=True))
-    if faults:
-        raise Refused(*faults)
-    return value
+    return checked(value, faults)

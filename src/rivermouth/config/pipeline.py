@@ -1,18 +1,17 @@
 """A pipeline as values, with what it reads and what it writes: frozen, strict, complete.
 
-The fields of these models are the one list of settings, see ``written``. ``shape`` turns the
-file's own words (aliases, options given in place) into them; ``loader`` reports problems.
+See ``models``, of which it is a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.sound import given
@@ -148,7 +147,7 @@ class Pipeline(Model):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Pipeline:
-        return without(self, pipeline_faults(given(self)))
+        return checked(self, pipeline_faults(given(self)))
 
     @property
     def ledger_name(self) -> str:
@@ -192,14 +191,3 @@ def _pipelines(value: Mapping[str, Pipeline]) -> Mapping[str, Pipeline]:
 
 
 Pipelines = Annotated[Mapping[PipelineName, Pipeline], AfterValidator(_pipelines)]
-
-
-Section = TypeVar("Section", bound=Model)
-
-
-def without(model: Section, faults: Iterable[Fault]) -> Section:
-    """The model, if there are no faults of it; raises ``Refused``."""
-    found = tuple(faults)
-    if found:
-        raise Refused(*found)
-    return model

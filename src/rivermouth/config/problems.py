@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 Path = tuple[str | int, ...]
 """Where a value is: mapping keys and list indices from the top of the file."""
@@ -85,6 +86,17 @@ class Refused(ValueError):
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
         super().__init__("; ".join(fault.message for fault in faults))
+
+
+Checked = TypeVar("Checked")
+
+
+def checked(value: Checked, faults: Iterable[Fault]) -> Checked:
+    """The value, if there are no faults of it; raises ``Refused``."""
+    found = tuple(faults)
+    if found:
+        raise Refused(*found)
+    return value
 
 
 @dataclass(frozen=True, order=True)

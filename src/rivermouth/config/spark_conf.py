@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.problems import Fault, Kind, checked
 from rivermouth.config.values import not_yours
 
 _DECODING = "it changes what records are decoded to, and verify would decode them otherwise"
@@ -44,9 +44,7 @@ NOT_YOURS: Mapping[str, str] = {
 def check_spark_names(conf: Mapping[str, str]) -> Mapping[str, str]:
     """The settings, without any on which the guarantee hangs. Raises ``Refused``."""
     faults = [*not_yours(conf, NOT_YOURS), *_without_prefix(conf)]
-    if faults:
-        raise Refused(*faults)
-    return conf
+    return checked(conf, faults)
 
 
 def catalog_faults(warehouse: object, conf: Mapping[str, str]) -> Iterator[Fault]:

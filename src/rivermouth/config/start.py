@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rivermouth.config.problems import Fault, Kind, Path, Refused, closest
+from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
 from rivermouth.config.substitute import EnvText
 
 Edge = Literal["earliest", "latest"]
@@ -70,9 +70,7 @@ def _topics(value: Mapping[object, object]) -> dict[str, dict[int, int | Edge]]:
                 topics[name][number] = _offset(offset, (name, str(partition)))
             except Refused as refused:
                 faults += refused.faults
-    if faults:
-        raise Refused(*faults)
-    return topics
+    return checked(topics, faults)
 
 
 def _number(partition: object, topic: str) -> int:

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from rivermouth.config.problems import Fault, Kind, Refused, closest, repeated
+from rivermouth.config.problems import Fault, Kind, Refused, checked, closest, repeated
 
 
 class OnDataLoss(Enum):
@@ -93,12 +93,12 @@ def check_topics(topics: tuple[str, ...]) -> tuple[str, ...]:
             fix = "use letters, digits, dot, _ and -, at most 249"
             message = "{path} is not a legal topic name: {value}"
             faults.append(Fault(Kind.BAD_VALUE, message, fix=fix, path=(index,)))
-    return _checked(topics, faults)
+    return checked(topics, faults)
 
 
 def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """No name twice; raises ``Refused``."""
-    return _checked(names, repeated(names))
+    return checked(names, repeated(names))
 
 
 def read_days(value: object) -> timedelta:
@@ -207,14 +207,4 @@ def _names(entry: str, wanted: str) -> bool:
 
 def check_property_names(properties: Mapping[str, str]) -> Mapping[str, str]:
     """The properties without any that breaks the ledger; raises ``Refused``."""
-    return _checked(properties, not_yours(properties, PROPERTIES_NOT_YOURS))
-
-
-Checked = TypeVar("Checked")
-
-
-def _checked(value: Checked, faults: Iterable[Fault]) -> Checked:
-    found = tuple(faults)
-    if found:
-        raise Refused(*found)
-    return value
+    return checked(properties, not_yours(properties, PROPERTIES_NOT_YOURS))

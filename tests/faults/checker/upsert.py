@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tests.faults.checker.append import is_dark
 from tests.faults.checker.evidence import Place, Watched, shown
 from tests.faults.checker.fold import Fold, Ref
 from tests.faults.checker.ledger import Node
@@ -134,11 +135,10 @@ class Differences:
 
     def _unseen(self, meant: Sequence[Records], offset: int) -> Fault | None:
         """A row of no visible record; None where its record may have been deleted since."""
-        aborted = [each for each in meant if offset in each.aborted]
-        if any(each.is_dark(offset, offset + 1) for each in meant if each not in aborted):
+        if any(is_dark(each, offset) for each in meant):
             self.unchecked += 1
             return None
-        if aborted:
+        if any(offset in each.aborted for each in meant):
             return Fault.ABORTED_READ
         return Fault.PHANTOM
 

@@ -46,10 +46,12 @@ class QuarantineOrphans:
         """
         tags = _tags(self._old())
         standing = dict(entries)
-        if {sequence for sequence, _ in tags} - entries.keys() and offsets is not None:
+        forgotten = {sequence for sequence, _ in tags} - entries.keys()
+        if forgotten and offsets is not None:
             kept = offsets.read(self._session).where(F.col("pipeline") == self._pipeline)
-            asked = self._old().select("sequence")
-            standing = dict(_tags(kept.join(asked, "sequence", "left_semi"))) | standing
+            # One join, whatever their number: a list of them would be planned number by number.
+            asked = self._session.createDataFrame([(each,) for each in forgotten], "sequence LONG")
+            standing |= dict(_tags(kept.join(asked, "sequence", "left_semi")))
         return sorted(orphaned(tags, standing))
 
     def count(self, commits: Iterable[str]) -> int:
