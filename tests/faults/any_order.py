@@ -89,10 +89,12 @@ class AnyOrder(RuleBasedStateMachine):
         self._recorded: list[Recorded] = []
         self.over = False
         """Whether every driver must halt from now on."""
-        self.cut_at: int | None = None
-        """The sequence at which a log was cut below the position: halt until that is accepted."""
+        self.reached: dict[int, tuple[int, int | None]] = {}
+        """How often the topic had been created again when an entry was written, and the leader
+        epoch in which its log reached to the position; None: not known.
+        """
         self.topics = 0
-        """How often the topic was created again, and that accepted."""
+        """How often the topic was created again."""
         self.erased: set[Offset] = set()
         """The records whose rows others have deleted on purpose at any time."""
 
@@ -119,11 +121,10 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self._history().sequence > 0)
     @rule(records=st.integers(0, 60))
     def the_topic_is_created_again(self, records: int) -> None:
-        """The end of a history: from now on every driver must halt, however long the topic is."""
-        self.world.topics = dict.fromkeys(self.world.topics, "another")
-        self.world.ends = dict.fromkeys(self.world.ends, records)
-        self.world.low = {}
-        self.over = True
+        """From now on every driver must halt, however long the topic is, until it is accepted or
+        the table starts over.
+        """
+        self._create_again(records)
 
     @rule()
     def a_leader_changes(self) -> None:
@@ -133,11 +134,20 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1), grown=st.integers(0, 30))
     def an_unclean_election_cuts_the_log(self, share: float, grown: int) -> None:
         """Records are lost and others take their offsets; halt where some had been read."""
-        low, history = self.world.low.get(place(0), 0), self._history()
+        self._entries()
+        low = self.world.low.get(place(0), 0)
         end = low + int(share * (self.world.ends[place(0)] - low))
-        if end < (history.position.get(place(0)) or 0):
-            self.cut_at = history.sequence
         self.world.cut(place(0), end, grown)
+
+    @precondition(lambda self: self._newest_is_readable())
+    @rule(back=st.floats(0, 1), share=st.floats(0, 1), grown=st.integers(0, 30), crash=CRASHES)
+    def the_log_is_cut_and_others_restore(
+        self, back: float, share: float, grown: int, crash: str
+    ) -> None:
+        self.an_unclean_election_cuts_the_log(share, grown)
+        self.others_restore(back)
+        self.an_operator_accepts(crash)
+        self.a_driver_starts(0, "")
 
     @rule(number=DRIVERS, crash=CRASHES)
     def a_late_driver_starts(self, number: int, crash: str) -> None:
@@ -168,7 +178,7 @@ class AnyOrder(RuleBasedStateMachine):
         except Halt as halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
             unsure = self.world.log.first_version > 0 and "nobody knows" in halt.found
-            reason = unsure or self._must_halt() or self._history().faults
+            reason = unsure or self._may_halt() or self._history().faults
             assert reason, "nothing gave reason to halt a start"
             return
         assert not self._must_halt(), "it went on where it must halt"
@@ -193,7 +203,7 @@ class AnyOrder(RuleBasedStateMachine):
             crashes[crash] += 1
             del self.living[number]
         except Halt:
-            assert self._must_halt() or self._history().faults or self._was_overtaken(driver)
+            assert self._may_halt() or self._history().faults or self._was_overtaken(driver)
             del self.living[number]
         else:
             assert not self._must_halt() or limit == 0, "it went on where it must halt"
@@ -269,7 +279,7 @@ class AnyOrder(RuleBasedStateMachine):
         except (Killed, CommitError):
             crashes[crash] += 1
         except (Halt, ResumeRefused):
-            assert self._must_halt() or self._history().faults
+            assert self._may_halt() or self._history().faults
 
     @precondition(lambda self: bool(self.world.rows))
     @rule(share=st.floats(0, 1, exclude_max=True), crash=CRASHES)
@@ -285,7 +295,7 @@ class AnyOrder(RuleBasedStateMachine):
         except (Killed, CommitError, LogUnreadable):
             crashes[crash] += 1
         except ResumeRefused:  # once clean-up has taken what was accepted, see the design's limits
-            assert self.topics or self.cut_at is not None
+            assert self.topics or self.world.cuts
             assert self.world.log.first_version > 0
         except Halt as halt:
             assert len(self.world.commits) == before, "a halt comes before a write"
@@ -312,10 +322,7 @@ class AnyOrder(RuleBasedStateMachine):
         self, records: int, crash: str
     ) -> None:
         self.living.clear()
-        self.topics += 1
-        self.world.topics = dict.fromkeys(self.world.topics, f"again-{self.topics}")
-        self.world.ends = dict.fromkeys(self.world.ends, records)
-        self.world.low, self.world.cuts, self.world.epochs = {}, [], {}
+        self._create_again(records)
         before = len(self.world.commits)
         for step in (crash, ""):
             with suppress(TopicRecreated, Killed, CommitError):
@@ -337,6 +344,13 @@ class AnyOrder(RuleBasedStateMachine):
             Driver(self.world, SETTINGS).ingest.resume(NO_SESSION, "topic")
             raise AssertionError("it was accepted twice")
 
+    def _create_again(self, records: int) -> None:
+        self._entries()
+        self.topics += 1
+        self.world.topics = dict.fromkeys(self.world.topics, f"again-{self.topics}")
+        self.world.ends = dict.fromkeys(self.world.ends, records)
+        self.world.low, self.world.cuts, self.world.epochs = {}, [], {}
+
     def _goes_on(self) -> bool:
         """Whether nothing stands against a start, and the log shows it all."""
         history = self._history()
@@ -347,7 +361,7 @@ class AnyOrder(RuleBasedStateMachine):
         """Do what the message of a start says, if it says to accept anything."""
         try:
             Driver(self.world, SETTINGS).open()
-        except (TableUndone, LogTruncated) as halt:
+        except (TableUndone, LogTruncated, TopicRecreated) as halt:
             accept = halt.remedy.partition(" --accept ")[2]
             if not accept:
                 return
@@ -356,11 +370,41 @@ class AnyOrder(RuleBasedStateMachine):
             driver.ingest.resume(NO_SESSION, accept)
 
     def _must_halt(self) -> bool:
-        if self.over or self.cut_at is None:
-            return self.over
-        entries = (each.entry for each in self._entries())
-        anew = [each.sequence for each in entries if _starts_over(each) or each.changes]
-        return max(anew, default=0) <= self.cut_at
+        return self.over or bool(self._is_other())
+
+    def _may_halt(self) -> bool:
+        return self.over or self._is_other() is not False
+
+    def _is_other(self) -> bool | None:
+        """Whether the topic was created again, or its log cut below the position, since it was
+        reached; None: not known.
+        """
+        entries = self._entries()
+        if not entries:
+            return False
+        topic, epoch = self.reached[entries[-1].entry.sequence]
+        position = entries[-1].entry.position.get(place(0)) or 0
+        cut = [was for _, was, end in self.world.cuts if end < position]
+        if topic != self.topics:
+            return True
+        return None if epoch is None and cut else any(was >= (epoch or 0) for was in cut)
+
+    def _source_of(self, recorded: Recorded) -> tuple[int, int | None]:
+        """The present topic and epoch; of what a RESTORE left the epoch of the entry that is in
+        effect again, which is not known where log clean-up has taken that entry.
+        """
+        entry = recorded.entry
+        if entry.deletes:
+            return self.reached[entry.sequence - 1]  # to accept them Kafka is not asked
+        if entry.accepts is None or entry.accepts.kind != "restore":
+            return self.topics, self.world.epochs.get(place(0), 0)
+        before = [each for each in self._recorded if each.entry.sequence == entry.accepts.standing]
+        readable = before and before[0].version >= self.world.log.first_version
+        if not readable:
+            return self.topics, None
+        topic, epoch = self.reached[entry.accepts.standing]
+        assert topic == self.topics, "it goes on from what was read of another topic"
+        return topic, epoch
 
     def _newest_is_readable(self) -> bool:
         """Leader epochs are kept in the log alone, not in the offsets table."""
@@ -379,7 +423,9 @@ class AnyOrder(RuleBasedStateMachine):
         version = self._walked.version
         new = self.world.commits[0 if version is None else version + 1 :]
         self._walked, recorded = replay(self._walked, new)
-        self._recorded += recorded
+        for each in recorded:
+            self._recorded.append(each)
+            self.reached[each.entry.sequence] = self._source_of(each)
         return self._walked
 
     def _entries(self) -> list[Recorded]:
@@ -459,14 +505,14 @@ class AnyOrder(RuleBasedStateMachine):
             try:
                 Driver(self.world, SETTINGS).open().batch()
                 break
-            except LogTruncated:
+            except (LogTruncated, TopicRecreated):
                 self._accept()
             except TableUndone as undone:
                 if "--accept" not in undone.remedy:
                     self.world.truncate()
                 try:
                     self._accept()
-                except (ResumeRefused, LogTruncated):  # a RESTORE and a cut: neither goes alone
+                except ResumeRefused:  # a RESTORE to before what was accepted
                     self.world.truncate()
                     self._accept()
             except LedgerBroken as torn:

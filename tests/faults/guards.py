@@ -206,6 +206,16 @@ GUARDS = (
         "goes on in a log that was cut and has grown again",
     ),
     Guard(
+        "leader epochs of what was restored",
+        lambda patch: patch.setattr("rivermouth.protocol.resume.restored_epochs", lambda *_: {}),
+        "goes on in a log that was cut below what a RESTORE left",
+    ),
+    Guard(
+        "a restored state's own source",
+        lambda patch: patch.setattr("rivermouth.protocol.resume.check_source", _nothing),
+        "goes on from what was read of another topic",
+    ),
+    Guard(
         "an accepted topic starts over",
         lambda patch: patch.setattr("rivermouth.protocol.accepting._moves", lambda *_: ()),
         "the first records of another topic are passed over",

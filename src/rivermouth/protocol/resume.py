@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rivermouth.config import Pipeline
-from rivermouth.errors import ResumeRefused
+from rivermouth.errors import OtherCluster, ResumeRefused, TopicRecreated
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft
-from rivermouth.protocol.guards import check_identity, check_not_truncated, check_source
+from rivermouth.protocol.guards import check_identity, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.rollback import accepting, kind_of, restored_position
+from rivermouth.protocol.offsets import Position, TopicPartition
+from rivermouth.protocol.rollback import (
+    accepting,
+    kind_of,
+    restored_epochs,
+    restored_position,
+)
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
 
@@ -24,16 +31,15 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
     ledger.check_not_trimmed()
     accepted = _accepted(ledger, accept)
     history, newest = ledger.history, ledger.newest
-    if newest is not None:
-        check_source(pipeline.name, newest, kafka.cluster, kafka.topics)
-    if accept == "restore":
-        if newest is not None:  # after a reset, nothing that an earlier rule made is left
+    if accept == "restore":  # after a reset nothing is left of what was read, by whatever rule
+        if newest is not None:
             check_identity(history.where, newest, ledger.table, pipeline.identity)
-        check_not_truncated(pipeline.name, newest, kafka.truncated)
-    _check_source_stayed(ledger, accepted)
-    position = _position(ledger, kafka, pipeline, accepted)
+        _check_source_stayed(ledger, accepted.standing, kafka)
+    position, epochs = _position(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
-    return accepting_draft(history, ledger.table, pipeline, kafka, sequence, position, accepted)
+    return accepting_draft(
+        history, ledger.table, pipeline, kafka, sequence, position, accepted, epochs
+    )
 
 
 def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
@@ -57,35 +63,49 @@ def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
     return accepted
 
 
-def _check_source_stayed(ledger: LedgerSnapshot, accepted: Accepted) -> None:
-    """Refuse to go on from a state before an accepted change of the source: its offsets, which
-    would be read again, mean other records by now.
+def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFacts) -> None:
+    """Refuse to go on from a state that was read from another source than there is now: its
+    offsets, which would be read again, mean other records.
     """
-    for each in ledger.known_entries:
-        is_after = each.sequence > accepted.standing
-        if accepted.kind == "restore" and is_after and each.changes and each.changes.of_source:
+    known, pipeline = ledger.known_entries, ledger.history.pipeline
+    where, reset = ledger.history.where, accepting(pipeline, "reset")
+    for each in known:
+        if each.sequence > standing and each.changes and each.changes.of_source:
             kinds = ", ".join(one.value for one in each.changes.kinds)
             raise ResumeRefused(
                 f"entry {each.sequence} accepted a change of the source ({kinds}), and the RESTORE"
                 " went back to before it",
-                where=ledger.history.where,
+                where=where,
                 expected="a state in which that entry is in effect",
-                found=f"entry {accepted.standing}",
-                remedy="RESTORE to after that entry; or TRUNCATE, then: "
-                + accepting(ledger.history.pipeline, "reset"),
+                found=f"entry {standing}",
+                remedy=f"RESTORE to after that entry; or TRUNCATE, then: {reset}",
             )
+    in_effect = [each for each in known if each.sequence <= standing]
+    try:
+        for each in in_effect[-1:] or known[:1]:
+            check_source(pipeline, each, kafka.cluster, kafka.topics)
+    except (OtherCluster, TopicRecreated) as changed:
+        raise ResumeRefused(
+            "the RESTORE went back to what was read from another source than there is now",
+            where=where,
+            expected=changed.expected,
+            found=changed.found,
+            remedy=f"RESTORE to a state that was read from it; or TRUNCATE, then: {reset}",
+        ) from None
 
 
 def _position(
     ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accepted: Accepted
-) -> Position:
-    """Where what was accepted left the table.
+) -> tuple[Position, Mapping[TopicPartition, int]]:
+    """Where what was accepted left the table, and in which leader epochs the logs reached there.
 
-    Where nothing is in effect and log clean-up has taken where partitions started, they start
-    where the configuration says, as after a reset.
+    The next start asks whether they have been cut below it since. Where nothing is in effect and
+    log clean-up has taken where partitions started, they start where the configuration says, as
+    after a reset.
     """
     entries = ledger.known_entries
     starts_known = bool(entries) and entries[0].sequence == 1
     if accepted.kind == "restore" and (accepted.standing or starts_known):
-        return restored_position(entries, accepted.standing)
-    return start_positions(pipeline, None, kafka).position
+        standing = accepted.standing
+        return restored_position(entries, standing), restored_epochs(entries, standing)
+    return start_positions(pipeline, None, kafka).position, {}

@@ -66,3 +66,14 @@ def restored_position(entries: Iterable[Entry], standing: int) -> Position:
             for each in entry.ranges:
                 born.setdefault(each.topic_partition, each.from_offset)
     return Position({**born, **stood.offsets})
+
+
+def restored_epochs(entries: Iterable[Entry], standing: int) -> dict[TopicPartition, int]:
+    """The leader epochs in which the logs reached to ``restored_position``.
+
+    A log that was cut since is below it or not, which only these epochs can tell.
+    """
+    epochs: dict[TopicPartition, int] = {}
+    for entry in entries:
+        epochs = {**entry.epochs, **({} if entry.sequence <= standing else epochs)}
+    return epochs

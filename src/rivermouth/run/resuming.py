@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from rivermouth.config import Pipeline
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import with_truncations
 from rivermouth.protocol.accepting import Offsets, accept_changes, logs_to_ask_about
 from rivermouth.protocol.changes import accepted_changes
 from rivermouth.protocol.consequences import ResumePlan
@@ -34,7 +33,5 @@ def plan_resume(
         facts = replace(facts, truncated=truncated)
         draft = accept_changes(ledger, facts, pipeline, changes, offsets)
     else:
-        if accept == "restore":
-            facts = with_truncations(kafka, facts, ledger.newest)
         draft = resume(ledger, facts, pipeline, accept)
     return ResumePlan.of(ledger.newest, draft, facts)

@@ -53,7 +53,7 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     log = state.table.log
     if guards.txn and txn(log) >= driver.planned.sequence:
         return _returned(state, guards, d)
-    entry = driver.planned._replace(read=state.topic.id)
+    entry = driver.planned._replace(read=state.topic.id, cuts=state.topic.epoch)
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=COMMITTING, planned=entry, snapshot=snapshot))
 
@@ -115,7 +115,7 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
-        again = planned._replace(commit=None, read=0, base=version)
+        again = planned._replace(commit=None, read=0, cuts=0, base=version)
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
     pending = (*driver.pending, *since)
     read = driver._replace(version=version, newest=ledger.newest, pending=pending)

@@ -24,6 +24,7 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
     TOPIC,
     TOPIC_RECREATED,
+    TRUNCATION,
 )
 from tests.faults.model.state import Guards
 
@@ -43,6 +44,8 @@ ERASING: tuple[tuple[str, ...], ...] = ((), (ACCEPT,), (DELETES,))
 """The same, or ``accept-deletes``."""
 CHANGING: tuple[tuple[str, ...], ...] = ((), (TOPIC,))
 """A run, or a ``resume`` that accepts another topic."""
+CUT: tuple[tuple[str, ...], ...] = ((), (TRUNCATION,))
+"""A run, or a ``resume`` that accepts that the log was cut."""
 RECORDING: tuple[tuple[str, ...], ...] = ((), (RECORD,))
 """A run that halts on lost records, or one that may record the loss."""
 
@@ -229,6 +232,17 @@ PROTOCOL: Sequence[Configuration] = (
         may_end=BROKEN | {MIXED},
     ),
     Configuration(
+        name="emptied, another topic",
+        about="TRUNCATE and the topic created again, in any order, and RESTORE to before either",
+        guards=FILES,
+        faults={"recreate": 1, "empty": 1, "restore": 1, "crash": 1},
+        records=1,
+        drivers=1,
+        starts=(*CHANGING, (ACCEPT,)),
+        may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
+        may_end=BROKEN | {MIXED},
+    ),
+    Configuration(
         name="another topic, rows gone",
         about="rows of both topics deleted on purpose, and that is accepted",
         guards=FILES,
@@ -245,6 +259,37 @@ PROTOCOL: Sequence[Configuration] = (
         faults={"recreate": 1, "crash": 1},
         records=1,
         starts=CHANGING,
+        may_halt=KAFKA | RIVALS | {OFFSET_GAP},
+        may_end=frozenset({MIXED}),
+    ),
+    Configuration(
+        name="log cut",
+        about="unclean leader elections, records after them or none, and that is accepted; kills",
+        guards=FILES,
+        faults={"cut": 2, "produce": 2, "crash": 1},
+        bad=(1,),
+        drivers=1,
+        starts=CUT,
+        may_halt=KAFKA,
+        may_end=frozenset({MIXED}),
+    ),
+    Configuration(
+        name="log cut and restore",
+        about="the same, and RESTORE to before and after it, also while it is being accepted",
+        guards=FILES,
+        faults={"cut": 1, "restore": 1, "produce": 1},
+        drivers=1,
+        starts=(*CUT, (ACCEPT,)),
+        may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
+        may_end=BROKEN | {MIXED},
+    ),
+    Configuration(
+        name="log cut, two at once",
+        about="the same with two drivers alive, one of which may be the one that accepts",
+        guards=OBJECTS,
+        faults={"cut": 1, "produce": 1, "crash": 1},
+        records=1,
+        starts=CUT,
         may_halt=KAFKA | RIVALS | {OFFSET_GAP},
         may_end=frozenset({MIXED}),
     ),

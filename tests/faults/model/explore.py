@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 
 from tests.faults.model.judge import Judge
 from tests.faults.model.machine import Action, apply
-from tests.faults.model.opening import ACCEPT, OLD
+from tests.faults.model.opening import ACCEPT, OLD, parts
 from tests.faults.model.reading import Ledger, walk
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
-    CHANGE,
     COMMITTING,
     DISCOVERY,
     HALTED,
@@ -233,12 +232,8 @@ def _remedies(state: State, about: Configuration) -> Iterator[Action]:
 
 def _is_other(state: State, ledger: Ledger) -> bool:
     """Whether what a RESTORE left in effect is of another topic than there is now."""
-    newest, stands = ledger.newest, ledger.stands
-    if newest is None or newest.topic != state.topic.id:
-        return newest is not None
-    entries = (each for each in state.table.log if isinstance(each, Entry))
-    changes = [each.sequence for each in entries if each.kind == CHANGE]
-    return max(changes, default=0) > (stands.sequence if stands else 0)
+    stands = ledger.stands.sequence if ledger.stands else 0
+    return parts(state.table.log, state.topic, stands)
 
 
 def _unused(state: State) -> int:
@@ -266,6 +261,7 @@ FAULTS: Mapping[str, Callable[[State], list[Action]]] = {
     "settle": lambda state: [("settle", True), ("settle", False)],
     "expire": lambda s: [("expire", low) for low in range(s.topic.low + 1, s.topic.high + 1)],
     "recreate": lambda state: [("recreate", 1), ("recreate", state.topic.high + 1)],
+    "cut": lambda s: [("cut", high) for high in range(s.topic.low, s.topic.high)],
     "optimize": lambda state: [("optimize",)],
     "restore": lambda s: [("restore", n) for n in range(s.table.first, len(s.table.log) - 1)],
     "delete": lambda state: [("delete", n) for n in range(state.topic.high)],

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.faults.model.opening import OFFSETS_TABLE_AHEAD, TOPIC_RECREATED, Opening, look
-from tests.faults.model.reading import Truth, erasures, is_mixed, projected, truth, walk
+from tests.faults.model.opening import (
+    LOG_TRUNCATED,
+    OFFSETS_TABLE_AHEAD,
+    TOPIC_RECREATED,
+    Opening,
+    look,
+)
+from tests.faults.model.reading import (
+    Truth,
+    erasures,
+    is_mixed,
+    is_of_others,
+    projected,
+    truth,
+    walk,
+)
 from tests.faults.model.records import good
 from tests.faults.model.state import (
     BATCH,
@@ -26,8 +40,8 @@ LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
 UNWRITTEN = "SILENT LOSS"
 NAMED = "FALSE NAME"
 
-Record = tuple[int, int]
-"""A record: the incarnation of its topic, and its offset."""
+Record = tuple[int, int, int]
+"""A record: the incarnation of its topic, how often its log had been cut, and its offset."""
 
 
 class Judge:
@@ -78,8 +92,8 @@ def _violations(
     counted = _counted(table, topic, guards)
     twice = [record for record, times in counted.items() if times > 1]
     if twice and not (isinstance(found, str) and _undone(table)):
-        yield f"{DUPLICATE}: offset {twice[0][1]} counts {counted[twice[0]]} times"
-    ghosts = [offset for read, offset in counted if read == topic.id and offset in topic.aborted]
+        yield f"{DUPLICATE}: offset {twice[0][-1]} counts {counted[twice[0]]} times"
+    ghosts = [offset for read, _, offset in counted if read == topic.id and offset in topic.aborted]
     if ghosts:
         yield f"{PHANTOM}: offset {ghosts[0]} was aborted and counts"
     if told.unexplained:
@@ -92,7 +106,7 @@ def _violations(
     if false:
         yield f"{NAMED}: the DELETE of version {false[0]} is accepted, and its rows are there"
     batches = ((one, e) for one, _, line in _eras(told) for e in line if e.kind == BATCH)
-    strange = [each for one, each in batches if _strange(each, one)]
+    strange = [each for one, each in batches if _strange(each, one, topic)]
     if strange:
         yield f"{MIXED}: entry {strange[0].sequence} holds records of another topic"
     base = told.base if promised is None else promised
@@ -105,11 +119,12 @@ def _counted(table: Table, topic: Topic, guards: Guards) -> Counter[Record]:
     """How often each record counts: rows of the table, and those rows of quarantine that do."""
     counted: Counter[Record] = Counter()
     for entry in truth(table.log).line:
-        counted.update((entry.read, offset) for offset in good(topic, guards, entry))
+        held = (topic.record(entry.read, entry.cuts, n) for n in good(topic, guards, entry))
+        counted.update(held)
     counted.subtract(_erased(table, topic, guards))
     ids = _ids_that_count(table, guards)
     counted.update(
-        (each.read, each.offset)
+        topic.record(each.read, each.cuts, each.offset)
         for each in table.quarantine
         if not guards.quarantine_tagged or each.commit in ids
     )
@@ -151,7 +166,7 @@ def _erased(table: Table, topic: Topic, guards: Guards) -> list[Record]:
     told, gone = truth(table.log), list[Record]()
     for before, offset, _ in told.deletes:
         for entry in told.line[:before]:
-            here = (entry.read, offset)
+            here = topic.record(entry.read, entry.cuts, offset)
             if offset in good(topic, guards, entry) and here not in gone:
                 gone.append(here)
     return gone
@@ -170,15 +185,17 @@ def _eras(told: Truth) -> list[tuple[int, int | None, list[Entry]]]:
     """The entries by the topic that they read: its id, where reading of it began, and they."""
     eras: list[tuple[int, int | None, list[Entry]]] = []
     for each in told.line:
-        if not eras or each.kind in (CHANGE, RESET):
+        renews = each.kind == CHANGE and each.topic != eras[-1][0] if eras else True
+        if renews or each.kind == RESET:
             # Of another topic nothing may be passed over.
             eras.append((each.topic, 0 if each.kind == CHANGE else told.base, []))
         eras[-1][2].append(each)
     return eras
 
 
-def _strange(entry: Entry, topic: int) -> bool:
-    return entry.start != entry.until and not entry.read == entry.topic == topic
+def _strange(entry: Entry, era: int, topic: Topic) -> bool:
+    is_other = entry.topic != era or is_of_others(entry, topic)
+    return entry.start != entry.until and is_other
 
 
 def _missing(
@@ -191,7 +208,10 @@ def _missing(
     for era, base, line in eras:
         reached = [each.until for each in line if each.until is not None]
         until = position if (era, base, line) == eras[-1] else max(reached, default=0)
-        there = {offset for read, offset in counted if read == era} | set(topic.aborted)
+        held = (each for each in counted if each[0] == era)
+        if era == topic.id:  # of what was cut nothing counts for what is there now
+            held = (each for each in held if each == topic.record(era, topic.epoch, each[-1]))
+        there = {offset for *_, offset in held} | set(topic.aborted)
         for each in line:
             if each.kind == LOSS and each.start is not None and each.until is not None:
                 there |= set(range(each.start, each.until))
@@ -216,7 +236,7 @@ def _projects(table: Table) -> bool:
 
 
 def _end(table: Table, topic: Topic, found: Opening | str | None) -> str:
-    if found == TOPIC_RECREATED and is_mixed(table.log):
+    if found in (TOPIC_RECREATED, LOG_TRUNCATED) and is_mixed(table.log, topic):
         return MIXED
     if isinstance(found, str):
         return found

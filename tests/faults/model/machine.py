@@ -38,6 +38,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             world.expire,
             world.leap,
             world.recreate,
+            world.cut,
             world.optimize,
             world.restore,
             world.empty,

@@ -26,7 +26,6 @@ from tests.faults.model.state import (
     RESET,
     RESTORE,
     RESUME,
-    Commit,
     Entry,
     Guards,
     Log,
@@ -44,19 +43,24 @@ COMMIT_FAILED, BATCH_FAILED = "RM502", "RM503"
 # How a start is asked for.
 ACCEPT = "accept"  # rivermouth resume --accept restore|reset
 TOPIC = "topic"  # rivermouth resume --accept topic
+TRUNCATION = "truncation"  # rivermouth resume --accept truncation
 DELETES = "deletes"  # rivermouth accept-deletes
 RECORD = "record"  # on_data_loss: record
 OLD = "old"  # the newest entry is older than a third of the log's retention
 
 
 class Opening(NamedTuple):
-    """A start that passed every guard: where it stands, and which entry it owes first."""
+    """A start that passed every guard: where it stands, and which entry it owes first.
+
+    ``epoch`` is the leader epoch that this entry names; None: the present one.
+    """
 
     sequence: int
     newest: Entry | None
     stream: int | None
     owes: str = ""
     accepts: int = 0
+    epoch: int | None = None
 
 
 def look(
@@ -88,8 +92,8 @@ def look(
         return OFFSETS_TABLE_AHEAD
     if DELETES in options:
         return _erasure(table, guards, ledger)
-    if TOPIC in options:
-        return _changed(table, topic, guards, newest)
+    if TOPIC in options or TRUNCATION in options:
+        return _changed(table, topic, guards, newest, TRUNCATION in options)
     if newest is None:
         return Opening(sequence, newest, at, DISCOVERY)
     owes = HEARTBEAT if recovered or OLD in options else ""
@@ -113,11 +117,19 @@ def _in_kafka(
     if guards.topic_id and opening.newest is not None and opening.newest.topic != topic.id:
         return TOPIC_RECREATED
     stands = opening.stream or 0
-    if stands > topic.high:
+    if stands > topic.high or was_cut(topic, guards, opening.newest) is not None:
         return LOG_TRUNCATED
     if stands < topic.low:
         return opening._replace(owes=LOSS) if RECORD in options else RETENTION_LOST
     return opening
+
+
+def was_cut(topic: Topic, guards: Guards, newest: Entry | None) -> int | None:
+    """Where the log was cut below the position of the entry; None where it was not."""
+    if not guards.leader_epochs or newest is None or newest.topic != topic.id:
+        return None
+    end = topic.end_of(newest.epoch)
+    return end if end is not None and end < (newest.until or 0) else None
 
 
 def _erasure(table: Table, guards: Guards, ledger: Ledger) -> Opening | None:
@@ -131,19 +143,25 @@ def _erasure(table: Table, guards: Guards, ledger: Ledger) -> Opening | None:
         if version in named or (guards.deletes_stand and version not in stands):
             continue
         if isinstance(commit, Other) and commit.operation == DELETE:
-            return Opening(newest.sequence, newest, newest.until, ERASURE, version)
+            return Opening(newest.sequence, newest, newest.until, ERASURE, version, newest.epoch)
     return None
 
 
-def _changed(table: Table, topic: Topic, guards: Guards, newest: Entry | None) -> Opening | None:
-    """An operator accepts that the topic was created again.
+def _changed(
+    table: Table, topic: Topic, guards: Guards, newest: Entry | None, truncation: bool
+) -> Opening | None:
+    """An operator accepts that the topic was created again, or that its log was cut.
 
     A partition that the ledger does not know may begin with it, or not be there yet.
     """
     if newest is None:
         return None
-    if guards.topic_outlives_batch and is_mixed(table.log):
+    if guards.topic_outlives_batch and is_mixed(table.log, topic):
         return None
+    if truncation:
+        at = was_cut(topic, guards, newest)
+        start = at if guards.changes_start_over else newest.until
+        return None if at is None else Opening(newest.sequence, newest, start, CHANGE)
     if guards.changes_found and newest.topic == topic.id:
         return None
     known = newest.until is not None
@@ -161,22 +179,25 @@ def _accepted(
         return Opening(known, None, at, RESET)
     if newest is None or not ledger.undone_at or not ledger.known:
         return None
-    if guards.topic_id and newest.topic != topic.id:
-        return TOPIC_RECREATED
     stands = ledger.stands.sequence if ledger.stands else 0
     sequence = max(newest.sequence, known) if guards.resume_above_txn else stands
     undoing = table.log[ledger.undone_at]
-    if guards.changes_kept and _parts(table.log, undoing, stands):
+    restored = isinstance(undoing, Other) and undoing.operation == RESTORE
+    if restored and guards.changes_kept and parts(table.log, topic, stands):
         return None
-    if isinstance(undoing, Other) and undoing.operation == RESTORE:
+    if restored:
         stream, owes = position_after(table.log, ledger.stands), RESUME
+        epoch = ledger.stands.epoch if ledger.stands and guards.epochs_of_restored else None
     else:
-        stream, owes = at, RESET
-    return Opening(sequence, newest, stream, owes, ledger.undone_at)
+        stream, owes, epoch = at, RESET, None
+    return Opening(sequence, newest, stream, owes, ledger.undone_at, epoch)
 
 
-def _parts(log: Log, undoing: Commit, stands: int) -> bool:
-    """Whether a RESTORE went back to before another topic was accepted."""
-    changes = [each for each in log if isinstance(each, Entry) and each.kind == CHANGE]
-    went_back = isinstance(undoing, Other) and undoing.operation == RESTORE
-    return went_back and any(each.sequence > stands for each in changes)
+def parts(log: Log, topic: Topic, stands: int) -> bool:
+    """Whether a RESTORE went back to what was read of another topic than there is now, or to before
+    a log that was cut was accepted.
+    """
+    entries = [each for each in log if isinstance(each, Entry)]
+    before = [each for each in entries if each.sequence <= stands] or entries[:1]
+    changed = any(each.sequence > stands and each.kind == CHANGE for each in entries)
+    return changed or before[-1].topic != topic.id

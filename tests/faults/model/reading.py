@@ -19,6 +19,7 @@ from tests.faults.model.state import (
     Guards,
     Log,
     Other,
+    Topic,
 )
 
 REMEMBERED = 1 << 18
@@ -204,10 +205,19 @@ def erasures(log: Log) -> list[tuple[Entry, int]]:
     return [(each, each.accepts) for each in line if each.kind == ERASURE]
 
 
-def is_mixed(log: Log) -> bool:
-    """Whether a batch holds records of another topic than its entry names: nobody can see that."""
-    line = truth(log).line
-    return any(each.read not in (0, each.topic) and each.start != each.until for each in line)
+def is_mixed(log: Log, topic: Topic) -> bool:
+    """Whether a batch holds records of another topic, or of a log that was cut once more, than its
+    entry names: nobody can see that.
+    """
+    return any(each.read and is_of_others(each, topic) for each in truth(log).line)
+
+
+def is_of_others(entry: Entry, topic: Topic) -> bool:
+    """Whether the entry's records are others than those of the topic and epoch that it names."""
+    if entry.until is None or entry.start == entry.until:
+        return False
+    cuts = [at for each, at in topic.cuts if each == entry.topic][entry.epoch : entry.cuts]
+    return entry.read != entry.topic or min(cuts, default=entry.until) < entry.until
 
 
 def position_after(log: Log, stands: Entry | None) -> int | None:

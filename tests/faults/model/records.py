@@ -26,5 +26,5 @@ def quarantined(state: State, entry: Entry) -> Table:
     if entry.kind != BATCH or entry.start is None or entry.until is None:
         return table
     offsets = [each for each in topic.bad if entry.start <= each < entry.until]
-    rows = tuple(Bad(entry.commit, topic.id, each) for each in offsets)
+    rows = tuple(Bad(entry.commit, topic.id, each, topic.epoch) for each in offsets)
     return table._replace(quarantine=table.quarantine + rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tests.faults.model.configurations import (
     BROKEN,
     CHANGING,
+    CUT,
     ERASING,
     FILES,
     KAFKA,
@@ -67,6 +68,11 @@ def _changing(**faults: int) -> Configuration:
     return replace(within, may_end=frozenset({MIXED}))
 
 
+def _cut(**faults: int) -> Configuration:
+    within = replace(_files(cut=1, **faults), starts=CUT, may_halt=KAFKA)
+    return replace(within, drivers=1, may_end=frozenset({MIXED}))
+
+
 def _bad(offset: int, within: Configuration) -> Configuration:
     return replace(within, bad=(offset,))
 
@@ -120,6 +126,17 @@ REMOVALS: Sequence[Removal] = (
         ("deletes_stand",),
         NAMED,
         replace(_undone(delete=1, restore=1), starts=ERASING, may_end=BROKEN),
+    ),
+    Removal(("leader_epochs",), LOST, _cut(produce=2)),
+    Removal(
+        ("epochs_of_restored",),
+        LOST,
+        replace(
+            _cut(produce=1, restore=1),
+            may_halt=KAFKA | UNDONE | {OFFSETS_TABLE_AHEAD},
+            may_end=BROKEN | {MIXED},
+            starts=(*CUT, (ACCEPT,)),
+        ),
     ),
     Removal(("discovery",), LOST, replace(_files(produce=2), born=False, latest=True, records=1)),
     Removal(("read_committed",), PHANTOM, replace(_files(settle=1), undecided=1)),

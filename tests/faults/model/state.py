@@ -12,7 +12,7 @@ from typing import NamedTuple
 # What an entry is for, in the words of a trace. RESET is a "resume" over an emptied table.
 DISCOVERY, BATCH, LOSS, HEARTBEAT = "discovery", "batch", "loss", "heartbeat"
 RESUME, RESET = "resume", "reset"
-# A "resume" that accepts another topic, and one that accepts a DELETE of others.
+# A "resume" that accepts another topic or a log that was cut, and one that accepts a DELETE.
 CHANGE, ERASURE = "change", "erasure"
 ACCEPTING = (RESUME, RESET, CHANGE, ERASURE)
 
@@ -43,7 +43,9 @@ class Entry(NamedTuple):
 
     Both are None while the pipeline has never seen the partition. ``read`` is the incarnation
     of the topic that the rows really came from, which no reader of the log can see; ``topic``
-    the one that the entry names. ``accepts`` is the version of the undoing that an operator
+    the one that the entry names. ``cuts`` and ``epoch`` are the same for the cuts of its log: how
+    many there had been when the rows were read, and the leader epoch that the entry names.
+    ``accepts`` is the version of the undoing that an operator
     accepted with a RESUME or RESET, or of the DELETE with an ERASURE. ``base`` is the version that
     its driver had read; a trace does not tell it.
     """
@@ -57,6 +59,8 @@ class Entry(NamedTuple):
     accepts: int = 0
     commit: object = None
     base: int = NOT_TOLD
+    epoch: int = 0
+    cuts: int = 0
 
 
 class Other(NamedTuple):
@@ -75,11 +79,14 @@ Log = tuple[Commit, ...]
 
 
 class Bad(NamedTuple):
-    """A row of the quarantine: written ahead of ``commit``, read from this incarnation."""
+    """A row of the quarantine: written ahead of ``commit``, read from this incarnation after so
+    many cuts.
+    """
 
     commit: object
     read: int
     offset: int
+    cuts: int = 0
 
 
 class Table(NamedTuple):
@@ -101,7 +108,8 @@ class Topic(NamedTuple):
     """What Kafka holds: ``id`` counts incarnations; offsets ``low`` to ``high`` can be read.
 
     Those from ``high`` to ``end`` belong to an open transaction. ``bad`` offsets cannot be
-    decoded, ``aborted`` ones were never committed.
+    decoded, ``aborted`` ones were never committed. ``cuts`` are the unclean leader elections: the
+    incarnation, and the offset from which on its records were lost and others may follow.
     """
 
     id: int = 1
@@ -110,14 +118,32 @@ class Topic(NamedTuple):
     end: int = 0
     bad: tuple[int, ...] = ()
     aborted: tuple[int, ...] = ()
+    cuts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch: one more after each cut."""
+        return sum(1 for each, _ in self.cuts if each == self.id)
+
+    def end_of(self, epoch: int) -> int | None:
+        """Where the log of an earlier epoch ends by now; None where nothing of it is lost."""
+        mine = [offset for each, offset in self.cuts if each == self.id]
+        return min(mine[epoch:], default=None)
+
+    def record(self, read: int, cuts: int, offset: int) -> tuple[int, int, int]:
+        """The record that was at an offset of an incarnation when there had been so many cuts."""
+        before = [at for each, at in self.cuts if each == read][:cuts]
+        since = [number for number, at in enumerate(before, 1) if at <= offset]
+        return read, max(since, default=0), offset
 
 
 class Driver(NamedTuple):
     """One process that runs the pipeline.
 
     ``version``, ``sequence`` and ``newest`` are the ledger as it last read it; ``stream`` is
-    where Spark stands; ``owes`` the entry that must come before anything is read; ``pending``
-    are entries that it has still to project; ``snapshot`` is the version its transaction began at.
+    where Spark stands; ``owes`` the entry that must come before anything is read, and ``epoch``
+    the leader epoch that it names; ``pending`` are entries that it has still to project;
+    ``snapshot`` is the version its transaction began at.
     """
 
     phase: str = DEAD
@@ -128,6 +154,7 @@ class Driver(NamedTuple):
     stream: int | None = None
     owes: str = ""
     accepts: int = 0
+    epoch: int = 0
     planned: Entry | None = None
     snapshot: int = 0
     pending: tuple[Entry, ...] = ()
@@ -192,11 +219,15 @@ class Guards:
     changes_found: bool = True
     """Only another topic that is really there can be accepted."""
     changes_start_over: bool = True
-    """It is read from its first record on, wherever the former one stood."""
+    """It is read from its first record on, and a log that was cut from the cut on."""
     changes_kept: bool = True
     """A RESTORE to before another topic was accepted cannot be accepted."""
     deletes_stand: bool = True
     """Only a DELETE that stands can be accepted: its rows are really gone."""
+    leader_epochs: bool = True
+    """A log that was cut below the position is noticed, also when it has grown again."""
+    epochs_of_restored: bool = True
+    """An accepted RESTORE names the epoch in which the log reached to where it goes back to."""
     discovery: bool = True
     """Where a partition starts is recorded before anything is read."""
     read_committed: bool = True
@@ -218,7 +249,8 @@ class Guards:
     projection_compared: bool = True
     """It serves in place of a trimmed log only where its sequence is the ``txn``'s."""
     topic_outlives_batch: bool = True
-    """Not ours but an assumption: a topic that was created again while a batch was being read, and
-    after the last look at its id, is not accepted. That batch holds records of the new topic."""
+    """Not ours but an assumption: a topic that was created again, or whose log was cut, while a
+    batch was being read, and after the last look at it, is not accepted. That batch holds records
+    of the new topic, or of the log as it is now."""
     trouble_outlives_cleanup: bool = True
     """Not ours but an assumption: clean-up takes nothing that a start has yet to halt for."""

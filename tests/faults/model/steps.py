@@ -10,10 +10,12 @@ from collections.abc import Collection
 
 from tests.faults.model import scratch
 from tests.faults.model.opening import (
+    LOG_TRUNCATED,
     OFFSET_GAP,
     OFFSET_OVERLAP,
     TOPIC_RECREATED,
     look,
+    was_cut,
 )
 from tests.faults.model.reading import projected
 from tests.faults.model.records import quarantined
@@ -69,6 +71,7 @@ def start(
         stream=found.stream,
         owes=found.owes,
         accepts=found.accepts,
+        epoch=state.topic.epoch if found.epoch is None else found.epoch,
         pending=pending,
     )
     if found.owes == DISCOVERY and not guards.discovery:
@@ -131,6 +134,8 @@ def plan(
     if kind == BATCH and newest is not None:
         if guards.topic_id and driver.topic != state.topic.id:
             return halted(state, d, TOPIC_RECREATED)
+        if was_cut(state.topic, guards, newest) is not None:
+            return halted(state, d, LOG_TRUNCATED)
         if start != until and (start, until) == (newest.start, newest.until):
             skipped = put(state, d, driver._replace(stream=until))  # it is there already
             return scratch.done(skipped, guards, d)
@@ -147,7 +152,8 @@ def plan(
     accepts, base = driver.accepts, driver.version
     # To accept a DELETE Kafka is not asked.
     topic = newest.topic if kind == ERASURE and newest is not None else driver.topic
-    entry = Entry(kind, sequence, start, until, topic, accepts=accepts, base=base)
+    epoch = state.topic.epoch if kind == BATCH else driver.epoch
+    entry = Entry(kind, sequence, start, until, topic, accepts=accepts, base=base, epoch=epoch)
     return put(state, d, driver._replace(phase=PLANNED, planned=entry))
 
 

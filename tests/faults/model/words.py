@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.faults.model.machine import Action
-from tests.faults.model.opening import ACCEPT, DELETES, OLD, RECORD, TOPIC
+from tests.faults.model.opening import ACCEPT, DELETES, OLD, RECORD, TOPIC, TRUNCATION
 from tests.faults.model.state import HALTED, READY, Entry, State
 
 OPTIONS = {
     ACCEPT: "to accept what was undone",
     TOPIC: "to accept another topic",
+    TRUNCATION: "to accept that the log was cut",
     DELETES: "to accept a DELETE",
     RECORD: "with on_data_loss: record",
     OLD: "while its newest entry is old",
@@ -30,6 +31,7 @@ WORLD = {
     "produce": "records arrive up to {}",
     "expire": "retention deletes what is before {}",
     "recreate": "the topic is created anew, with {} records",
+    "cut": "the log is cut at {}",
     "optimize": "somebody runs OPTIMIZE",
     "restore": "somebody restores version {}",
     "empty": "somebody truncates the table",

@@ -92,8 +92,18 @@ def leap(state: State, guards: Guards, d: int) -> State | None:
 
 def recreate(state: State, guards: Guards, high: int) -> State | None:
     """The topic is deleted and created again; it holds other records under the same offsets."""
-    topic = Topic(state.topic.id + 1, 0, high, high, state.topic.bad)
+    before = state.topic
+    topic = Topic(before.id + 1, 0, high, high, before.bad, cuts=before.cuts)
     return state._replace(topic=topic)
+
+
+def cut(state: State, guards: Guards, high: int) -> State | None:
+    """An unclean leader election: the log ends at ``high``, and other records may follow."""
+    topic = state.topic
+    if not topic.low <= high < topic.high == topic.end or topic.aborted:
+        return None
+    cuts = (*topic.cuts, (topic.id, high))
+    return state._replace(topic=topic._replace(high=high, end=high, cuts=cuts))
 
 
 # Other writers of the table.

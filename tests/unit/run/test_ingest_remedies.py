@@ -16,7 +16,6 @@ from rivermouth.errors import (
     ResumeRefused,
     RetentionLost,
     TableUndone,
-    TopicRecreated,
 )
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import History
@@ -132,6 +131,28 @@ def test_a_restore_to_an_emptied_table_goes_on_where_the_partitions_once_began()
     assert driver.stands == position(50)
 
 
+def test_a_log_that_was_cut_above_what_a_restore_left_is_read_on() -> None:
+    """Nothing of what the table holds now was lost: position 3, the log cut at 4."""
+    world = restored()
+    world.cut(place(), 4, grown=9)
+    assert resume(world, "restore") == position(3)
+    until_done(world)
+    check_exactly_once(world)
+
+
+def test_a_log_that_was_cut_below_what_a_restore_left_still_halts() -> None:
+    world = restored()
+    world.cut(place(), 1, grown=9)
+    with pytest.raises(TableUndone):
+        Driver(world).open()
+    assert resume(world, "restore") == position(3)
+    with pytest.raises(LogTruncated, match="cut at 1"):
+        Driver(world).open()
+    assert resume(world, "truncation") == position(1)
+    until_done(world)
+    assert audit(world).position == Position(world.ends)
+
+
 def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
     world = a_world(6)
     Driver(world).open().batch()
@@ -174,11 +195,41 @@ def test_only_what_happened_can_be_accepted(undo: Callable[[World], None], accep
     assert len(world.commits) == before
 
 
-def test_a_resume_passes_the_guards_of_the_source() -> None:
+@pytest.mark.parametrize("source", ["topic", "cluster"])
+def test_what_was_read_of_a_former_topic_is_not_gone_on_from(source: str) -> None:
     world = restored()
-    world.topics = dict.fromkeys(TOPICS, "other")
-    with pytest.raises(TopicRecreated):
+    _another(world, source)
+    with pytest.raises(ResumeRefused, match=r"another source.*TRUNCATE, then: .* --accept reset"):
         resume(world, "restore")
+
+
+@pytest.mark.parametrize("emptied_first", [True, False])
+@pytest.mark.parametrize("source", ["topic", "cluster"])
+def test_an_emptied_table_starts_over_with_whatever_source_there_is(
+    source: str, emptied_first: bool
+) -> None:
+    world = a_world(6)
+    until_done(world)
+    if emptied_first:
+        world.truncate()
+    _another(world, source)
+    if not emptied_first:
+        world.truncate()
+    with pytest.raises(TableUndone, match="--accept reset"):
+        Driver(world).open()
+    assert resume(world, "reset") == position(0)
+    until_done(world)
+    check_exactly_once(world)
+    world.restore(2)
+    with pytest.raises(ResumeRefused, match="another source"):
+        resume(world, "restore")
+
+
+def _another(world: World, source: str) -> None:
+    """Another source under the same names, with four records."""
+    world.topics = dict.fromkeys(TOPICS, "other")
+    world.cluster = "other" if source == "cluster" else world.cluster
+    world.ends[place()] = 4
 
 
 def test_an_accepted_restore_accepts_no_other_keys() -> None:
