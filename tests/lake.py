@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, Retr
 from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_for
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
@@ -133,6 +134,12 @@ class Lake:
         """Create a topic; underscores in option names stand for dots."""
         options = {key.replace("_", "."): value for key, value in config.items()}
         create_topic(self.servers, name, partitions, options)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and wait until its name is free."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.delete_topics([name])[name].result(30)
+        wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
 
     def produce(self, topic: str, records: Iterable[Record]) -> int:
         return produce(self.servers, topic, records)

@@ -207,7 +207,7 @@ GUARDS = (
     ),
     Guard(
         "leader epochs of what was restored",
-        lambda patch: patch.setattr("rivermouth.protocol.resume.restored_epochs", lambda *_: {}),
+        lambda patch: patch.setattr("rivermouth.protocol.rollback._epochs", lambda *_: {}),
         "goes on in a log that was cut below what a RESTORE left",
     ),
     Guard(

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from tests.lake import Lake, bid, impatient, retrying
 from tests.processes import said_by, started
@@ -28,8 +27,7 @@ def test_a_job_ends_as_a_whole_when_one_pipeline_has_given_up(lake: Lake) -> Non
     with started([sys.executable, str(INGEST), *words], environ) as process:
         for name in ("job_gone", "job_stays"):
             wait_for_rows(lake.path(f"bronze.{name}"), 5)
-        admin = AdminClient({"bootstrap.servers": lake.servers})
-        admin.delete_topics(["job_gone"])["job_gone"].result(30)
+        lake.delete_topic("job_gone")
         said = said_by(process)
 
     assert process.returncode == 5, said

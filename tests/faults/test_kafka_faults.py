@@ -64,7 +64,8 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     assert (error.code, error.exit_code) == ("RM301", 1)
     assert time.monotonic() - began < 100
     assert heard.retries, "it was tried again"
-    assert {each.error.code for each in heard.retries} == {"RM301"}
+    codes = {each.error.code for each in heard.retries}
+    assert {"RM301"} <= codes <= {"RM301", "RM304"}, "away, and then not ready yet"
     assert heard.ends[0].retries == len(heard.retries)
     assert away.rows("bronze.nowhere") == []
 
@@ -113,7 +114,8 @@ def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
             five(own, name)
         wait_for(lambda: applied(heard) == 20)
 
-    assert {each.error.code for each in heard.retries} == {"RM301"}
+    codes = {each.error.code for each in heard.retries}
+    assert {"RM301"} <= codes <= {"RM301", "RM304"}, "away, and then not ready yet"
     assert min(each.retries for each in went_well(heard).ends) >= 3
     check_proved(own, records=20)
 

@@ -6,20 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import State, status
 from rivermouth.testing import create_topic, produce
-from rivermouth.verify import PipelineProof, verify
+from rivermouth.verify import PipelineProof, Since, beside_offsets, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.waiting import PATIENCE_S
@@ -82,9 +80,7 @@ def test_a_recreated_topic_is_read_once_that_is_accepted_and_both_are_told_apart
     lake.produce("again", bids(0, 1, 2, 3))
     lake.produce("again", [(None, b"{bad", 0)])
     went_well(lake.run(rivermouth_spark, "p"))
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    admin.delete_topics(["again"])["again"].result(30)
-    time.sleep(1)
+    lake.delete_topic("again")
     lake.topic("again", 2)
     lake.produce("again", bids(10, 11))
     lake.produce("again", [(None, bid(12), 1)])
@@ -105,6 +101,21 @@ def test_a_recreated_topic_is_read_once_that_is_accepted_and_both_are_told_apart
     assert found.accepted == ("topic, in entry 3",)
     assert {what.value: n for what, n in found.left.items()} == {"rows_before_accepted_changes": 5}
     check_status(lake, ("topic", 3))
+
+    lake.produce("again", bids(13, 14, 15))  # behind the position of the old topic, which was 5
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_a_part_is_enough(lake, rivermouth_spark)
+
+
+def check_a_part_is_enough(lake: Lake, session: SparkSession) -> None:
+    """A proof of everything is recorded, and the next one reads only the record that came since."""
+    config = load(lake.file)
+    records = beside_offsets(config.folder)
+    assert verify(config, proofs=records).ok
+    lake.produce("again", bids(16))
+    went_well(lake.run(session, "p"))
+    [part] = verify(config, since=Since(), proofs=records).pipelines
+    assert (part.problems, part.read_all, part.records) == ((), None, 1)
 
 
 def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(

@@ -212,8 +212,7 @@ def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
 
 @pytest.mark.thorough
 def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
-    admin = AdminClient({"bootstrap.servers": shop.servers})
-    admin.delete_topics(["cli-bids"])["cli-bids"].result(30)
+    shop.delete_topic("cli-bids")
     done = rivermouth(shop, "run", "--select", "bids")
     assert done.returncode == 1, done.stdout
     assert "RM302" in done.stdout

@@ -273,9 +273,7 @@ def test_a_recreated_topic_halts_even_when_it_has_grown_past_our_offset(
     lake.configure(p=append_pipeline("recreated"))
     lake.produce("recreated", [(None, bid(1), 0)] * 3)
     lake.run(rivermouth_spark, "p")
-    admin = admin_of(lake)
-    admin.delete_topics(["recreated"])["recreated"].result(30)
-    time.sleep(1)
+    lake.delete_topic("recreated")
     lake.topic("recreated")
     lake.produce("recreated", [(None, bid(2), 0)] * 9)
 

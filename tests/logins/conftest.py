@@ -24,14 +24,14 @@ class GuardedLake(Lake):
 
     guarded: GuardedBroker
 
-    def log_in(self, kafka: Mapping[str, str], *topics: str) -> Config:
+    def log_in(self, kafka: Mapping[str, str], *topics: str, retry_for: str = "20s") -> Config:
         """Configure an append pipeline per topic, with this section ``kafka``."""
         text: dict[str, Any] = {
             "version": 1,
             "kafka": kafka,
             "warehouse": "./lake",
             "trigger": "200ms",
-            "retry": {"for": "20s", "up_to": "2s"},
+            "retry": {"for": retry_for, "up_to": "2s"},
             "pipelines": {each.replace("-", "_"): append_pipeline(each) for each in topics},
         }
         self.file.write_text(json.dumps(text), encoding="utf-8")

@@ -44,7 +44,7 @@ def short_lived(guarded: GuardedBroker) -> Iterator[None]:
     try:
         yield
     finally:
-        rules.life_s, rules.closed = before, False
+        rules.life_s, rules.closed, rules.away = before, False, False
 
 
 # Drivers of their own, here and below: clients of one JVM share a login and its token, however old,
@@ -96,6 +96,28 @@ def test_a_run_that_gets_no_new_token_ends_and_the_next_one_goes_on(
         said = said_by(driver)
     assert driver.returncode == 0, said
     check_proved(lake, records=len(lake.rows("bronze.denied")))
+
+
+def test_a_run_waits_for_a_token_server_that_is_away(
+    lake: GuardedLake, guarded: GuardedBroker
+) -> None:
+    lake.topic("awaited")
+    lake.log_in(section("oauth", guarded), "awaited", retry_for="90s")
+    table, rules = lake.path("bronze.awaited"), guarded.tokens.rules
+    with short_lived(guarded), lake.driver("awaited", continuous=True) as driver:
+        five(lake, "awaited")
+        wait_for_rows(table, 5)
+        rules.away = True
+        five(lake, "awaited")
+        time.sleep(3 * LIFE_S)  # all tokens are over by then
+        rules.away = False
+        five(lake, "awaited")
+        wait_for_rows(table, 15)
+        driver.terminate()
+        said = said_by(driver)
+    assert driver.returncode == 0, said
+    assert "waits" in said, said
+    check_proved(lake, records=15)
 
 
 @pytest.mark.short(("way",), {("mtls",)})

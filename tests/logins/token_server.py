@@ -33,6 +33,8 @@ class Rules:
     life_s: int = 3600
     closed: bool = False
     """Whether it refuses everybody."""
+    away: bool = False
+    """Whether it hangs up without an answer."""
     agents: list[str] = field(default_factory=list)
     """Who got a token: the names of the programs, in order."""
 
@@ -117,6 +119,9 @@ class TokenServer:
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if server.rules.away:
+                    self.close_connection = True
+                    return
                 right = base64.b64encode(f"{CLIENT}:{server.rules.secret}".encode()).decode()
                 if server.rules.closed or self.headers.get("Authorization") != f"Basic {right}":
                     self._answer(401, {"error": "invalid_client"})

@@ -25,11 +25,15 @@ class Answer(Enum):
 
     AWAY = "away"
     """No broker answered in time."""
+    NO_TOKEN = "no token"
+    """The server of tokens did not answer."""
     UNSETTLED = "unsettled"
     """A broker answered that it cannot answer yet."""
     NO_TOPIC = "no topic"
     UNKNOWN_LOGIN = "unknown login"
     """Authentication failed."""
+    OLD_TOKEN = "old token"
+    """The broker refused a token: it expired, and no new one came, or it was never good."""
     FORBIDDEN = "forbidden"
     """Authorisation failed."""
     TLS = "tls"
@@ -93,19 +97,26 @@ _JAVA_CLASS = re.compile(r"(?:kafkashaded\.)?org\.apache\.kafka\.(?:\w+\.)*(\w+)
 _NO_HOST = "No resolvable bootstrap urls"
 _LATE_TOKEN = "not valid in current SASL state"
 _TLS_ALERT = "tls alert"
+_INVALID_TOKEN = '"invalid_token"'
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 
 
 def native_answer(name: str, said: str = "", *, retriable: bool = False) -> Answer:
     """What librdkafka says by the error code of that name; ``retriable`` is its own word.
 
-    Two codes say too little. With TLS 1.3 a refused certificate comes as an alert on a connection
+    Some codes say too little. With TLS 1.3 a refused certificate comes as an alert on a connection
     that stands, which is an error of transport there. A token that is renewed while the broker is
-    about to close the connection is no refused login: that passes.
+    about to close the connection is no refused login: that passes. Nor is a server of tokens that
+    does not answer; if it refuses, it says so in JSON.
     """
+    if _NO_TOKEN in said and '"error"' not in said:
+        return Answer.TLS if "certificate" in said else Answer.NO_TOKEN
     if _LATE_TOKEN in said:
         return Answer.UNSETTLED
     if _TLS_ALERT in said:
         return Answer.TLS
+    if _INVALID_TOKEN in said:
+        return Answer.OLD_TOKEN
     return NATIVE.get(name, Answer.UNSETTLED if retriable else Answer.OTHER)
 
 
@@ -115,6 +126,8 @@ def java_answer(java_class: str, said: str = "") -> Answer | None:
     if match is None:
         return None
     answer = JAVA.get(match[1], Answer.OTHER)
+    if answer is Answer.UNKNOWN_LOGIN and _INVALID_TOKEN in said:
+        return Answer.OLD_TOKEN
     return Answer.AWAY if answer is Answer.OPTION and _NO_HOST in said else answer
 
 
@@ -123,6 +136,9 @@ def source_error(answer: Answer, said: str, where: str, topic: str = "") -> Sour
     place = f"{where} {topic}".strip()
     if answer is Answer.AWAY:
         return KafkaUnreachable("no broker answers", where=where, found=said)
+    if answer is Answer.NO_TOKEN:
+        remedy = "Check sasl.oauthbearer.token.endpoint.url, and that its server is up"
+        return KafkaUnreachable("no token for the login", where=where, found=said, remedy=remedy)
     if answer is Answer.UNSETTLED:
         return KafkaUnsettled("the cluster cannot answer yet", where=place, found=said)
     if answer is Answer.NO_TOPIC:
@@ -134,6 +150,10 @@ def source_error(answer: Answer, said: str, where: str, topic: str = "") -> Sour
 
 _REFUSALS = {
     Answer.UNKNOWN_LOGIN: ("Check the credentials", Passing.NO),
+    Answer.OLD_TOKEN: (
+        "Check the credentials, and whether the server of tokens answers",
+        Passing.IF_IT_WORKED,
+    ),
     Answer.FORBIDDEN: ("Grant the user the rights on topic and cluster", Passing.NO),
     Answer.TLS: ("Check security.protocol and the certificates", Passing.IF_IT_WORKED),
     Answer.OPTION: ("Correct it in the section 'kafka' of the configuration", Passing.NO),

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
 
-_REFUSED = {Answer.UNKNOWN_LOGIN, Answer.TLS}
+_REFUSED = {Answer.UNKNOWN_LOGIN, Answer.OLD_TOKEN, Answer.NO_TOKEN, Answer.TLS}
 _LOG = logging.getLogger(__name__)
 _QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 

@@ -74,8 +74,8 @@ def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> It
     unread = (newest.ends.get(place) or 0) - (was or 0)
     if unread > 0 and (now is None or changes.renews(place.topic)):
         yield (
-            f"{place}: up to {unread:,} offsets after {was:,}, which were there at the last commit,"
-            " were never read and may be lost"
+            f"{place}: up to {unread:,} offsets after {was or 0:,}, which were there at the last"
+            " commit, were never read and may be lost"
         )
     if marks is not None and now is not None and now < marks.high:
         yield (

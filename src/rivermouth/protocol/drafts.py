@@ -10,7 +10,8 @@ from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
-from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.rollback import Left
 
 
 def next_draft(
@@ -35,20 +36,14 @@ def accepting_draft(
     pipeline: Pipeline,
     kafka: KafkaFacts,
     sequence: int,
-    position: Position,
+    left: Left,
     accepted: Accepted,
-    epochs: Mapping[TopicPartition, int],
 ) -> Draft:
-    """The entry that records what an operator accepted, and goes on at ``position``.
-
-    ``epochs`` are the leader epochs in which the logs reached there, where they are known.
-    """
-    ranges = here(position)
-    draft = _draft(history, table, pipeline, kafka, sequence, ranges, position, ())
-    # What was accepted of the source before a table was emptied no longer says anything of it.
-    before = () if accepted.kind == "reset" else draft.accepted
-    known = {each: epochs.get(each, now) for each, now in draft.epochs.items()}
-    return replace(draft, accepts=accepted, accepted=before, epochs=known)
+    """The entry that records what an operator accepted, and goes on from what that left."""
+    position = left.position
+    draft = _draft(history, table, pipeline, kafka, sequence, here(position), position, ())
+    epochs = {each: left.epochs.get(each, now) for each, now in draft.epochs.items()}
+    return replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
 
 
 def changing_draft(

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rivermouth.config import Pipeline
 from rivermouth.errors import OtherCluster, ResumeRefused, TopicRecreated
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.guards import check_identity, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import Position, TopicPartition
-from rivermouth.protocol.rollback import (
-    accepting,
-    kind_of,
-    restored_epochs,
-    restored_position,
-)
+from rivermouth.protocol.rollback import Left, accepting, kind_of, left_by_restore
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
 
@@ -35,11 +27,9 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
         if newest is not None:
             check_identity(history.where, newest, ledger.table, pipeline.identity)
         _check_source_stayed(ledger, accepted.standing, kafka)
-    position, epochs = _position(ledger, kafka, pipeline, accepted)
+    left = _left(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
-    return accepting_draft(
-        history, ledger.table, pipeline, kafka, sequence, position, accepted, epochs
-    )
+    return accepting_draft(history, ledger.table, pipeline, kafka, sequence, left, accepted)
 
 
 def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
@@ -94,18 +84,16 @@ def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFact
         ) from None
 
 
-def _position(
+def _left(
     ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accepted: Accepted
-) -> tuple[Position, Mapping[TopicPartition, int]]:
-    """Where what was accepted left the table, and in which leader epochs the logs reached there.
+) -> Left:
+    """What the rollback left.
 
-    The next start asks whether they have been cut below it since. Where nothing is in effect and
-    log clean-up has taken where partitions started, they start where the configuration says, as
-    after a reset.
+    Where nothing is in effect and log clean-up has taken where partitions started, they start where
+    the configuration says, as after a reset.
     """
     entries = ledger.known_entries
     starts_known = bool(entries) and entries[0].sequence == 1
     if accepted.kind == "restore" and (accepted.standing or starts_known):
-        standing = accepted.standing
-        return restored_position(entries, standing), restored_epochs(entries, standing)
-    return start_positions(pipeline, None, kafka).position, {}
+        return left_by_restore(entries, accepted.standing)
+    return Left(start_positions(pipeline, None, kafka).position)

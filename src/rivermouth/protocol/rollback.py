@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.entry import Entry
@@ -48,6 +49,29 @@ def way_on(pipeline: str, rolled_back_by: Sequence[CommitRecord], known: bool) -
     return f"{undo}; to go on: {accepting(pipeline, kind_of(rolled_back_by[-1]))}"
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a rollback leaves: where to go on, and what is known of the logs up to there.
+
+    ``epochs`` are leader epochs in which they reached there; only these can tell whether a log was
+    cut below it since. ``accepted`` are the changes of the source that are in effect.
+    """
+
+    position: Position
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    accepted: tuple[tuple[str, int], ...] = ()
+
+
+def left_by_restore(entries: Sequence[Entry], standing: int) -> Left:
+    """What is left once ``standing`` is the newest entry that still counts.
+
+    ``entries`` are as for ``restored_position``.
+    """
+    newest = [each for each in entries if each.sequence <= standing][-1:] or entries[:1]
+    accepted = newest[0].accepted if newest else ()
+    return Left(restored_position(entries, standing), _epochs(entries, standing), accepted)
+
+
 def restored_position(entries: Iterable[Entry], standing: int) -> Position:
     """Where to go on once ``standing`` is the newest entry that still counts.
 
@@ -68,11 +92,7 @@ def restored_position(entries: Iterable[Entry], standing: int) -> Position:
     return Position({**born, **stood.offsets})
 
 
-def restored_epochs(entries: Iterable[Entry], standing: int) -> dict[TopicPartition, int]:
-    """The leader epochs in which the logs reached to ``restored_position``.
-
-    A log that was cut since is below it or not, which only these epochs can tell.
-    """
+def _epochs(entries: Iterable[Entry], standing: int) -> dict[TopicPartition, int]:
     epochs: dict[TopicPartition, int] = {}
     for entry in entries:
         epochs = {**entry.epochs, **({} if entry.sequence <= standing else epochs)}

@@ -38,7 +38,13 @@ _STATES_THAT_STAY = ("0A", "21", "22", "23", "42")
 _STAYS = re.compile(r"(Analysis|Parse|InvariantViolation|UnsupportedOperation)Exception$")
 # A session that is gone, on this side of the network or on the other one.
 _ENDED = re.compile(r"INVALID_HANDLE\.SESSION_|SparkContext was shut down|stopped SparkContext")
-_DECISIVE = (Answer.UNKNOWN_LOGIN, Answer.FORBIDDEN, Answer.OPTION, Answer.NO_TOPIC)
+_DECISIVE = (
+    Answer.UNKNOWN_LOGIN,
+    Answer.OLD_TOKEN,
+    Answer.FORBIDDEN,
+    Answer.OPTION,
+    Answer.NO_TOPIC,
+)
 
 
 def translate(fault: Exception, where: str) -> RivermouthError:

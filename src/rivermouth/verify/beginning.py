@@ -90,13 +90,14 @@ def _since(
         return Void(f"the recorded proof is of the table {known.proved.table}")
     else:
         found = read_since(log, pipeline.ledger_name, known.proved.last, findings)
-    return found if isinstance(found, Void) else _told(found, pipeline)
+    return found if isinstance(found, Void) else _told(found, pipeline, known)
 
 
-def _told(ledger: Ledger, pipeline: Pipeline) -> Ledger | Void:
+def _told(ledger: Ledger, pipeline: Pipeline, known: Known) -> Ledger | Void:
     """The ledger, if what is due can be told from it alone."""
-    if _has_moved(ledger):  # at one offset there may be rows of two records
-        return Void("a change of the source was accepted before")
+    if _has_moved(ledger) and not _has_passed(ledger, known):
+        reason = "rows from before an accepted change of the source may be at the same offsets"
+        return Void(reason)
     accepting = [each for each in ledger.effective if each.deletes]
     for entry in accepting:
         if any(each.unlisted for each in entry.deletes):
@@ -135,8 +136,22 @@ def _proved_ms(ledger: Ledger, known: Known) -> int | None:
     proved = known.proved
     if proved is None or proved.failed_ms is not None:
         return None
-    stands = any(
-        (each.sequence, each.commit) == (proved.last.sequence, proved.last.commit)
-        for each in ledger.effective
+    return proved.at_ms if _stands(ledger, proved) else None
+
+
+def _stands(ledger: Ledger, proved: Proved) -> bool:
+    """Whether the entry of a record is among those in effect."""
+    last = proved.last.sequence, proved.last.commit
+    return any((each.sequence, each.commit) == last for each in ledger.effective)
+
+
+def _has_passed(ledger: Ledger, known: Known) -> bool:
+    """Whether the record tells that no former record was where this ledger reads."""
+    proved, since = known.proved, ledger.since
+    if proved is None or proved.former is None or since is None or not _stands(ledger, proved):
+        return False
+    return all(
+        since.position.get((topic, int(number)), 0) >= until
+        for topic, untils in proved.former.items()
+        for number, until in untils.items()
     )
-    return proved.at_ms if stands else None

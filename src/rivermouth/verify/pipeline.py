@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +13,14 @@ from rivermouth.verify.beginning import NOTHING, Known, Since, begin
 from rivermouth.verify.kafka.readable import readable
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage
-from rivermouth.verify.ledger.entry import LedgerEntry
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.ledger.starting import place_of
 from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
-from rivermouth.verify.proved import Before, Reach
+from rivermouth.verify.proved import Before, Offsets, Reach
 from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, Tables, Unreadable
@@ -67,20 +68,36 @@ def verify_pipeline(
         verify_offsets_table(tables, whole, log, pipeline, findings, counted, allowed)
     except Unreadable as fault:
         findings.add(Kind.OFFSETS_TABLE, f"the offsets table cannot be read: {fault}")
-    findings.reach = _reach(ledger, begun.before, findings.earlier_keys)
+    findings.reach = _reach(ledger, counted, begun.before, findings.earlier_keys)
     return findings.proof()
 
 
-def _reach(ledger: Ledger | None, before: Before | None, keys: int) -> Reach | None:
+def _reach(
+    ledger: Ledger | None, subject: Subject | None, before: Before | None, keys: int
+) -> Reach | None:
     """Which entries were verified; None where there is none."""
     if ledger is None or not ledger.effective:
         return None
     first, last = ledger.effective[0], ledger.effective[-1]
-    position: dict[str, dict[str, int]] = {}
-    for (topic, number), offset in sorted(last.position.items()):
-        position.setdefault(topic, {})[str(number)] = offset
     left_out = None if before is None else replace(before, keys=keys)
-    return Reach(first.sequence, place_of(last), position, left_out)
+    former = None if subject is None or before is not None else _former(ledger, subject.coverage)
+    return Reach(first.sequence, place_of(last), _nested(last.position), left_out, former)
+
+
+def _former(ledger: Ledger, coverage: Coverage) -> Offsets | None:
+    """See ``Reach``; an accepted change that log clean-up has taken does not tell it."""
+    told = {each.sequence for each in ledger.effective if each.changes is not None}
+    accepted = ledger.effective[-1].accepted
+    if any(kind != "identity" and sequence not in told for kind, sequence in accepted):
+        return None
+    return _nested(coverage.former.ends())
+
+
+def _nested(offsets: Mapping[Partition, int]) -> Offsets:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found
 
 
 def _note_ledger(ledger: Ledger, findings: Findings) -> None:

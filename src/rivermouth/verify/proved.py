@@ -49,12 +49,17 @@ class Before:
 
 @dataclass(frozen=True)
 class Reach:
-    """The entries that were verified: from ``first`` on up to the one at ``last``."""
+    """The entries that were verified: from ``first`` on up to the one at ``last``.
+
+    ``former``: before which offsets rows of records may be that Kafka no longer has there, since a
+    change of the source was accepted; None: nobody knows.
+    """
 
     first: int
     last: Place
     position: Offsets
     before: Before | None = None
+    former: Offsets | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Proved:
     ``at_ms``: when the newest of them were verified. ``full_entry`` and ``full_ms``: up to which
     entry all was last read at once, and when. Times are in ms since 1970. ``left``: how much was
     not checked, by its kind; at most, where several verifications are summed up. ``failed_ms``:
-    when a later verification found something; then nothing may be built on the record.
+    when a later verification found something; then nothing may be built on the record. ``former``
+    is that of the ``Reach``; a record of an earlier version does not tell it.
     """
 
     pipeline: str
@@ -78,6 +84,7 @@ class Proved:
     strict: bool = False
     left: Mapping[str, int] = field(default_factory=dict)
     failed_ms: int | None = None
+    former: Offsets | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of the record."""
@@ -95,6 +102,7 @@ class Proved:
             "strict": self.strict,
             "not_checked": dict(self.left),
             "failed_at": None if self.failed_ms is None else moment(self.failed_ms),
+            "former": self.former,
         }
 
     @staticmethod
@@ -114,6 +122,7 @@ class Proved:
             strict=bool(facts["strict"]),
             left={str(name): int(number) for name, number in facts["not_checked"].items()},
             failed_ms=None if facts["failed_at"] is None else _ms(facts["failed_at"]),
+            former=_offsets(facts.get("former")),
         )
 
 
@@ -172,6 +181,7 @@ def extended(known: Proved, found: Proved) -> Proved:
         full_ms=known.full_ms,
         strict=known.strict and found.strict,
         left=dict(Counter(known.left) + Counter(found.left)),
+        former=known.former,
     )
 
 
@@ -179,6 +189,15 @@ def moment(ms: float) -> str:
     """A time in ms since 1970 as ISO 8601, in UTC."""
     at = datetime.fromtimestamp(ms / 1000, timezone.utc)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _offsets(facts: Any) -> Offsets | None:
+    if facts is None:
+        return None
+    return {
+        str(topic): {str(number): int(offset) for number, offset in offsets.items()}
+        for topic, offsets in facts.items()
+    }
 
 
 def _ms(text: str) -> int:

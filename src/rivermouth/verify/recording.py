@@ -166,6 +166,7 @@ def to_record(
         full_ms=times.began_ms,
         strict=proof.strict,
         left={what.value: number for what, number in proof.left.items()},
+        former=reach.former,
     )
     if reach.before is None:
         return whole(now, found, times.began_ms)

@@ -74,6 +74,9 @@ def is_code(name: str) -> bool:
     return name.strip("_").replace("_", "").isupper() and isinstance(getattr(KafkaError, name), int)
 
 
+NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: {}"
+
+
 def test_what_the_client_calls_retriable_is() -> None:
     assert native_answer("OF_TOMORROW", retriable=True) is Answer.UNSETTLED
     assert native_answer("OF_TOMORROW") is Answer.OTHER
@@ -86,6 +89,11 @@ def test_what_the_client_calls_retriable_is() -> None:
         ("_AUTHENTICATION", "Request not valid in current SASL state", Answer.UNSETTLED),
         ("_AUTHENTICATION", "Invalid username or password", Answer.UNKNOWN_LOGIN),
         ("_TRANSPORT", "Connection refused", Answer.AWAY),
+        ("_AUTHENTICATION", NO_TOKEN.format("Could not connect to server"), Answer.NO_TOKEN),
+        ("_AUTHENTICATION", NO_TOKEN.format("SSL_read: unexpected eof"), Answer.NO_TOKEN),
+        ("_AUTHENTICATION", NO_TOKEN.format('{"error": "no such client"}'), Answer.UNKNOWN_LOGIN),
+        ("_AUTHENTICATION", 'SASL: {"status":"invalid_token"}', Answer.OLD_TOKEN),
+        ("_AUTHENTICATION", NO_TOKEN.format("SSL certificate problem"), Answer.TLS),
     ],
 )
 def test_where_a_code_says_too_little_its_text_tells(name: str, said: str, answer: Answer) -> None:
@@ -112,4 +120,5 @@ def test_every_answer_has_an_error_and_a_remedy() -> None:
         error = source_error(each, "said", "k:9092", "t")
         assert error.remedy, each
         assert error.where.startswith("k:9092")
-    assert {*JAVA.values()} | {Answer.OTHER} == {*Answer}
+    by_text = {Answer.NO_TOKEN, Answer.OLD_TOKEN}
+    assert {*JAVA.values()} | by_text | {Answer.OTHER} == {*Answer}

@@ -127,6 +127,17 @@ def test_killed_while_accepting_an_operator_simply_does_it_again(name: str, step
     check_goes_on(world, at)
 
 
+def test_a_partition_whose_end_was_seen_and_that_was_never_read_may_be_another_one() -> None:
+    world = a_world()
+    cut(world)
+    world.ends[place(2)] = 4
+    resume(world, "truncation")
+    created_again(world)
+    world.ends[place(2)] = 3
+    assert resume(world, "topic") == position(0, 2, 0)
+    check_goes_on(world, position(0, 2, 0))
+
+
 def entries(world: World) -> list[Entry]:
     found = [replayed(world.commits[: n + 1]).newest for n in range(len(world.commits))]
     return list({each.sequence: each for each in found if each is not None}.values())

@@ -153,6 +153,22 @@ def test_a_log_that_was_cut_below_what_a_restore_left_still_halts() -> None:
     assert audit(world).position == Position(world.ends)
 
 
+def test_a_restore_to_before_a_reset_brings_back_what_was_accepted_before_it() -> None:
+    """Rows of the former topic are in the table again: ``verify`` has to know."""
+    world = a_world(6)
+    Driver(world).open().batch(3)
+    world.topics = dict.fromkeys(TOPICS, "other")
+    resume(world, "topic")
+    until_done(world)
+    restored = len(world.commits) - 1
+    world.truncate()
+    resume(world, "reset")
+    assert newest(world).accepted == ()
+    world.restore(restored)
+    resume(world, "restore")
+    assert newest(world).accepted == (("topic", 3),)
+
+
 def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
     world = a_world(6)
     Driver(world).open().batch()

@@ -83,6 +83,15 @@ def test_rows_of_the_old_topic_are_unchecked_and_those_of_the_new_one_are_proved
     assert proof.as_dict()["accepted"] == ["topic, in entry 2"]
 
 
+def test_a_whole_proof_tells_up_to_where_former_rows_are(tmp_path: Path) -> None:
+    told = checked(tmp_path, [*OLD, *NEW]).reach
+    assert told is not None
+    assert told.former == {"t": {"0": 6}}
+    trimmed = checked(tmp_path, [*OLD, *NEW], RECREATED[3:], first=3).reach
+    assert trimmed is not None
+    assert trimmed.former is None, "the accepted change is not in the log any more"
+
+
 @pytest.mark.parametrize(
     ("rows", "kinds"),
     [

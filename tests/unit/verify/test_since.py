@@ -234,11 +234,60 @@ def test_since_a_time_says_that_what_is_before_was_not_checked(tmp_path: Path) -
     assert later.reach.before == Before(3, None), "the record does not reach so far"
 
 
-def test_a_change_that_was_accepted_before_makes_it_read_all(tmp_path: Path) -> None:
-    moved: dict[str, Any] = {"accepted": [["topic", 2]]}
-    commits = [*COMMITS[:2], *(commit(n, 2 * n - 2, 2 * n, **moved) for n in (2, 3, 4))]
-    proof = verified(configured(tmp_path), commits=commits)
-    assert proof.read_all == "a change of the source was accepted before"
+AFTER_A_CHANGE = [
+    *COMMITS[:2],
+    *(commit(n, 2 * n - 2, 2 * n, accepted=[["topic", 2]]) for n in (2, 3, 4)),
+]
+"""The record reaches to offset 4."""
+
+
+@pytest.mark.parametrize(
+    "former",
+    [None, {TOPIC: {"0": 5}}, {TOPIC: {"0": 4, "1": 1}}],
+    ids=["not told", "not passed", "a partition that is gone"],
+)
+def test_where_rows_of_former_records_may_be_all_is_read(former: Any, tmp_path: Path) -> None:
+    known = Known(replace(PROVED, former=former))
+    proof = verified(configured(tmp_path), commits=AFTER_A_CHANGE, known=known)
+    assert proof.read_all is not None
+    assert "rows from before an accepted change" in proof.read_all
+
+
+@pytest.mark.parametrize("since", [LAST, Since(150)], ids=["last", "a time"])
+@pytest.mark.parametrize("former", [{}, {TOPIC: {"0": 4}}])
+def test_behind_all_former_records_a_part_is_read_as_ever(
+    former: Any, since: Since, tmp_path: Path
+) -> None:
+    known = Known(replace(PROVED, former=former))
+    commits = [
+        Commit({**each.info, "timestamp": 100 if n < 3 else 200}, each.txns)
+        for n, each in enumerate(AFTER_A_CHANGE)
+    ]
+    source = Counting({ZERO: RECORDS})
+    config = configured(tmp_path)
+    proof = verified(config, [*ROWS, ROWS[1]], commits=commits, source=source, known=known)
+    assert (proof.problems, proof.read_all, source.ranges) == ((), None, {ZERO: (4, 8)})
+    assert found(verified(config, ROWS[:7], commits=commits, known=known, since=since)) == {
+        Kind.MISSING: 1
+    }
+
+
+def test_a_record_of_another_entry_tells_nothing_of_former_records(tmp_path: Path) -> None:
+    known = Known(replace(PROVED, former={}, last=Place(2, "another", 2)))
+    commits = [Commit({**each.info, "timestamp": 100}, each.txns) for each in AFTER_A_CHANGE]
+    proof = verified(configured(tmp_path), commits=commits, known=known, since=Since(150))
+    assert proof.read_all is not None
+
+
+def test_a_record_that_others_wrote_by_hand_is_none() -> None:
+    facts = replace(PROVED, former={TOPIC: {"0": 4}}).as_dict()
+    assert Proved.parse(facts).former == {TOPIC: {"0": 4}}
+    assert Proved.parse({**facts, "former": None}).former is None
+    earlier = {name: each for name, each in facts.items() if name != "former"}
+    assert Proved.parse(earlier).former is None
+    for wrong in ("t", {TOPIC: 4}, {TOPIC: {"0": "x"}}):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            Proved.parse({**facts, "former": wrong})
 
 
 def test_a_delete_of_others_is_named_as_not_checked(tmp_path: Path) -> None:

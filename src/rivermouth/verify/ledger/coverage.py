@@ -63,6 +63,10 @@ class Former:
                 held |= (entries == entry) & (offsets >= start) & (offsets < until)
         return held
 
+    def ends(self) -> dict[Partition, int]:
+        """The offset after the last one of each partition."""
+        return {each: int(untils[-1]) for each, untils in self._untils.items()}
+
     def newest(self) -> int:
         """The index of the newest entry among them; -1: there is none."""
         return max((one[2] for found in self._ranges.values() for one in found), default=-1)
