@@ -1,6 +1,6 @@
 """A pipeline as values, with what it reads and what it writes: frozen, strict, complete.
 
-See ``models``, of which it is a part.
+It is a part of the models in ``models``.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Answer(Enum):
     UNKNOWN_LOGIN = "unknown login"
     """Authentication failed."""
     OLD_TOKEN = "old token"
-    """The broker refused a token: it expired, and no new one came, or it was never good."""
+    """There is no good token, for a reason that may pass: the last one expired, for example."""
     FORBIDDEN = "forbidden"
     """Authorisation failed."""
     TLS = "tls"
@@ -99,6 +99,14 @@ _LATE_TOKEN = "not valid in current SASL state"
 _TLS_ALERT = "tls alert"
 _INVALID_TOKEN = '"invalid_token"'
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
+# The codes of OAuth 2.0 (RFC 6749, 5.2), whatever the server calls the field.
+_NO = re.compile(r"invalid_\w+|unauthorized_client|unsupported_grant_type|access_denied")
+_BUSY = re.compile(r"temporarily_unavailable|server_error|Service Unavailable|Bad Gateway")
+_NO_ANSWER = re.compile(
+    r"could ?n.t connect|could not (connect|resolve)|timed out|timeout|unexpected eof|reset by peer"
+    r"|empty reply|returned nothing",
+    re.IGNORECASE,
+)
 
 
 def native_answer(name: str, said: str = "", *, retriable: bool = False) -> Answer:
@@ -107,10 +115,10 @@ def native_answer(name: str, said: str = "", *, retriable: bool = False) -> Answ
     Some codes say too little. With TLS 1.3 a refused certificate comes as an alert on a connection
     that stands, which is an error of transport there. A token that is renewed while the broker is
     about to close the connection is no refused login: that passes. Nor is a server of tokens that
-    does not answer; if it refuses, it says so in JSON.
+    does not answer.
     """
-    if _NO_TOKEN in said and '"error"' not in said:
-        return Answer.TLS if "certificate" in said else Answer.NO_TOKEN
+    if _NO_TOKEN in said:
+        return _without_token(said)
     if _LATE_TOKEN in said:
         return Answer.UNSETTLED
     if _TLS_ALERT in said:
@@ -118,6 +126,17 @@ def native_answer(name: str, said: str = "", *, retriable: bool = False) -> Answ
     if _INVALID_TOKEN in said:
         return Answer.OLD_TOKEN
     return NATIVE.get(name, Answer.UNSETTLED if retriable else Answer.OTHER)
+
+
+def _without_token(said: str) -> Answer:
+    """Why there is no token: librdkafka tells the answer of the server, or curl's error."""
+    if _BUSY.search(said):
+        return Answer.NO_TOKEN
+    if _NO.search(said):
+        return Answer.UNKNOWN_LOGIN
+    if "certificate" in said:
+        return Answer.TLS
+    return Answer.NO_TOKEN if _NO_ANSWER.search(said) else Answer.OLD_TOKEN
 
 
 def java_answer(java_class: str, said: str = "") -> Answer | None:

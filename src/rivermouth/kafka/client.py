@@ -195,7 +195,8 @@ class Kafka:
         errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
         refused = [each for each in errors if _refuses(each)]
         if refused:
-            return source_error(_answer(refused[0]), str(refused[0].str()), self._where)
+            newest = refused[-1]
+            return source_error(_answer(newest), str(newest.str()), self._where)
         found = str(errors[0].str()) if errors else str(error.name())
         return source_error(Answer.AWAY, found, self._where)
 
@@ -205,7 +206,7 @@ def _answer(error: KafkaError) -> Answer:
 
 
 def _refuses(error: KafkaError) -> bool:
-    """Whether an error is a refused login."""
+    """Whether an error tells why no login came about."""
     return _answer(error) in _REFUSED
 
 

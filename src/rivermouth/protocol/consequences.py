@@ -21,8 +21,10 @@ class ResumePlan:
     @staticmethod
     def of(newest: Entry | None, draft: Draft, kafka: KafkaFacts) -> ResumePlan:
         """The plan of an entry that follows on ``newest``."""
-        if newest is None or draft.changes is None:
+        if newest is None:
             return ResumePlan(draft)
+        if draft.changes is None:
+            return ResumePlan(draft, tuple(_other_source(newest, draft)))
         return ResumePlan(draft, tuple(consequences(newest, draft, draft.changes, kafka)))
 
     def as_dict(self) -> dict[str, Any]:
@@ -55,6 +57,15 @@ def consequences(newest: Entry, draft: Draft, changes: Changes, kafka: KafkaFact
     if Change.CLUSTER in changes.kinds and not any(each.now is not None for each in changes.moved):
         lines.append("all offsets are taken to mean the same records as before: verify will check")
     return lines
+
+
+def _other_source(newest: Entry, draft: Draft) -> Iterator[str]:
+    """What a table that starts over is read from, where that is another source than before."""
+    if newest.cluster != draft.cluster:
+        yield f"the cluster was {newest.cluster} and is {draft.cluster}"
+    for topic, now in sorted(draft.topics.items()):
+        if newest.topics.get(topic, now) != now:
+            yield f"{topic} was the topic {newest.topics[topic]} and is {now}"
 
 
 def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> Iterator[str]:

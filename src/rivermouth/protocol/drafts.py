@@ -42,8 +42,12 @@ def accepting_draft(
     """The entry that records what an operator accepted, and goes on from what that left."""
     position = left.position
     draft = _draft(history, table, pipeline, kafka, sequence, here(position), position, ())
+    draft = replace(draft, accepts=accepted, accepted=left.accepted)
+    if accepted.kind == "reset":  # nothing of the former source is left
+        now = {each: kafka.epochs[each] for each in position if each in kafka.epochs}
+        return replace(draft, topics=dict(kafka.topics), epochs=now)
     epochs = {each: left.epochs.get(each, now) for each, now in draft.epochs.items()}
-    return replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
+    return replace(draft, epochs=epochs)
 
 
 def changing_draft(

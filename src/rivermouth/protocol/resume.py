@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import OtherCluster, ResumeRefused, TopicRecreated
+from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft
-from rivermouth.protocol.guards import check_identity, check_source
+from rivermouth.protocol.guards import changed_settings, check_identity, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.rollback import Left, accepting, kind_of, left_by_restore
 from rivermouth.protocol.snapshot import LedgerSnapshot
@@ -23,9 +24,11 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
     ledger.check_not_trimmed()
     accepted = _accepted(ledger, accept)
     history, newest = ledger.history, ledger.newest
-    if accept == "restore":  # after a reset nothing is left of what was read, by whatever rule
+    # A reset leaves nothing of what was read: it takes any source, and any rule.
+    if accept == "restore":
         if newest is not None:
             check_identity(history.where, newest, ledger.table, pipeline.identity)
+        _check_rule_stayed(ledger, accepted.standing, pipeline)
         _check_source_stayed(ledger, accepted.standing, kafka)
     left = _left(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
@@ -71,17 +74,36 @@ def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFact
                 remedy=f"RESTORE to after that entry; or TRUNCATE, then: {reset}",
             )
     in_effect = [each for each in known if each.sequence <= standing]
+    later = [each for each in known if each.sequence > standing]
     try:
-        for each in in_effect[-1:] or known[:1]:
+        # Later ones tell where partitions began that the state does not know.
+        for each in (*in_effect[-1:], *later):
             check_source(pipeline, each, kafka.cluster, kafka.topics)
     except (OtherCluster, TopicRecreated) as changed:
+        back = "Point the address back; or " if isinstance(changed, OtherCluster) else ""
         raise ResumeRefused(
-            "the RESTORE went back to what was read from another source than there is now",
+            "the RESTORE went back over what was read from another source than there is now",
             where=where,
             expected=changed.expected,
             found=changed.found,
-            remedy=f"RESTORE to a state that was read from it; or TRUNCATE, then: {reset}",
+            remedy=f"{back}RESTORE to a state after that; or TRUNCATE, then: {reset}",
         ) from None
+
+
+def _check_rule_stayed(ledger: LedgerSnapshot, standing: int, pipeline: Pipeline) -> None:
+    """Refuse to go on from rows that were made by another rule, before a reset."""
+    in_effect = [each for each in ledger.known_entries if each.sequence <= standing]
+    for entry in in_effect[-1:]:
+        changed = changed_settings(entry, pipeline.identity)
+        for name in sorted(changed.keys() & entry.config.keys() & NEVER_ACCEPTED.keys()):
+            raise ResumeRefused(
+                f"the RESTORE went back to before a change of {name}: {NEVER_ACCEPTED[name]}",
+                where=ledger.history.where,
+                expected=f"{name} {entry.config[name]!r}",
+                found=repr(pipeline.identity.get(name)),
+                remedy="Put the setting back; or TRUNCATE, then: "
+                + accepting(ledger.history.pipeline, "reset"),
+            )
 
 
 def _left(

@@ -54,7 +54,7 @@ class Left:
     """What a rollback leaves: where to go on, and what is known of the logs up to there.
 
     ``epochs`` are leader epochs in which they reached there; only these can tell whether a log was
-    cut below it since. ``accepted`` are the changes of the source that are in effect.
+    cut below it since. ``accepted`` are the accepted changes that are in effect.
     """
 
     position: Position

@@ -51,8 +51,8 @@ class Before:
 class Reach:
     """The entries that were verified: from ``first`` on up to the one at ``last``.
 
-    ``former``: before which offsets rows of records may be that Kafka no longer has there, since a
-    change of the source was accepted; None: nobody knows.
+    ``former``: for each partition that had records which Kafka no longer has, since a change of the
+    source was accepted, the offset after the last of them; None: nobody knows.
     """
 
     first: int

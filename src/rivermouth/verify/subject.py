@@ -70,8 +70,11 @@ class Subject:
 
     @cached_property
     def removed_changes(self) -> int:
-        """How many accepted changes may have left rows of which log clean-up took all ranges."""
-        if not self.ledger.effective:
+        """How many accepted changes may have left rows of which log clean-up took all ranges.
+
+        None of a part: it begins behind all rows of former records, see ``beginning``.
+        """
+        if not self.ledger.effective or self.ledger.since is not None:
             return 0
         first, newest = self.ledger.effective[0], self.ledger.effective[-1]
         moved = {at for kind, at in newest.accepted if kind != "identity"}

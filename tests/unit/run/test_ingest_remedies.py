@@ -19,7 +19,7 @@ from rivermouth.errors import (
 )
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import History
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.offsets import Position, TopicPartition
 from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
 
@@ -239,6 +239,46 @@ def test_an_emptied_table_starts_over_with_whatever_source_there_is(
     world.restore(2)
     with pytest.raises(ResumeRefused, match="another source"):
         resume(world, "restore")
+
+
+def test_where_partitions_began_in_another_topic_is_not_gone_on_from() -> None:
+    """Topic u was added, created again, and read anew: its first offsets are of the former one."""
+    both = a_pipeline("t", "u")
+    world = World(ends={place(): 6, TopicPartition("u", 0): 9}, topics={"t": "t-1", "u": "u-1"})
+    Driver(world, a_pipeline()).open().batch()
+    version = len(world.commits) - 1
+    Driver(world, both).open().batch()
+    world.truncate()
+    world.topics = {"t": "t-1", "u": "u-2"}
+    Driver(world, both).ingest.resume(NO_SESSION, "reset")
+    Driver(world, both).open().batch()
+    world.restore(version)
+    with pytest.raises(ResumeRefused, match="another source"):
+        Driver(world, both).ingest.resume(NO_SESSION, "restore")
+
+
+def test_rows_of_another_mode_from_before_a_reset_are_not_gone_on_from() -> None:
+    upsert = a_pipeline(keys=("id",))
+    world = a_world(6)
+    Driver(world, upsert).open().batch()
+    version = len(world.commits) - 1
+    world.truncate()
+    resume(world, "reset")
+    until_done(world)
+    world.restore(version)
+    with pytest.raises(ResumeRefused, match=r"before a change of (keys|mode)"):
+        resume(world, "restore")
+
+
+def test_after_a_reset_nothing_of_a_former_source_is_recorded() -> None:
+    world = World(ends={place(): 6, TopicPartition("u", 0): 9}, topics={"t": "t-1", "u": "u-1"})
+    Driver(world, a_pipeline("t", "u")).open().batch()
+    world.truncate()
+    world.cluster, world.topics = "other", {"t": "t-2", "u": "u-2"}
+    driver = Driver(world)
+    driver.ingest.resume(NO_SESSION, "reset")
+    assert newest(world).topics == {"t": "t-2"}
+    assert Driver(world, a_pipeline("t", "u")).open()
 
 
 def _another(world: World, source: str) -> None:

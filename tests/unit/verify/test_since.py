@@ -49,6 +49,16 @@ ROWS = [row(each, 1, each) for each in range(8)]
 PROVED = Proved("p", "t.p", 1, Place(2, "p-2", 2), {TOPIC: {"0": 4}}, 1000, 2, 1000)
 ON_RECORD = Known(PROVED)
 LAST = Since()
+# A part that begins behind all rows of former records is verified as if there had been none.
+CHANGED_BEFORE = (
+    CREATE,
+    *(commit(n, 2 * n - 2, 2 * n, accepted=[["topic", 1]]) for n in (1, 2, 3, 4)),
+)
+HISTORIES = pytest.mark.parametrize(
+    ("commits", "known"),
+    [(COMMITS, ON_RECORD), (CHANGED_BEFORE, Known(replace(PROVED, former={})))],
+    ids=["no change", "a change was accepted before"],
+)
 
 
 class Counting(MemorySource):
@@ -166,10 +176,14 @@ CORRUPTIONS = {
 }
 
 
+@HISTORIES
 @pytest.mark.parametrize("case", [*CORRUPTIONS])
-def test_what_is_wrong_in_the_new_part_is_found(case: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_the_new_part_is_found(
+    case: str, commits: Sequence[Commit], known: Known, tmp_path: Path
+) -> None:
     rows, expected = CORRUPTIONS[case]
-    assert found(verified(configured(tmp_path), rows)) == expected
+    proof = verified(configured(tmp_path), rows, commits=commits, known=known)
+    assert (found(proof), proof.unchecked) == (expected, ())
 
 
 def test_the_quarantine_is_read_from_there_on(tmp_path: Path) -> None:
@@ -325,14 +339,21 @@ KEYS = {
 }
 
 
+@HISTORIES
 @pytest.mark.parametrize("places", [1 << 10, 1], ids=["few collisions", "all collide"])
 @pytest.mark.parametrize("case", [*KEYS])
 def test_touched_keys_have_their_newest_row(
-    case: str, places: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str,
+    places: int,
+    commits: Sequence[Commit],
+    known: Known,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(keyed_rows, "_PLACES", places)
     rows, expected = KEYS[case]
-    proof = verified(upsert(tmp_path, ordered=True), rows, source=KEYED)
+    config = upsert(tmp_path, ordered=True)
+    proof = verified(config, rows, source=KEYED, commits=commits, known=known)
     assert {
         kind: n for kind, n in found(proof).items() if kind is not Kind.OFFSETS_TABLE
     } == expected
