@@ -278,7 +278,8 @@ def test_after_a_reset_nothing_of_a_former_source_is_recorded() -> None:
     driver = Driver(world)
     driver.ingest.resume(NO_SESSION, "reset")
     assert newest(world).topics == {"t": "t-2"}
-    assert Driver(world, a_pipeline("t", "u")).open()
+    Driver(world, a_pipeline("t", "u")).open().batch()
+    assert newest(world).topics == {"t": "t-2", "u": "u-2"}
 
 
 def _another(world: World, source: str) -> None:
