@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
 from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.ledger.starting import (
     Void,
@@ -14,7 +16,7 @@ from rivermouth.verify.ledger.starting import (
     read_since_time,
     void_since,
 )
-from rivermouth.verify.proved import Before, Proved, Standing, moment
+from rivermouth.verify.proved import Before, Offsets, Proved, Standing, moment
 from rivermouth.verify.result import Findings
 
 
@@ -34,6 +36,7 @@ class Known:
 
 
 NOTHING = Known()
+_FORMER = "rows from before an accepted change of the source may be at the same offsets"
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
     """
     if proved.failed_ms is not None:
         return Standing(proved, _failed(proved.failed_ms))
+    if not _is_behind(proved.former or {}, _flat(proved.position)):
+        return Standing(proved, _FORMER)
     versions = log.versions()
     since = sum(version > proved.last.version for version in versions)
     if since > at_most:
@@ -96,8 +101,7 @@ def _since(
 def _told(ledger: Ledger, pipeline: Pipeline, known: Known) -> Ledger | Void:
     """The ledger, if what is due can be told from it alone."""
     if _has_moved(ledger) and not _has_passed(ledger, known):
-        reason = "rows from before an accepted change of the source may be at the same offsets"
-        return Void(reason)
+        return Void(_FORMER)
     accepting = [each for each in ledger.effective if each.deletes]
     for entry in accepting:
         if any(each.unlisted for each in entry.deletes):
@@ -150,8 +154,12 @@ def _has_passed(ledger: Ledger, known: Known) -> bool:
     proved, since = known.proved, ledger.since
     if proved is None or proved.former is None or since is None or not _stands(ledger, proved):
         return False
-    return all(
-        since.position.get((topic, int(number)), 0) >= until
-        for topic, untils in proved.former.items()
-        for number, until in untils.items()
-    )
+    return _is_behind(proved.former, since.position)
+
+
+def _is_behind(former: Offsets, position: Mapping[Partition, int]) -> bool:
+    return all(position.get(each, 0) >= until for each, until in _flat(former).items())
+
+
+def _flat(offsets: Offsets) -> dict[Partition, int]:
+    return {(topic, int(n)): at for topic, found in offsets.items() for n, at in found.items()}

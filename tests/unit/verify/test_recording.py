@@ -54,6 +54,12 @@ TABLE: Mapping[str, tuple[PipelineProof, Proved | None, Proved | None, Proved | 
         FULL,
     ),
     "of a part": (proof(SINCE), OLD, OLD, EXTENDED),
+    "of a part behind former records": (
+        proof(SINCE),
+        replace(OLD, former={"t": {"0": 4}}),
+        replace(OLD, former={"t": {"0": 4}}),
+        replace(EXTENDED, former={"t": {"0": 4}}),
+    ),
     "of a part, with more unchecked": (
         proof(SINCE, left={Unchecked.VALUES: 2}),
         OLD,
@@ -182,6 +188,9 @@ def test_whether_a_record_stands_is_told_from_the_log() -> None:
     log = MemoryCommits([CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6)])
     assert standing(log, OLD, 10) == Standing(OLD)
     assert standing(log, OLD, 0) == Standing(OLD, unread=1)
+    behind, before = (replace(OLD, former={"t": {"0": until}}) for until in (4, 5))
+    assert standing(log, behind, 10) == Standing(behind)
+    assert "an accepted change" in (standing(log, before, 10).void or "")
     assert standing(log, replace(OLD, last=Place(2, "x", 2)), 10).void is not None
     failed = replace(OLD, failed_ms=0)
     assert standing(log, failed, 10).void == f"a verification at {moment(0)} found a fault"
