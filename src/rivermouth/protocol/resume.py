@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from rivermouth.config import Pipeline
 from rivermouth.errors import OtherCluster, ResumeRefused, TopicRecreated
 from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.drafts import accepting_draft
-from rivermouth.protocol.entry import Accepted, Draft
+from rivermouth.protocol.entry import Accepted, Draft, Entry
 from rivermouth.protocol.guards import changed_settings, check_identity, check_source
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.rollback import Left, accepting, kind_of, left_by_restore
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
@@ -58,8 +62,11 @@ def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
 
 def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFacts) -> None:
     """Refuse to go on from a state that was read from another source than there is now: its
-    offsets, which would be read again, mean other records.
+    offsets, which would be read again, mean other records. Where nothing is in effect, there are
+    none.
     """
+    if not standing:
+        return
     known, pipeline = ledger.known_entries, ledger.history.pipeline
     where, reset = ledger.history.where, accepting(pipeline, "reset")
     for each in known:
@@ -74,19 +81,17 @@ def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFact
                 remedy=f"RESTORE to after that entry; or TRUNCATE, then: {reset}",
             )
     in_effect = [each for each in known if each.sequence <= standing]
-    later = [each for each in known if each.sequence > standing]
     try:
-        # Later ones tell where partitions began that the state does not know.
-        for each in (*in_effect[-1:], *later):
+        for each in in_effect[-1:] or known[:1]:
             check_source(pipeline, each, kafka.cluster, kafka.topics)
     except (OtherCluster, TopicRecreated) as changed:
         back = "Point the address back; or " if isinstance(changed, OtherCluster) else ""
         raise ResumeRefused(
-            "the RESTORE went back over what was read from another source than there is now",
+            "the RESTORE went back to what was read from another source than there is now",
             where=where,
             expected=changed.expected,
             found=changed.found,
-            remedy=f"{back}RESTORE to a state after that; or TRUNCATE, then: {reset}",
+            remedy=f"{back}RESTORE to a state that was read from it; or TRUNCATE, then: {reset}",
         ) from None
 
 
@@ -117,5 +122,18 @@ def _left(
     entries = ledger.known_entries
     starts_known = bool(entries) and entries[0].sequence == 1
     if accepted.kind == "restore" and (accepted.standing or starts_known):
-        return left_by_restore(entries, accepted.standing)
-    return Left(start_positions(pipeline, None, kafka).position)
+        same = partial(_is_same, kafka)
+        left = left_by_restore(entries, accepted.standing, same)
+        return left if left.position.offsets else replace(left, position=_begin(pipeline, kafka))
+    return Left(_begin(pipeline, kafka))
+
+
+def _begin(pipeline: Pipeline, kafka: KafkaFacts) -> Position:
+    return start_positions(pipeline, None, kafka).position
+
+
+def _is_same(kafka: KafkaFacts, entry: Entry, topic: str) -> bool:
+    """Whether an entry was read from the topic of that name that there is now, as far as told."""
+    recorded, now = entry.topics.get(topic, ""), kafka.topics.get(topic, "")
+    is_other = is_told(recorded) and is_told(now) and recorded != now
+    return entry.cluster == kafka.cluster and not is_other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rivermouth.protocol.commits import CommitRecord
@@ -62,22 +62,29 @@ class Left:
     accepted: tuple[tuple[str, int], ...] = ()
 
 
-def left_by_restore(entries: Sequence[Entry], standing: int) -> Left:
+Same = Callable[[Entry, str], bool]
+"""Whether an entry was read from the topic of that name that there is now."""
+
+
+def left_by_restore(entries: Sequence[Entry], standing: int, same: Same) -> Left:
     """What is left once ``standing`` is the newest entry that still counts.
 
-    ``entries`` are as for ``restored_position``.
+    ``entries`` and ``same`` are as for ``restored_position``.
     """
-    newest = [each for each in entries if each.sequence <= standing][-1:] or entries[:1]
+    newest = [each for each in entries if each.sequence <= standing][-1:]
+    if standing and not newest:
+        newest = [*entries[:1]]
     accepted = newest[0].accepted if newest else ()
-    return Left(restored_position(entries, standing), _epochs(entries, standing), accepted)
+    position = restored_position(entries, standing, same)
+    return Left(position, _epochs(entries, standing, same), accepted)
 
 
-def restored_position(entries: Iterable[Entry], standing: int) -> Position:
+def restored_position(entries: Iterable[Entry], standing: int, same: Same) -> Position:
     """Where to go on once ``standing`` is the newest entry that still counts.
 
     ``entries`` are all that can be read of the pipeline, in order; ``standing`` may be the
     one before them. A partition that was born later starts again where it was born, so that
-    nothing between is skipped.
+    nothing between is skipped; where it was born in another topic, it is not known.
     """
     stood, born = Position(), dict[TopicPartition, int]()
     for number, entry in enumerate(entries):
@@ -88,12 +95,14 @@ def restored_position(entries: Iterable[Entry], standing: int) -> Position:
                 starts = {each.topic_partition: each.from_offset for each in entry.ranges}
                 stood = Position({**entry.position.offsets, **starts})
             for each in entry.ranges:
-                born.setdefault(each.topic_partition, each.from_offset)
+                if same(entry, each.topic_partition.topic):
+                    born.setdefault(each.topic_partition, each.from_offset)
     return Position({**born, **stood.offsets})
 
 
-def _epochs(entries: Iterable[Entry], standing: int) -> dict[TopicPartition, int]:
+def _epochs(entries: Iterable[Entry], standing: int, same: Same) -> dict[TopicPartition, int]:
     epochs: dict[TopicPartition, int] = {}
     for entry in entries:
-        epochs = {**entry.epochs, **({} if entry.sequence <= standing else epochs)}
+        told = {each: n for each, n in entry.epochs.items() if same(entry, each.topic)}
+        epochs = {**told, **({} if entry.sequence <= standing else epochs)}
     return epochs

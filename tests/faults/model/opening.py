@@ -186,7 +186,8 @@ def _accepted(
     if restored and guards.changes_kept and parts(table.log, topic, stands):
         return None
     if restored:
-        stream, owes = position_after(table.log, ledger.stands), RESUME
+        stream, owes = position_after(table.log, ledger.stands, topic.id), RESUME
+        stream = at if stream is None else stream
         epoch = ledger.stands.epoch if ledger.stands and guards.epochs_of_restored else None
     else:
         stream, owes, epoch = at, RESET, None
@@ -197,7 +198,9 @@ def parts(log: Log, topic: Topic, stands: int) -> bool:
     """Whether a RESTORE went back to what was read of another topic than there is now, or to before
     a log that was cut was accepted.
     """
+    if not stands:
+        return False  # nothing is in effect
     entries = [each for each in log if isinstance(each, Entry)]
-    before = [each for each in entries if each.sequence <= stands] or entries[:1]
+    before = [each for each in entries if each.sequence <= stands]
     changed = any(each.sequence > stands and each.kind == CHANGE for each in entries)
     return changed or before[-1].topic != topic.id

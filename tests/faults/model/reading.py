@@ -220,9 +220,9 @@ def is_of_others(entry: Entry, topic: Topic) -> bool:
     return entry.read != entry.topic or min(cuts, default=entry.until) < entry.until
 
 
-def position_after(log: Log, stands: Entry | None) -> int | None:
+def position_after(log: Log, stands: Entry | None, topic: int) -> int | None:
     """Where to go on once ``stands`` is the last entry that counts; else where it was born."""
     if stands is not None and stands.until is not None:
         return stands.until
-    starts = (each.start for each in log if isinstance(each, Entry))
+    starts = (e.start for e in log if isinstance(e, Entry) and e.topic == topic)
     return next((each for each in starts if each is not None), None)

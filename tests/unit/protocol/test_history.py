@@ -375,10 +375,10 @@ def test_a_restore_goes_on_where_the_entry_in_effect_ends_or_a_partition_was_dis
     second = entry_after(first, span(3, 8), span(4, 4, partition=1))
     third = entry_after(second, span(4, 6, partition=1))
     entries = [first, second, third]
-    assert restored_position(entries, 0) == position(0, 4)
-    assert restored_position(entries, 1) == position(3, 4)
-    assert restored_position(entries, 2) == position(8, 4)
-    assert restored_position(entries, 3) == position(8, 6)
+    assert restored_position(entries, 0, lambda *_: True) == position(0, 4)
+    assert restored_position(entries, 1, lambda *_: True) == position(3, 4)
+    assert restored_position(entries, 2, lambda *_: True) == position(8, 4)
+    assert restored_position(entries, 3, lambda *_: True) == position(8, 6)
 
 
 def test_in_a_trimmed_log_a_restore_before_the_first_entry_to_what_is_gone_is_unknown() -> None:

@@ -241,20 +241,39 @@ def test_an_emptied_table_starts_over_with_whatever_source_there_is(
         resume(world, "restore")
 
 
-def test_where_partitions_began_in_another_topic_is_not_gone_on_from() -> None:
-    """Topic u was added, created again, and read anew: its first offsets are of the former one."""
-    both = a_pipeline("t", "u")
-    world = World(ends={place(): 6, TopicPartition("u", 0): 9}, topics={"t": "t-1", "u": "u-1"})
-    Driver(world, a_pipeline()).open().batch()
+def test_a_partition_begins_where_it_began_in_the_topic_that_there_is_now() -> None:
+    """Topic u was added, created again, and read anew from its end at that time."""
+    both = a_pipeline("t", "u", start=Start(edge="latest"))
+    u = TopicPartition("u", 0)
+    world = World(ends={place(): 6, u: 9}, topics={"t": "t-1", "u": "u-1"})
+    until_done(world)
     version = len(world.commits) - 1
     Driver(world, both).open().batch()
     world.truncate()
     world.topics = {"t": "t-1", "u": "u-2"}
+    world.ends[u] = 4
     Driver(world, both).ingest.resume(NO_SESSION, "reset")
+    world.ends[u] = 20
     Driver(world, both).open().batch()
     world.restore(version)
-    with pytest.raises(ResumeRefused, match="another source"):
-        Driver(world, both).ingest.resume(NO_SESSION, "restore")
+    assert Driver(world, both).ingest.resume(NO_SESSION, "restore") == Position({place(): 6, u: 4})
+
+
+def test_a_restore_to_an_emptied_table_forgets_a_former_topic() -> None:
+    world = a_world(6)
+    until_done(world)
+    _another(world, "topic")
+    resume(world, "topic")
+    until_done(world)
+    world.truncate()
+    emptied = len(world.commits) - 1
+    resume(world, "reset")
+    until_done(world)
+    world.restore(emptied)
+    assert resume(world, "restore") == position(0)
+    assert newest(world).accepted == ()
+    until_done(world)
+    check_exactly_once(world)
 
 
 def test_rows_of_another_mode_from_before_a_reset_are_not_gone_on_from() -> None:

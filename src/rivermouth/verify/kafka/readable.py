@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rivermouth.verify.kafka.source import Identity, Source
 from rivermouth.verify.ledger.coverage import Coverage
-from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verify.ledger.entry import NOT_TOLD, LedgerEntry, Partition, differ, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, Kind, Unchecked
 
@@ -102,7 +102,7 @@ def _deleted_topics(
             now = identity.topics.get(topic)
             if now is None:
                 found[topic] = "no longer in Kafka"
-            elif _differ(now, topic_id) and topic not in configured:
+            elif differ(now, topic_id) and topic not in configured:
                 found[topic] = f"no longer in Kafka, another topic has its name (id {now})"
     return found
 
@@ -120,11 +120,11 @@ def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
             found.update(dict.fromkeys(entry.topics, why))
         for topic, topic_id in entry.topics.items():
             now = identity.topics.get(topic)
-            if _differ(recorded.get(topic, ""), topic_id):
+            if differ(recorded.get(topic, ""), topic_id):
                 found[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
-            elif now is not None and _differ(now, topic_id):
+            elif now is not None and differ(now, topic_id):
                 found.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
-            if topic_id not in _NOT_TOLD:
+            if topic_id not in NOT_TOLD:
                 recorded.setdefault(topic, topic_id)
     return found
 
@@ -134,12 +134,3 @@ def _accepted(entry: LedgerEntry) -> Iterable[str]:
     if entry.changes is None:
         return ()
     return [*entry.topics] if entry.changes.cluster else entry.changes.other
-
-
-_NOT_TOLD = {"", "AAAAAAAAAAAAAAAAAAAAAA"}
-"""What a broker without topic ids tells: none, or the UUID that is zero."""
-
-
-def _differ(one: str, other: str) -> bool:
-    """Whether two ids that were told are those of two topics."""
-    return one != other and not _NOT_TOLD & {one, other}

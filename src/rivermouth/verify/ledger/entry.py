@@ -12,6 +12,15 @@ Partition = tuple[str, int]
 """One partition: its topic and its number."""
 
 
+NOT_TOLD = {"", "AAAAAAAAAAAAAAAAAAAAAA"}
+"""What a broker without topic ids tells: none, or the UUID that is zero."""
+
+
+def differ(one: str, other: str) -> bool:
+    """Whether two ids that were told are those of two topics."""
+    return one != other and not NOT_TOLD & {one, other}
+
+
 def shown(partition: Partition) -> str:
     """``topic-number``, as people write it."""
     return f"{partition[0]}-{partition[1]}"
@@ -85,6 +94,12 @@ class LedgerEntry:
     """The format of the entry: it tells which rules its writer followed."""
     committed_ms: int = 0
     """When it was committed, in ms since 1970; 0: the log does not tell."""
+
+
+def is_of_one_topic(one: LedgerEntry, other: LedgerEntry, topic: str) -> bool:
+    """Whether two entries mean the same topic by a name, as far as they tell."""
+    ids = one.topics.get(topic, ""), other.topics.get(topic, "")
+    return one.cluster == other.cluster and not differ(*ids)
 
 
 def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -> LedgerEntry:
