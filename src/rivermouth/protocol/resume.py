@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -122,7 +123,9 @@ def _left(
     entries = ledger.known_entries
     starts_known = bool(entries) and entries[0].sequence == 1
     if accepted.kind == "restore" and (accepted.standing or starts_known):
-        same = partial(_is_same, kafka)
+        # A topic that is not configured now keeps the id that the newest entry tells.
+        recorded = ledger.newest.topics if ledger.newest is not None else {}
+        same = partial(_is_same, kafka.cluster, {**recorded, **kafka.topics})
         left = left_by_restore(entries, accepted.standing, same)
         return left if left.position.offsets else replace(left, position=_begin(pipeline, kafka))
     return Left(_begin(pipeline, kafka))
@@ -132,8 +135,8 @@ def _begin(pipeline: Pipeline, kafka: KafkaFacts) -> Position:
     return start_positions(pipeline, None, kafka).position
 
 
-def _is_same(kafka: KafkaFacts, entry: Entry, topic: str) -> bool:
+def _is_same(cluster: str, topics: Mapping[str, str], entry: Entry, topic: str) -> bool:
     """Whether an entry was read from the topic of that name that there is now, as far as told."""
-    recorded, now = entry.topics.get(topic, ""), kafka.topics.get(topic, "")
+    recorded, now = entry.topics.get(topic, ""), topics.get(topic, "")
     is_other = is_told(recorded) and is_told(now) and recorded != now
-    return entry.cluster == kafka.cluster and not is_other
+    return entry.cluster == cluster and not is_other
