@@ -262,6 +262,7 @@ def schema_of(table: Sequence[Mapping[str, Any]]) -> pa.Schema:
 def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_square() -> None:
     from rivermouth.verify.ledger.coverage import Coverage
     from rivermouth.verify.ledger.entry import LedgerRange
+    from rivermouth.verify.ledger.log import Ledger
     from rivermouth.verify.proofs import offsets_table
     from rivermouth.verify.subject import Subject
     from tests.unit.verify.doubles import entry
@@ -271,7 +272,13 @@ def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_s
         coverage = Coverage(entries)
         subject = Subject.__new__(Subject)
         readable = {("t", 0): (0, 4 * ranges)}
-        for name, its in (("coverage", coverage), ("readable", readable), ("compacted", ())):
+        facts: dict[str, object] = {
+            "ledger": Ledger(ranges, tuple(entries), tuple(entries)),
+            "coverage": coverage,
+            "readable": readable,
+            "compacted": (),
+        }
+        for name, its in facts.items():
             object.__setattr__(subject, name, its)
         began = time.process_time()
         for each in entries:

@@ -225,11 +225,11 @@ def _counts(entry: LedgerEntry, each: LedgerRange, subject: Subject) -> dict[str
     span = subject.coverage.spans.get(each.partition)
     if span is None:
         return {}
+    effective = subject.ledger.effective
     first, last = np.searchsorted(span.starts, [each.start, each.start + 1]).tolist()
-    same = [at for at in range(first, last) if span.untils[at] == each.until]
-    if each.partition in subject.coverage.former:  # the range may be one of former records
-        of_entries = [subject.ledger.effective[span.entries[at]].version for at in same]
-        same = same if entry.version in of_entries else []
+    # The same range of an entry that was undone may have been read from another topic or log.
+    mine = [at for at in range(first, last) if effective[span.entries[at]].version == entry.version]
+    same = [at for at in mine if span.untils[at] == each.until]
     if not same or not subject.countable(each.partition, span, same[0]):
         return {}
     visible, quarantined = int(span.visible[same[0]]), int(span.quarantined[same[0]])

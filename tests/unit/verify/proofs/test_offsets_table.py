@@ -196,6 +196,19 @@ def test_counts_of_former_ranges_are_not_those_of_the_ranges_that_took_their_off
     assert found(verified(tmp_path, rows, ledger, asked)) == {Kind.OFFSETS_TABLE: 1}
 
 
+def test_counts_of_an_entry_that_was_undone_are_not_those_of_its_range(tmp_path: Path) -> None:
+    """Entry 1 was undone. By now there is another topic, of which entry 2 covers the offsets."""
+    undone, again = entry(1, span(0, 5)), entry(2, span(0, 5))
+    asked = subject(configured(tmp_path), MemorySource(), again)
+    asked.coverage.spans[ZERO].visible[:] = 3
+    asked.coverage.spans[ZERO].quarantined[:] = 1
+    old = fact(1, from_offset=0, until_offset=5, records=5, applied=5, quarantined=0)
+    new = fact(2, from_offset=0, until_offset=5, **dict(zip(COUNTS, (3, 2, 1), strict=True)))
+    ledger = Ledger(2, (again,), (undone, again))
+    assert problems(verified(tmp_path, [old, new], ledger, asked)) == ()
+    assert found(verified(tmp_path, [old, {**new, "records": 4}], ledger, asked)) != {}
+
+
 def aged(*days: float) -> Ledger:
     """The ledger with entries that are so many days old."""
     entries = tuple(
