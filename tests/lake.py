@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -21,7 +20,7 @@ from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, Retr
 from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
-from tests.waiting import PATIENCE_S, wait_for
+from tests.waiting import PATIENCE_S, delete_topic
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
@@ -137,9 +136,7 @@ class Lake:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, and wait until its name is free."""
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.delete_topics([name])[name].result(30)
-        wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
+        delete_topic(self.servers, name)
 
     def produce(self, topic: str, records: Iterable[Record]) -> int:
         return produce(self.servers, topic, records)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 PATIENCE_S = 300
@@ -20,6 +21,13 @@ def wait_for(condition: Callable[[], bool], otherwise: str = "it did not happen 
     while not condition():
         assert time.monotonic() < deadline, otherwise
         time.sleep(0.1)
+
+
+def delete_topic(servers: str, name: str) -> None:
+    """Delete a topic, and wait until its name is free."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([name])[name].result(30)
+    wait_for(lambda: name not in admin.list_topics(timeout=10).topics)
 
 
 def wait_for_markers(options: Mapping[str, object]) -> None:

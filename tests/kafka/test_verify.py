@@ -15,7 +15,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import Bounds, Kind, PipelineProof
 from tests.kafka.verify_world import Batch, World, again
-from tests.waiting import wait_for
+from tests.waiting import delete_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -470,13 +470,9 @@ def test_a_log_that_ends_before_the_ledger_is_a_fault(own: World) -> None:
 
 
 def test_a_topic_that_is_gone_leaves_its_rows_unchecked(own: World) -> None:
-    from confluent_kafka.admin import AdminClient
-
     own.produce([(0, None, value(1, 1))])
     write_all(own, [Batch([(0, 0, 1)], [(1, 1, 0, 0)])])
-    admin = AdminClient({"bootstrap.servers": own.servers})
-    admin.delete_topics([own.topic])[own.topic].result(30)
-    wait_for(lambda: own.topic not in admin.list_topics(timeout=10).topics)
+    delete_topic(own.servers, own.topic)
     proof = own.verify()
     assert found(proof) == {}
     assert proof.unchecked == (f"{own.topic}: no longer in Kafka",)

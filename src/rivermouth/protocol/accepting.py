@@ -16,7 +16,7 @@ from rivermouth.protocol.guards import (
     check_table,
     to_ask_about,
 )
-from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
@@ -132,11 +132,7 @@ def _asked(newest: Entry, kafka: KafkaFacts) -> dict[TopicPartition, int]:
 
 def _changed_topics(newest: Entry, kafka: KafkaFacts) -> dict[str, str]:
     recorded = {topic: newest.topics.get(topic, "") for topic in kafka.topics}
-    return {
-        topic: one
-        for topic, one in recorded.items()
-        if one != kafka.topics[topic] and is_told(one) and is_told(kafka.topics[topic])
-    }
+    return {topic: one for topic, one in recorded.items() if differ(one, kafka.topics[topic])}
 
 
 def _moves(

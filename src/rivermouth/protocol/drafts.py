@@ -40,14 +40,12 @@ def accepting_draft(
     accepted: Accepted,
 ) -> Draft:
     """The entry that records what an operator accepted, and goes on from what that left."""
+    if accepted.kind == "reset":  # nothing of the former source is left
+        history = History(history.pipeline, history.where)
     position = left.position
     draft = _draft(history, table, pipeline, kafka, sequence, here(position), position, ())
-    draft = replace(draft, accepts=accepted, accepted=left.accepted)
-    if accepted.kind == "reset":  # nothing of the former source is left
-        now = {each: kafka.epochs[each] for each in position if each in kafka.epochs}
-        return replace(draft, topics=dict(kafka.topics), epochs=now)
     epochs = {each: left.epochs.get(each, now) for each, now in draft.epochs.items()}
-    return replace(draft, epochs=epochs)
+    return replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
 
 
 def changing_draft(

@@ -23,7 +23,7 @@ from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
-from rivermouth.protocol.kafka_facts import is_told
+from rivermouth.protocol.kafka_facts import differ
 from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.rollback import accepting
@@ -76,7 +76,7 @@ def check_source(pipeline: str, newest: Entry, cluster: str, topics: Mapping[str
         )
     for topic, recorded in newest.topics.items():
         now = topics.get(topic, "")
-        if is_told(recorded) and is_told(now) and now != recorded:
+        if differ(recorded, now):
             raise TopicRecreated(
                 f"topic {topic} was deleted and created again",
                 where=f"{pipeline} {topic}",
@@ -199,7 +199,7 @@ def _may_be_same(recorded: str, now: str | None) -> bool:
     """Whether two topics of one name may be one; where an id is not told, they may."""
     if now is None:
         return False
-    return recorded == now or not (is_told(recorded) and is_told(now))
+    return not differ(recorded, now)
 
 
 def check_partition(

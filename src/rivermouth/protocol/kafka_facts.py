@@ -16,6 +16,11 @@ def is_told(topic_id: str) -> bool:
     return topic_id not in _NO_ID
 
 
+def differ(one: str, other: str) -> bool:
+    """Whether two ids, where both are told, are those of two topics."""
+    return one != other and is_told(one) and is_told(other)
+
+
 @dataclass(frozen=True)
 class KafkaFacts:
     """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.

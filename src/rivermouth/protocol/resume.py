@@ -12,9 +12,16 @@ from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft, Entry
 from rivermouth.protocol.guards import changed_settings, check_identity, check_source
-from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.rollback import Left, accepting, kind_of, left_by_restore
+from rivermouth.protocol.rollback import (
+    Left,
+    accepting,
+    in_effect,
+    kind_of,
+    left_by_restore,
+    telling_of,
+)
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
 
@@ -81,10 +88,10 @@ def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFact
                 found=f"entry {standing}",
                 remedy=f"RESTORE to after that entry; or TRUNCATE, then: {reset}",
             )
-    in_effect = [each for each in known if each.sequence <= standing]
     try:
-        for each in in_effect[-1:] or known[:1]:
-            check_source(pipeline, each, kafka.cluster, kafka.topics)
+        telling = telling_of(known, standing)
+        if telling is not None:
+            check_source(pipeline, telling, kafka.cluster, kafka.topics)
     except (OtherCluster, TopicRecreated) as changed:
         back = "Point the address back; or " if isinstance(changed, OtherCluster) else ""
         raise ResumeRefused(
@@ -98,18 +105,19 @@ def _check_source_stayed(ledger: LedgerSnapshot, standing: int, kafka: KafkaFact
 
 def _check_rule_stayed(ledger: LedgerSnapshot, standing: int, pipeline: Pipeline) -> None:
     """Refuse to go on from rows that were made by another rule, before a reset."""
-    in_effect = [each for each in ledger.known_entries if each.sequence <= standing]
-    for entry in in_effect[-1:]:
-        changed = changed_settings(entry, pipeline.identity)
-        for name in sorted(changed.keys() & entry.config.keys() & NEVER_ACCEPTED.keys()):
-            raise ResumeRefused(
-                f"the RESTORE went back to before a change of {name}: {NEVER_ACCEPTED[name]}",
-                where=ledger.history.where,
-                expected=f"{name} {entry.config[name]!r}",
-                found=repr(pipeline.identity.get(name)),
-                remedy="Put the setting back; or TRUNCATE, then: "
-                + accepting(ledger.history.pipeline, "reset"),
-            )
+    entry = in_effect(ledger.known_entries, standing)
+    if entry is None:
+        return
+    changed = changed_settings(entry, pipeline.identity)
+    for name in sorted(changed.keys() & entry.config.keys() & NEVER_ACCEPTED.keys()):
+        raise ResumeRefused(
+            f"the RESTORE went back to before a change of {name}: {NEVER_ACCEPTED[name]}",
+            where=ledger.history.where,
+            expected=f"{name} {entry.config[name]!r}",
+            found=repr(pipeline.identity.get(name)),
+            remedy="Put the setting back; or TRUNCATE, then: "
+            + accepting(ledger.history.pipeline, "reset"),
+        )
 
 
 def _left(
@@ -137,6 +145,5 @@ def _begin(pipeline: Pipeline, kafka: KafkaFacts) -> Position:
 
 def _is_same(cluster: str, topics: Mapping[str, str], entry: Entry, topic: str) -> bool:
     """Whether an entry was read from the topic of that name that there is now, as far as told."""
-    recorded, now = entry.topics.get(topic, ""), topics.get(topic, "")
-    is_other = is_told(recorded) and is_told(now) and recorded != now
-    return entry.cluster == cluster and not is_other
+    same_topic = not differ(entry.topics.get(topic, ""), topics.get(topic, ""))
+    return entry.cluster == cluster and same_topic

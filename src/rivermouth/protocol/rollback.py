@@ -66,15 +66,28 @@ Same = Callable[[Entry, str], bool]
 """Whether an entry was read from the topic of that name that there is now."""
 
 
+def in_effect(entries: Sequence[Entry], standing: int) -> Entry | None:
+    """The newest entry up to ``standing``; None where there is none that can be read."""
+    return next((each for each in reversed(entries) if each.sequence <= standing), None)
+
+
+def telling_of(entries: Sequence[Entry], standing: int) -> Entry | None:
+    """The entry that tells what is in effect: that itself, or else the first that can be read.
+
+    None where nothing is in effect.
+    """
+    if not standing:
+        return None
+    return in_effect(entries, standing) or next(iter(entries), None)
+
+
 def left_by_restore(entries: Sequence[Entry], standing: int, same: Same) -> Left:
     """What is left once ``standing`` is the newest entry that still counts.
 
     ``entries`` and ``same`` are as for ``restored_position``.
     """
-    newest = [each for each in entries if each.sequence <= standing][-1:]
-    if standing and not newest:
-        newest = [*entries[:1]]
-    accepted = newest[0].accepted if newest else ()
+    telling = telling_of(entries, standing)
+    accepted = telling.accepted if telling is not None else ()
     position = restored_position(entries, standing, same)
     return Left(position, _epochs(entries, standing, same), accepted)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.faults.model.judge import Judge
 from tests.faults.model.machine import Action, apply
 from tests.faults.model.opening import ACCEPT, OLD, parts
-from tests.faults.model.reading import Ledger, walk
+from tests.faults.model.reading import walk
 from tests.faults.model.state import (
     AT_REST,
     BATCH,
@@ -223,17 +223,11 @@ def _remedies(state: State, about: Configuration) -> Iterator[Action]:
         newest = max((n for n, e in enumerate(log) if isinstance(e, Entry)), default=0)
         undoing = log[ledger.undone_at]
         restored = isinstance(undoing, Other) and undoing.operation == RESTORE
-        if restored and ledger.known and _is_other(state, ledger):
+        if restored and ledger.known and parts(log, state.topic, ledger.stands):
             # Only what stands now may be accepted as another topic. If the newest entry came over
             # an undoing, nothing but to make the table anew is left.
             torn = walk(log[: newest + 1], state.table.first, True, True).undone_at
             yield ("drop",) if torn else ("restore", newest)
-
-
-def _is_other(state: State, ledger: Ledger) -> bool:
-    """Whether what a RESTORE left in effect is of another topic than there is now."""
-    stands = ledger.stands.sequence if ledger.stands else 0
-    return parts(state.table.log, state.topic, stands)
 
 
 def _unused(state: State) -> int:

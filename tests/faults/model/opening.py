@@ -183,7 +183,7 @@ def _accepted(
     sequence = max(newest.sequence, known) if guards.resume_above_txn else stands
     undoing = table.log[ledger.undone_at]
     restored = isinstance(undoing, Other) and undoing.operation == RESTORE
-    if restored and guards.changes_kept and parts(table.log, topic, stands):
+    if restored and guards.changes_kept and parts(table.log, topic, ledger.stands):
         return None
     if restored:
         stream, owes = position_after(table.log, ledger.stands, topic.id), RESUME
@@ -194,13 +194,11 @@ def _accepted(
     return Opening(sequence, newest, stream, owes, ledger.undone_at, epoch)
 
 
-def parts(log: Log, topic: Topic, stands: int) -> bool:
+def parts(log: Log, topic: Topic, stands: Entry | None) -> bool:
     """Whether a RESTORE went back to what was read of another topic than there is now, or to before
     a log that was cut was accepted.
     """
-    if not stands:
+    if stands is None:
         return False  # nothing is in effect
-    entries = [each for each in log if isinstance(each, Entry)]
-    before = [each for each in entries if each.sequence <= stands]
-    changed = any(each.sequence > stands and each.kind == CHANGE for each in entries)
-    return changed or before[-1].topic != topic.id
+    later = (each for each in log if isinstance(each, Entry) and each.sequence > stands.sequence)
+    return stands.topic != topic.id or any(each.kind == CHANGE for each in later)
