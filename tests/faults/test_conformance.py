@@ -133,6 +133,15 @@ def test_a_partition_may_be_added_after_a_topic_was_created_again() -> None:
     assert story.check() == []
 
 
+def test_a_command_may_die_before_it_accepts_a_topic_to_which_a_partition_is_added_later() -> None:
+    story = a_run().said("close").said("halt", "b", code="RM404")
+    story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="c")
+    story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="d")
+    story.wrote((0, 0, 0), (1, 0, 0), by="d", changes={"kinds": ["topic"]}).settled("d")
+    story.opened("e").committed((2, 0, 0), kind="discovery", by="e")
+    assert story.committed((2, 0, 3), by="e").check() == []
+
+
 def test_a_loss_may_be_recorded_and_a_partition_be_born_in_the_same_entry() -> None:
     story = a_run().said("close")
     story.opened("b").committed((0, 5, 8), (2, 4, 4), kind="loss", by="b")

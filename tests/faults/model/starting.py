@@ -59,12 +59,15 @@ class Starting(Stage):
         self.advance(max(there, default=self.newest))
 
     def _possible(self) -> list[str]:
-        """What one may have accepted that never wrote it: another topic begins elsewhere."""
+        """What one may have accepted that never wrote it.
+
+        Another topic begins elsewhere, or this partition came to it later: no plan names it then.
+        """
         plan = self.line if self.line.step == "plan" else self._next_plan()
         start = plan.range_of(self.place) if plan is not None else None
         ledger = walk(self.state.table.log, self.state.table.first, True, True)
         stands = ledger.newest.until if ledger.newest is not None else None
-        moves = start is not None and (start[0] != stands or not stands)
+        moves = stands is None or (start is not None and (start[0] != stands or not stands))
         return [ACCEPT, DELETES, *([TOPIC] if moves else [])]
 
     def _written(self) -> Entry | None:
