@@ -133,6 +133,19 @@ def test_a_partition_may_be_added_after_a_topic_was_created_again() -> None:
     assert story.check() == []
 
 
+def test_a_command_may_die_before_it_accepts_a_delete_and_another_one_accept_it() -> None:
+    here = ((0, 5, 5), (1, 3, 3), (2, 0, 0))
+    story = (
+        a_run()
+        .committed((2, 0, 0), kind="discovery")
+        .said("close")
+        .did("DELETE", predicate='["(id < 3)"]')
+    )
+    story.planned(*here, kind="resume", by="b").planned(*here, kind="resume", by="c")
+    story.wrote(*here, by="c", deletes=[{"version": 4}]).settled("c").opened("d")
+    assert story.committed((0, 5, 9), by="d").check() == []
+
+
 def test_a_command_may_die_before_it_accepts_a_topic_to_which_a_partition_is_added_later() -> None:
     story = a_run().said("close").said("halt", "b", code="RM404")
     story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="c")

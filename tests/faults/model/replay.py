@@ -11,10 +11,10 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import projected, walk
+from tests.faults.model.stage import FAR, Refused
 from tests.faults.model.starting import Starting
 from tests.faults.model.state import (
     ACCEPTING,
-    AT_REST,
     COMMITTING,
     DEAD,
     HALTED,
@@ -24,6 +24,7 @@ from tests.faults.model.state import (
     RETURNED,
     STAGED,
     VERIFIED,
+    State,
 )
 from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
@@ -41,6 +42,52 @@ class Replay(Starting):
         Raises Refused. Returns, by line, the halts for which this partition has no reason.
         """
         self.unexplained: dict[int, str] = {}
+        self._dead_ends: dict[tuple[int, State], Refused] = {}
+        self._go_on(0)
+        return self.unexplained
+
+    def _go_on(self, index: int) -> None:
+        """Replay the lines from ``index`` on."""
+        for number in range(index, len(self.lines)):
+            self.line = self.lines[number]
+            if self._opens_silently():
+                self._branch(number)
+                return
+            self._step()
+        self.line = Line(0, "", "", "", {})
+        self.advance(max(self.commits, default=-1))
+
+    def _branch(self, number: int) -> None:
+        """Try everything that a command may have accepted: one way that leads to the end is enough.
+
+        Raises the refusal of the way that led furthest.
+        """
+        line, before = self.line, (self.state, [*self.names], {**self.unexplained})
+        refusals: list[Refused] = []
+        for option in self._options():
+            self.line = line
+            self.state, self.names, self.unexplained = before[0], [*before[1]], {**before[2]}
+            try:
+                self._open_silently(option)
+                self._step()
+                self._go_on_once(number + 1)
+                return
+            except Refused as refused:
+                refusals.append(refused)
+        raise max(refusals, key=lambda each: each.line or FAR)
+
+    def _go_on_once(self, index: int) -> None:
+        """Replay from ``index`` on, unless that failed before in the same state."""
+        before = index, self.state
+        if before in self._dead_ends:
+            raise self._dead_ends[before]
+        try:
+            self._go_on(index)
+        except Refused as refused:
+            self._dead_ends[before] = refused
+            raise
+
+    def _step(self) -> None:
         steps = {
             "open": self._open,
             "plan": self._plan,
@@ -51,12 +98,7 @@ class Replay(Starting):
             "halt": self._halt,
             "close": self._close,
         }
-        for line in self.lines:
-            self.line = line
-            steps[line.step](line)
-        self.line = Line(0, "", "", "", {})
-        self.advance(max(self.commits, default=-1))
-        return self.unexplained
+        steps[self.line.step](self.line)
 
     def _open(self, line: Line) -> None:
         d = self.expect(line, DEAD, HALTED)
@@ -80,8 +122,6 @@ class Replay(Starting):
 
     def _plan(self, line: Line) -> None:
         kind = str(line.facts["kind"])
-        if kind == "resume" and self.phase(line) in AT_REST:
-            self._resume()
         self._hand_over(line)
         d = self.expect(line, READY)
         driver = self.state.drivers[d]
@@ -135,8 +175,6 @@ class Replay(Starting):
             raise self.refused(f"read_back says {said}; it is {' or '.join(outcomes)}")
 
     def _project(self, line: Line) -> None:
-        if self.phase(line) in AT_REST and self._is_resume():
-            self._resume()
         d = self.driver(line)
         if not self.state.drivers[d].pending:
             self.expect(line, READY)

@@ -35,19 +35,29 @@ class Starting(Stage):
             locked = f"a start while {', '.join(alive)} lives and holds the lock"
             raise self.refused(locked if alive else "resume, but there is nothing to accept")
 
-    def _resume(self) -> None:
-        """A ``resume`` opens without a line of its own: the log must show what it accepts."""
+    def _opens_silently(self) -> bool:
+        """Whether a command speaks for the first time: it opened without a line of its own."""
+        if self.line.step not in ("plan", "project") or self.phase(self.line) not in AT_REST:
+            return False
+        plan = self.line if self.line.step == "plan" else self._next_plan()
+        return plan is not None and plan.facts["kind"] == RESUME
+
+    def _options(self) -> list[str]:
+        """What a command that opens silently may have been asked to accept, the likely first."""
+        written = self._written()
+        return [OPTIONS[written.kind]] if written is not None else self._possible()
+
+    def _open_silently(self, option: str) -> None:
+        """Open a command: the log, or Kafka, must show what it accepts."""
         d, written = self.driver(self.line), self._written()
         accepted = written.accepts if written is not None else 0
         said = int(self.line.facts["sequence"])
         self._advance_to_entry(said if self.line.step == "project" else said - 1)
-        options = [OPTIONS[written.kind]] if written is not None else self._possible()
-        while self.newest < accepted or not any(self._may(d, each) for each in options):
+        while self.newest < accepted or not self._may(d, option):
             if not self.may_advance:
                 break
             self.advance(self.newest + 1)
         self.bury(self.line, projected_silently=FAR if self.line.step == "plan" else 0)
-        option = next((each for each in options if self._may(d, each)), options[0])
         if option == TOPIC:
             self._created_again()
         self._start(d, option)
@@ -110,10 +120,6 @@ class Starting(Stage):
         unlocked = replace(self.guards, lock=False)
         after = apply(self.state, ("start", d, options), unlocked)
         return after is not None and after.drivers[d].code == code
-
-    def _is_resume(self) -> bool:
-        plan = self._next_plan()
-        return plan is not None and plan.facts["kind"] == RESUME
 
     def _records_loss(self) -> bool:
         """Whether this run records a loss here; then retention has passed its position."""
