@@ -17,6 +17,7 @@ from tests.doubles import NO_SESSION, STEPS, World, accept_in
 from tests.faults.model.configurations import OBJECTS
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.recorder import Recorder
+from tests.faults.model.roaming import Roaming
 from tests.faults.model.story import Story
 
 pytestmark = pytest.mark.unit
@@ -144,6 +145,17 @@ def test_a_command_may_die_before_it_accepts_a_delete_and_another_one_accept_it(
     story.planned(*here, kind="resume", by="b").planned(*here, kind="resume", by="c")
     story.wrote(*here, by="c", deletes=[{"version": 4}]).settled("c").opened("d")
     assert story.committed((0, 5, 9), by="d").check() == []
+
+
+def test_a_run_may_be_killed_before_it_records_a_loss_that_was_recorded_before_a_restore() -> None:
+    story = a_run().said("close").opened("b").committed((0, 5, 8), kind="loss", by="b")
+    story.said("close", "b").did("RESTORE", version=2).said("halt", "b", code="RM411")
+    here = ((0, 5, 5), (1, 3, 3))
+    story.planned(*here, kind="resume", by="c")
+    accepted = {"kind": "restore", "version": 4, "standing": 2}
+    story.wrote(*here, by="c", accepts=accepted).settled("c").opened("d")
+    story.opened("e").committed((0, 5, 8), kind="loss", by="e")
+    assert story.check() == []
 
 
 def test_a_command_may_die_before_it_accepts_a_topic_to_which_a_partition_is_added_later() -> None:
@@ -498,24 +510,14 @@ def test_two_living_drivers_walk_a_path_where_the_store_has_put_if_absent(
     assert "holds the lock" in recorder.check()[0]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.short(("seed",), {(each,) for each in range(40)})
+@pytest.mark.parametrize("seed", range(120))
 def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: int) -> None:
-    chance, world = random.Random(seed), recorder.world
-    for _ in range(12):
-        match chance.randrange(6):
-            case 0:
-                world.restore(chance.randrange(len(world.commits)))
-            case 1:
-                world.did("OPTIMIZE")
-            case 2:
-                world.ends[place(chance.randrange(3))] = 12 + chance.randrange(20)
-            case 3:
-                name, operator = recorder.driver()
-                resume = partial(operator.ingest.resume, NO_SESSION, "restore")
-                recorder.did(name, resume)
-            case _:
-                work(recorder, chance.choice(("", *STEPS)), chance.randrange(4))
-    assert recorder.check() == []
+    roaming = Roaming(recorder, random.Random(seed))
+    roaming.driver_lives()
+    for _ in range(8):
+        roaming.happen()
+        assert recorder.check() == []
 
 
 @pytest.mark.parametrize("seed", range(60))

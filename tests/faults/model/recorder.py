@@ -25,14 +25,17 @@ class Recorder:
         self._started += 1
         return f"process-{self._started}", Driver(self.world, a_pipeline(**settings), late=late)
 
-    def did(self, name: str, call: Any) -> bool:
-        """Let a driver do something; True if it lives on. Its steps become lines."""
+    def did(self, name: str, call: Any, *, run: bool = True) -> bool:
+        """Let a driver do something; True if it lives on. Its steps become lines.
+
+        A command that is no ``run`` says nothing of its end.
+        """
         lives = True
         try:
             call()
         except (Killed, RivermouthError) as end:
             lives = False
-            code = getattr(end, "code", None)
+            code = getattr(end, "code", None) if run else None
         for text in self.file.read_text().splitlines() if self.file.exists() else []:
             self.lines.append(json.dumps({**json.loads(text), "process": name}))
         self.file.unlink(missing_ok=True)

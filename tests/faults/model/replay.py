@@ -64,11 +64,11 @@ class Replay(Starting):
         """
         line, before = self.line, (self.state, [*self.names], {**self.unexplained})
         refusals: list[Refused] = []
-        for option in self._options():
+        for option, version in self._ways():
             self.line = line
             self.state, self.names, self.unexplained = before[0], [*before[1]], {**before[2]}
             try:
-                self._open_silently(option)
+                self._open_silently(option, version)
                 self._step()
                 self._go_on_once(number + 1)
                 return
@@ -109,7 +109,7 @@ class Replay(Starting):
         known = projected(self.state.table.offsets)
         said = int(line.facts["projected"])
         self.bury(line, projected_silently=said if known < said else 0)
-        self._start(d, RECORD if self._records_loss() else "")
+        self._start(d, RECORD if self._records_loss(d) else "")
         driver, table = self.state.drivers[d], self.state.table
         ledger = walk(table.log, table.first, True, True)
         standing = ledger.stands.sequence if ledger.stands else 0

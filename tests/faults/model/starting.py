@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.faults.model.machine import apply
-from tests.faults.model.opening import ACCEPT, DELETES, TOPIC
-from tests.faults.model.reading import walk
+from tests.faults.model.opening import ACCEPT, DELETES, RETENTION_LOST, TOPIC
+from tests.faults.model.reading import erasures, walk
 from tests.faults.model.stage import FAR, Stage
 from tests.faults.model.state import (
     AT_REST,
     CHANGE,
+    DELETE,
     ERASURE,
     LOSS,
     RESET,
     RESUME,
     Entry,
+    Other,
 )
+from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
 
 OPTIONS = {RESUME: ACCEPT, RESET: ACCEPT, ERASURE: DELETES, CHANGE: TOPIC}
@@ -42,31 +45,47 @@ class Starting(Stage):
         plan = self.line if self.line.step == "plan" else self._next_plan()
         return plan is not None and plan.facts["kind"] == RESUME
 
-    def _options(self) -> list[str]:
-        """What a command that opens silently may have been asked to accept, the likely first."""
-        written = self._written()
-        return [OPTIONS[written.kind]] if written is not None else self._possible()
+    def _ways(self) -> Iterator[tuple[str, int]]:
+        """What a command that opens silently may have been asked to accept, and when it read.
 
-    def _open_silently(self, option: str) -> None:
-        """Open a command: the log, or Kafka, must show what it accepts."""
-        d, written = self.driver(self.line), self._written()
+        That is a version of the log. The likely ways come first.
+        """
+        written = self._written()
+        options = [OPTIONS[written.kind]] if written is not None else self._possible()
         accepted = written.accepts if written is not None else 0
         said = int(self.line.facts["sequence"])
-        self._advance_to_entry(said if self.line.step == "project" else said - 1)
-        while self.newest < accepted or not self._may(d, option):
-            if not self.may_advance:
-                break
-            self.advance(self.newest + 1)
-        self.bury(self.line, projected_silently=FAR if self.line.step == "plan" else 0)
+        first = max(accepted, self._version_of(said if self.line.step == "project" else said - 1))
+        versions = range(max(first, self.newest), max(self.commits, default=self.newest) + 1)
+        return ((option, version) for option in options for version in versions)
+
+    def _open_silently(self, option: str, version: int) -> None:
+        """Open a command: the log, or Kafka, must show what it accepts."""
+        d = self.driver(self.line)
+        self.advance(version)
+        self.bury(self.line)
         if option == TOPIC:
             self._created_again()
         self._start(d, option)
+        written = self._written()
+        if written is not None and option == DELETES:
+            self._accept_delete(d, written.accepts)
+        if self.line.step == "plan" and self.state.drivers[d].pending:
+            # Somebody has brought the offsets table up to date, and died before it could say so.
+            self.take(("project", d, FAR))
 
-    def _advance_to_entry(self, sequence: int) -> None:
+    def _accept_delete(self, d: int, version: int) -> None:
+        """The model accepts the first DELETE that no entry names; a command is told which."""
+        log = self.state.table.log
+        named = {each for _, each in erasures(log)}
+        if version in named or log[version] != Other(DELETE):
+            raise self.refused(f"version {version} is no DELETE that is to be accepted")
+        self.state = put(self.state, d, self.state.drivers[d]._replace(accepts=version))
+
+    def _version_of(self, sequence: int) -> int:
         """What a command names was in the log when it read that: a driver may have died since."""
         entries = [(each.version, each.entry) for each in self.commits.values() if each.entry]
         there = [version for version, entry in entries if int(entry["sequence"]) <= sequence]
-        self.advance(max(there, default=self.newest))
+        return max(there, default=self.newest)
 
     def _possible(self) -> list[str]:
         """What one may have accepted that never wrote it.
@@ -86,16 +105,6 @@ class Starting(Stage):
         version = self.versions.get(next(written, None))
         entry = self.commits[version].as_entry(self.place) if version is not None else None
         return entry if entry is not None and entry.kind in OPTIONS else None
-
-    def _may(self, d: int, option: str) -> bool:
-        """Whether a start may be asked for so. Kafka may have created the topic again."""
-        if option != TOPIC:
-            return self._would(d, (option,), "")
-        before = self.state
-        self._created_again()
-        may = self._would(d, (option,), "")
-        self.state = before
-        return may
 
     def _created_again(self) -> None:
         """The topic is another one, and begins where the next plan says."""
@@ -121,10 +130,15 @@ class Starting(Stage):
         after = apply(self.state, ("start", d, options), unlocked)
         return after is not None and after.drivers[d].code == code
 
-    def _records_loss(self) -> bool:
-        """Whether this run records a loss here; then retention has passed its position."""
+    def _records_loss(self, d: int) -> bool:
+        """Whether this run records a loss here; then retention has passed its position.
+
+        It may be killed before it plans that.
+        """
         plan = self._next_plan()
-        lost = plan.range_of(self.place) if plan and plan.facts["kind"] == LOSS else None
+        if plan is None:
+            return self._would(d, (), RETENTION_LOST)
+        lost = plan.range_of(self.place) if plan.facts["kind"] == LOSS else None
         if lost is None or lost[0] == lost[1]:
             return False
         self.take(("expire", lost[1]))
