@@ -147,6 +147,12 @@ def test_a_command_may_die_before_it_accepts_a_delete_and_another_one_accept_it(
     assert story.committed((0, 5, 9), by="d").check() == []
 
 
+def test_a_partition_may_lose_its_first_records_before_it_is_seen() -> None:
+    story = a_run().said("close")
+    story.opened("b").committed((0, 5, 8), (2, 0, 4), kind="loss", by="b")
+    assert story.committed((0, 8, 9), (2, 4, 6), by="b").check() == []
+
+
 def test_a_run_may_be_killed_before_it_records_a_loss_that_was_recorded_before_a_restore() -> None:
     story = a_run().said("close").opened("b").committed((0, 5, 8), kind="loss", by="b")
     story.said("close", "b").did("RESTORE", version=2).said("halt", "b", code="RM411")

@@ -18,6 +18,7 @@ from tests.faults.model.state import (
     COMMITTING,
     DEAD,
     HALTED,
+    LOSS,
     PLANNED,
     READY,
     RESUME,
@@ -109,7 +110,11 @@ class Replay(Starting):
         known = projected(self.state.table.offsets)
         said = int(line.facts["projected"])
         self.bury(line, projected_silently=said if known < said else 0)
-        self._start(d, RECORD if self._records_loss(d) else "")
+        loses = self._records_loss(d)
+        self._start(d, RECORD if loses else "")
+        if loses and self.state.drivers[d].stream is None:
+            # The partition is seen for the first time, and retention has passed its beginning.
+            self.state = put(self.state, d, self.state.drivers[d]._replace(owes=LOSS))
         driver, table = self.state.drivers[d], self.state.table
         ledger = walk(table.log, table.first, True, True)
         standing = ledger.stands.sequence if ledger.stands else 0
