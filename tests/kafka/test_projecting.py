@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.verify import verify
+from rivermouth.verify import Bounds, Verification, verify
+from rivermouth.verify.checker import Checker
+from rivermouth.verify.kafka.client import client_options
+from rivermouth.verify.sharing import share
+from rivermouth.verify.tables.folder import FolderTables
 from tests.lake import Lake, append_pipeline, bid
+from tests.unit.verify.sharing_tasks import Elsewhere
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -34,5 +41,14 @@ def test_three_pipelines_make_fewer_commits_in_the_offsets_table_than_batches(
     table = DeltaTable(str(lake.path("rivermouth.offsets")))
     assert table.version() < 3 * BATCHES
     assert len(lake.rows("rivermouth.offsets")) == 3 * (BATCHES + 1), "discovery, and each batch"
-    proofs = verify(load(lake.file), None).as_dict()["pipelines"]
-    assert all(each["ok"] for each in proofs), proofs
+    config = load(lake.file)
+    alone = verify(config)
+    assert alone.ok, alone.as_dict()
+    # A worker proves what this process proves.
+    options, bounds = client_options(config), Bounds.of_every_value()
+    checker = Checker(config, options, FolderTables(config.folder), bounds, True, None, None, False)
+    task = Elsewhere(checker, os.getpid(), lake.scratch)
+    shared = Verification(share(names, task, lambda *_: None, 2))
+    assert (lake.scratch / "proved").exists()
+    assert shared.as_dict() == verify(config, strict=True, processes=3).as_dict()
+    assert [each.records for each in shared.pipelines] == [each.records for each in alone.pipelines]

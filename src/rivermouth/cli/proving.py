@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rivermouth.errors import ConfigError
 
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FORM = "write last, a time with its zone, as 2026-11-21T06:00:00Z, or a duration, as 1d or 12h"
+_WIDTH = 79
+
+
+class Shares:
+    """One line on a terminal that changes: what is being verified. It disappears at the end."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._shown: dict[str, str] = {}
+
+    def __call__(self, pipeline: str, done: int, total: int) -> None:
+        """``done`` of ``total`` offsets of a pipeline are verified."""
+        if done < total:
+            self._shown[pipeline] = f"{pipeline} {100 * done // total} %"
+        else:
+            self._shown.pop(pipeline, None)
+        line = f"verifying {', '.join(self._shown.values())}"[:_WIDTH] if self._shown else ""
+        self._terminal.write(f"\r\x1b[K{line}")
+        self._terminal.flush()
 
 
 def read_since(text: str, now_s: float) -> Since | None:

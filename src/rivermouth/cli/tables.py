@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Annotated
@@ -36,6 +37,16 @@ SinceWhen = Annotated[
 Record = Annotated[
     bool, typer.Option("--record/--no-record", help="Record what is proved, for --since last.")
 ]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=0,
+        metavar="N",
+        help="Verify so many pipelines at once at most; 0: as many as there are cores.",
+        show_default=True,
+    ),
+]
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -60,6 +71,7 @@ def verify(
     strict: Strict = False,
     since: SinceWhen = "",
     record: Record = True,
+    processes: Processes = 0,
     json: AsJson = False,
 ) -> None:
     """Prove by Kafka that no record is missing or duplicated.
@@ -70,7 +82,7 @@ def verify(
     config = load_config(file)
     names = selected(config, select)
     from rivermouth.cli.outcome import NOT_OK, verified
-    from rivermouth.cli.proving import read_since
+    from rivermouth.cli.proving import Shares, read_since
     from rivermouth.cli.render import as_json
     from rivermouth.verify import beside_offsets
     from rivermouth.verify import verify as prove
@@ -78,12 +90,13 @@ def verify(
     found = prove(
         config,
         names,
-        _progress if sys.stderr.isatty() else None,
+        Shares(sys.stderr) if sys.stderr.isatty() else None,
         secrets=known_secrets(),
         strict=strict,
         since=read_since(since, time.time()),
         proofs=beside_offsets(config.folder),
         record=record,
+        processes=processes or os.cpu_count() or 1,
     )
     if json:
         as_json(found.as_dict())
@@ -121,10 +134,3 @@ def rebuild(file: ConfigFile) -> None:
     for name, entries in rebuild_offsets(load_config(file)).items():
         typer.echo(f"{name}: {entries:,} entries")
     typer.echo(f"OK. Next: rivermouth verify {file}")
-
-
-def _progress(pipeline: str, done: int, total: int) -> None:
-    """One line that changes on the terminal; it disappears at the end."""
-    share = f"{100 * done // total} %" if total else ""
-    sys.stderr.write(f"\r\x1b[Kverifying {pipeline} {share}" if done < total else "\r\x1b[K")
-    sys.stderr.flush()

@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
-from rivermouth.verify.beginning import NOTHING, Known, Since
-from rivermouth.verify.kafka.client import KafkaSource, client_options
-from rivermouth.verify.pipeline import verify_pipeline
+from rivermouth.verify.beginning import Since
+from rivermouth.verify.checker import Checker
+from rivermouth.verify.kafka.client import client_options
 from rivermouth.verify.proofs.proof import Bounds
-from rivermouth.verify.recording import ProofFiles, Proofs, beside_offsets, proven, standings
+from rivermouth.verify.recording import ProofFiles, Proofs, beside_offsets, standings
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked, Verification
+from rivermouth.verify.sharing import share
 from rivermouth.verify.tables.folder import FolderTables
 from rivermouth.verify.tables.ports import Tables
 
@@ -50,6 +51,7 @@ def verify(
     since: Since | None = None,
     proofs: Proofs | None = None,
     record: bool = True,
+    processes: int = 1,
 ) -> Verification:
     """Verify the selected pipelines (None: all) against Kafka, read_committed.
 
@@ -58,7 +60,9 @@ def verify(
     folder of the configuration). ``strict``: the values of all rows are compared, and what could
     not be checked counts as a failure. ``since``: what was proved before, or committed before a
     time, is not read again. ``proofs`` is where what is proved is on record (None: nowhere);
-    without ``record`` it is only read. What is wrong with the data is in the result.
+    without ``record`` it is only read. ``processes``: so many pipelines at most are verified at
+    once; where there are more than one, ``tables`` and ``proofs`` are pickled. What is wrong with
+    the data is in the result.
     Raises ConfigError for an unknown pipeline or one that can only be verified as a whole, and
     SourceError where Kafka cannot be read.
     """
@@ -67,26 +71,17 @@ def verify(
         raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
     chosen = [name for name in config.pipelines if select is None or name in select]
     _check_shapes(config, chosen if since else ())
-    found = tables or FolderTables(config.folder)
-    source = KafkaSource(client_options(config, secrets))
-
-    def prove(name: str, known: Known) -> PipelineProof:
-        return verify_pipeline(
-            config,
-            found,
-            config.pipelines[name],
-            source,
-            progress or _quiet,
-            bounds or (Bounds.of_every_value() if strict else Bounds()),
-            strict=strict,
-            since=since,
-            known=known,
-        )
-
-    if proofs is None:
-        return Verification([prove(name, NOTHING) for name in chosen])
-    pipelines = [config.pipelines[name] for name in chosen]
-    return Verification([proven(proofs, each, prove, keep=record) for each in pipelines])
+    checker = Checker(
+        config,
+        client_options(config, secrets),
+        tables or FolderTables(config.folder),
+        bounds or (Bounds.of_every_value() if strict else Bounds()),
+        strict,
+        since,
+        proofs,
+        record,
+    )
+    return Verification(share(chosen, checker, progress or _quiet, processes))
 
 
 def _check_shapes(config: Config, names: Sequence[str]) -> None:

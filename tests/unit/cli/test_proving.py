@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
 
 from rivermouth.cli.outcome import verified
-from rivermouth.cli.proving import ago, proved, read_since
+from rivermouth.cli.proving import Shares, ago, proved, read_since
 from rivermouth.errors import ConfigError
 from rivermouth.verify import Since, Verification
 from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
@@ -19,6 +20,22 @@ NOW_S = 1_795_400_000.0
 DAY_MS = 86_400_000
 NOW_MS = int(NOW_S * 1000)
 PROVED = Proved("p", "t.p", 1, Place(1200, "c", 9), {}, NOW_MS - DAY_MS, 1200, NOW_MS - DAY_MS)
+
+
+def test_one_line_shows_every_pipeline_that_is_being_verified_and_goes_away() -> None:
+    terminal = io.StringIO()
+    shares = Shares(terminal)
+    shares("orders", 10, 40)
+    shares("bids", 3, 4)
+    shares("x" * 80, 0, 7)
+    shares("orders", 40, 40)
+    shares("x" * 80, 7, 7)
+    shares("bids", 4, 4)
+    shares("empty", 0, 0)
+    long = f"verifying orders 25 %, bids 75 %, {'x' * 80}"[:79]
+    shown = ["verifying orders 25 %", "verifying orders 25 %, bids 75 %", long]
+    left = [f"verifying bids 75 %, {'x' * 80}"[:79], "verifying bids 75 %", "", ""]
+    assert terminal.getvalue().split("\r\x1b[K") == ["", *shown, *left]
 
 
 @pytest.mark.parametrize(

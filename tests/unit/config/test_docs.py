@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 
@@ -26,7 +27,9 @@ def test_the_page_has_examples() -> None:
 
 @pytest.mark.parametrize("text", FILES)
 def test_every_example_of_a_file_loads(text: str, loads: Callable[..., Config]) -> None:
-    assert loads(text, ENVIRON).pipelines
+    config = loads(text, ENVIRON)
+    assert config.pipelines
+    assert pickle.loads(pickle.dumps(config)) == config, "workers of verify get a copy"
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

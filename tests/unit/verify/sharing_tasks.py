@@ -1,0 +1,111 @@
+"""Tasks for workers: a worker imports them by name, so they stand in a module of their own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.verify.result import PipelineProof
+from rivermouth.verify.sharing import Prove, Task
+
+
+def proof_of(name: str) -> PipelineProof:
+    """A proof that names the process that made it, by its number of entries."""
+    return PipelineProof(name, entries=os.getpid(), records=0, quarantined=0, superseded=None)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Each proof waits until ``together`` processes are at work, each with one."""
+
+    folder: Path
+    together: int
+
+    def open(self) -> Prove:
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+        (self.folder / str(os.getpid())).touch()
+        progress(name, 1, 2)
+        deadline = time.monotonic() + 60
+        while len([*self.folder.iterdir()]) < self.together and time.monotonic() < deadline:
+            time.sleep(0.01)
+        print("what a library prints", flush=True)
+        return proof_of(name)
+
+
+@dataclass(frozen=True)
+class Mortal:
+    """In a worker it ends as ``how`` says; in the process ``home`` it waits for that and proves."""
+
+    home: int
+    how: str
+    folder: Path
+
+    def open(self) -> Prove:
+        if os.getpid() != self.home and self.how == "does not open":
+            self._end()
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+        if os.getpid() != self.home:
+            progress(name, 1, 2)
+            self._end()
+        deadline = time.monotonic() + 60
+        while not (self.folder / "ended").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return proof_of(name)
+
+    def _end(self) -> None:
+        (self.folder / "ended").touch()
+        if self.how == "killed":
+            os.kill(os.getpid(), 9)
+        raise ValueError("a fault of a worker")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """In the process ``home`` it proves once a worker has proved a pipeline by ``task``."""
+
+    task: Task
+    home: int
+    folder: Path
+
+    def open(self) -> Prove:
+        prove = self.task.open()
+        return self._second(prove) if os.getpid() == self.home else self._first(prove)
+
+    def _first(self, prove: Prove) -> Prove:
+        def told(name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+            found = prove(name, progress)
+            (self.folder / "proved").write_text(name)
+            return found
+
+        return told
+
+    def _second(self, prove: Prove) -> Prove:
+        def late(name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+            deadline = time.monotonic() + 60
+            while not (self.folder / "proved").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return prove(name, progress)
+
+        return late
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """Raises for the pipeline ``name``, in whatever process."""
+
+    name: str
+
+    def open(self) -> Prove:
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+        if name == self.name:
+            raise ValueError(f"{name} cannot be proved")
+        return proof_of(name)
