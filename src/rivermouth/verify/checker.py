@@ -22,7 +22,7 @@ from rivermouth.verify.tables.ports import Tables
 class Checker:
     """``options`` are those of the Kafka client, with secrets in clear text; else see ``verify``.
 
-    It can be pickled where its ``tables`` and ``proofs`` can.
+    It can be pickled where its ``tables`` and ``proofs`` can, and ``config`` holds no secret.
     """
 
     config: Config
