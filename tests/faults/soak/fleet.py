@@ -17,7 +17,15 @@ from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
 from rivermouth.verify.tables.folder import FolderCommits
-from tests.faults.soak.judging import UNDONE, Failure, failures, unexpected, wound_back
+from tests.faults.soak.judging import (
+    TORN,
+    UNDONE,
+    Failure,
+    asked_for,
+    failures,
+    unexpected,
+    wound_back,
+)
 from tests.lake import Lake, append_pipeline, upsert_pipeline
 from tests.processes import end_group
 from tests.waiting import wait_for
@@ -110,15 +118,21 @@ class Fleet:
         self.partitions[name] = wanted
 
     def restore(self, name: str) -> None:
-        """Roll back two entries of a table, wait until the run halts, and accept it."""
+        """Roll back two entries of a table, wait until the run halts, and do what it asks for."""
         self.listen()
         log = FolderCommits(self.table(name))
         wait_for(lambda: wound_back(log, name) is not None, f"{name} has too few entries")
         target = wound_back(log, name)
         assert target is not None
         DeltaTable(str(self.table(name))).restore(target)
-        halt = (name, UNDONE)
-        wait_for(lambda: halt in failures(self._said()), f"{name} did not halt")
+        wait_for(lambda: name in dict(failures(self._said())), f"{name} did not halt")
+        halt = name, dict(failures(self._said()))[name]
+        if halt[1] == TORN:  # the RESTORE came into a batch
+            asked = asked_for(self._said(), name)
+            assert asked is not None, f"{name} asks for no RESTORE, see {self.log}"
+            DeltaTable(str(self.table(name))).restore(asked)
+        elif halt[1] != UNDONE:
+            self.given_up.append(f"{name} gave up with {halt[1]} after a RESTORE")
         code = self.stop()
         if code != HALTED:
             self.given_up.append(f"after the halt of {name} the driver ended with exit code {code}")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rivermouth.errors import TableUndone
+from rivermouth.errors import LedgerBroken, TableUndone
 from rivermouth.verify.ledger.commits import Commits
 from rivermouth.verify.result import Findings
 
-UNDONE = TableUndone.code
+UNDONE, TORN = TableUndone.code, LedgerBroken.code
+"""How a pipeline halts after a RESTORE between two batches, and after one in the middle of one."""
 GROWTH_AT_MOST = 1.05
 """Above this, memory is not flat."""
 _FAILED = re.compile(r"^FAILED (\S+)\n +(RM\d+)\b", re.MULTILINE)
 """How a command tells that a pipeline stopped, see ``rivermouth.cli.render.failure``."""
+_WORDS = re.compile(r"^FAILED (\S+)\n((?: +.*\n)+)", re.MULTILINE)
 Failure = tuple[str, str]
 """A pipeline, and the code of its error."""
 
@@ -27,6 +29,15 @@ def unexpected(said: str, *expected: Failure) -> list[str]:
     """What a driver says of pipelines that gave up, without those that had to."""
     given_up = (each for each in failures(said) if each not in expected)
     return [f"{name} gave up with {code}" for name, code in given_up]
+
+
+def asked_for(said: str, pipeline: str) -> int | None:
+    """The version to which a pipeline that gave up asks to RESTORE; None: it asks for none."""
+    for name, words in _WORDS.findall(said):
+        version = re.search(r"to do: RESTORE TABLE \S+ TO VERSION AS OF (\d+)", words)
+        if name == pipeline and version:
+            return int(version[1])
+    return None
 
 
 def differing(fed: Mapping[str, int], read: Mapping[str, int]) -> list[str]:

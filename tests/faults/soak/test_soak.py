@@ -13,11 +13,14 @@ from rivermouth.cli.render import failure
 from rivermouth.errors import KafkaUnreachable, TableUndone
 from rivermouth.testing import Record
 from rivermouth.verify.ledger.commits import Commit
+from tests.builders import TableLog, replayed, span
 from tests.faults.soak import feed as feeding
 from tests.faults.soak.feed import Feed
 from tests.faults.soak.fleet import Fleet
 from tests.faults.soak.judging import (
+    TORN,
     UNDONE,
+    asked_for,
     differing,
     failures,
     grown,
@@ -111,6 +114,14 @@ def test_pipelines_that_gave_up_are_told_from_the_words_of_the_driver() -> None:
     assert failures(said) == [("p01", "RM411"), ("p02", "RM301")]
     assert unexpected(said, ("p01", UNDONE)) == ["p02 gave up with RM301"]
     assert unexpected(undone, ("p02", UNDONE)) == ["p01 gave up with RM411"]
+
+
+def test_a_pipeline_whose_batch_was_torn_asks_for_a_version() -> None:
+    log = TableLog("p02").wrote(span(0, 5)).wrote(span(5, 8)).restored(1).wrote(span(8, 9))
+    [torn] = replayed(log.records, "p02").faults
+    said = failure("p01", TableUndone("undone")) + "\n" + failure("p02", torn) + "\nOK\n"
+    assert torn.code == TORN
+    assert (asked_for(said, "p01"), asked_for(said, "p02")) == (None, 3)
 
 
 def test_what_was_said_before_a_halt_was_accepted_is_heard_once(tmp_path: Path) -> None:
