@@ -46,9 +46,10 @@ def test_three_pipelines_make_fewer_commits_in_the_offsets_table_than_batches(
     assert alone.ok, alone.as_dict()
     # A worker proves what this process proves.
     options, bounds = client_options(config), Bounds.of_every_value()
-    checker = Checker(config, options, FolderTables(config.folder), bounds, True, None, None, False)
+    checker = Checker(config, options, FolderTables(config.folder), bounds, True, None, None)
     task = Elsewhere(checker, os.getpid(), lake.scratch)
-    shared = Verification(share(names, task, lambda *_: None, 2))
+    proofs = share(names, task, lambda _, attempt: attempt.proof, lambda *_: None, 2)
+    shared = Verification(proofs)
     assert (lake.scratch / "proved").exists()
     assert shared.as_dict() == verify(config, strict=True, processes=3).as_dict()
     assert [each.records for each in shared.pipelines] == [each.records for each in alone.pipelines]

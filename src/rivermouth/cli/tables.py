@@ -43,10 +43,11 @@ Processes = Annotated[
         "--processes",
         min=0,
         metavar="N",
-        help="Verify so many pipelines at once at most; 0: as many as there are cores.",
-        show_default=True,
+        help="Verify at most N pipelines at once; 0: one per core, at most four.",
     ),
 ]
+AT_ONCE = 4
+"""Each process needs memory and temporary files of its own."""
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -96,7 +97,7 @@ def verify(
         since=read_since(since, time.time()),
         proofs=beside_offsets(config.folder),
         record=record,
-        processes=processes or os.cpu_count() or 1,
+        processes=processes or min(AT_ONCE, cores()),
     )
     if json:
         as_json(found.as_dict())
@@ -134,3 +135,11 @@ def rebuild(file: ConfigFile) -> None:
     for name, entries in rebuild_offsets(load_config(file)).items():
         typer.echo(f"{name}: {entries:,} entries")
     typer.echo(f"OK. Next: rivermouth verify {file}")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

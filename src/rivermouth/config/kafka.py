@@ -36,6 +36,6 @@ class Kafka(Model):
         }
 
     def without_secrets(self) -> Kafka:
-        """Without the options whose values are secret, which no other process may get."""
+        """Without the options whose values are a ``Secret``, which cannot be pickled."""
         plain = {each: value for each, value in self.options.items() if isinstance(value, str)}
         return self.model_copy(update={"options": plain})

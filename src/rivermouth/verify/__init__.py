@@ -18,7 +18,14 @@ from rivermouth.verify.beginning import Since
 from rivermouth.verify.checker import Checker
 from rivermouth.verify.kafka.client import client_options
 from rivermouth.verify.proofs.proof import Bounds
-from rivermouth.verify.recording import ProofFiles, Proofs, beside_offsets, standings
+from rivermouth.verify.recording import (
+    Attempt,
+    ProofFiles,
+    Proofs,
+    beside_offsets,
+    settled,
+    standings,
+)
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked, Verification
 from rivermouth.verify.sharing import share
 from rivermouth.verify.tables.folder import FolderTables
@@ -79,9 +86,12 @@ def verify(
         strict,
         since,
         proofs,
-        record,
     )
-    return Verification(share(chosen, checker, progress or _quiet, processes))
+
+    def settle(name: str, attempt: Attempt) -> PipelineProof:
+        return settled(proofs if record else None, config.pipelines[name], attempt)
+
+    return Verification(share(chosen, checker, settle, progress or _quiet, processes))
 
 
 def _check_shapes(config: Config, names: Sequence[str]) -> None:

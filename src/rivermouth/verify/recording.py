@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
-from rivermouth.verify.beginning import Known, standing
+from rivermouth.verify.beginning import NOTHING, Known, standing
 from rivermouth.verify.proved import Proved, Recording, Standing, extended, whole
 from rivermouth.verify.result import PipelineProof, Unchecked
 from rivermouth.verify.tables.folder import FolderTables
@@ -61,7 +61,7 @@ class ProofFiles:
         try:
             new.write_text(json.dumps(proved.as_dict(), indent=1), encoding="utf-8")
             new.replace(self._file(proved.pipeline))
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
             raise
@@ -103,24 +103,34 @@ class Times:
     ended_ms: int
 
 
-def proven(
-    proofs: Proofs,
+@dataclass(frozen=True)
+class Attempt:
+    """A verification of one pipeline; ``then`` was on record of it when it began."""
+
+    proof: PipelineProof
+    then: Known
+    times: Times
+
+
+def attempt(
+    proofs: Proofs | None,
     pipeline: Pipeline,
     prove: Callable[[str, Known], PipelineProof],
     now: Callable[[], float] = time.time,
-    *,
-    keep: bool = True,
-) -> PipelineProof:
-    """Verify a pipeline by ``prove``, given what is on record of it.
-
-    Record the outcome, where ``keep`` says so.
-    """
-    then, began = proofs.read(pipeline.ledger_name), now()
+) -> Attempt:
+    """Verify a pipeline by ``prove``, given what is on record of it. Records nothing."""
+    then = proofs.read(pipeline.ledger_name) if proofs is not None else NOTHING
+    began = now()
     proof = prove(pipeline.name, then)
-    if not keep:
-        return proof
-    times = Times(round(began * 1000), round(now() * 1000))
-    return replace(proof, recording=record(proofs, pipeline, proof, then, times))
+    return Attempt(proof, then, Times(round(began * 1000), round(now() * 1000)))
+
+
+def settled(proofs: Proofs | None, pipeline: Pipeline, attempt: Attempt) -> PipelineProof:
+    """The proof of an attempt, with what is on record after it, where ``proofs`` keeps it."""
+    if proofs is None:
+        return attempt.proof
+    recording = record(proofs, pipeline, attempt.proof, attempt.then, attempt.times)
+    return replace(attempt.proof, recording=recording)
 
 
 def record(

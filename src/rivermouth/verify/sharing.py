@@ -1,8 +1,9 @@
 """Several pipelines at once: this process proves one after the other, and workers take some off it.
 
-A worker is a process of its own, because Python computes on one core. It takes about a second to
-start; by then this process has proved what is small. A worker that dies costs time and nothing
-else: this process then proves the pipeline that the worker had.
+A worker is a process of its own, because Python computes on one core. It starts when there is still
+work after a second: until then this process has proved what is small. A worker can only help. Its
+word counts where it found nothing wrong; all else this process proves itself, also what a worker
+had when it died. So only this process tells what is wrong, and only this one records.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, Protocol
 
+from rivermouth.verify.recording import Attempt
 from rivermouth.verify.result import PipelineProof
 from rivermouth.verify.worker import READY, Progressed, serve
 
 Progress = Callable[[str, int, int], None]
-Prove = Callable[[str, Progress], PipelineProof]
+Prove = Callable[[str, Progress], Attempt]
 """Verifies the pipeline of a name."""
+Settle = Callable[[str, Attempt], PipelineProof]
+"""Records what became of the pipeline of a name."""
+START_AFTER_S = 1.0
 _PATIENCE_S = 5.0
+
+
+class Refused(Exception):
+    """A worker found something wrong, and its word does not count."""
 
 
 class Task(Protocol):
@@ -34,115 +43,156 @@ class Task(Protocol):
 
 
 def share(
-    names: Sequence[str], task: Task, progress: Progress, processes: int
+    names: Sequence[str], task: Task, settle: Settle, progress: Progress, processes: int
 ) -> list[PipelineProof]:
     """The proofs of ``names``, in their order, by at most ``processes`` processes at once.
 
-    ``progress`` is called by one thread at a time. Raises what the task raises in this process; no
-    worker is left then.
+    ``settle`` and ``progress`` are called in this process, by one thread at a time; the last
+    ``progress`` of a pipeline says that all is done. Raises what the task raises in this process;
+    no worker is left then.
     """
-    work = _Work(names)
-    alone = threading.Lock()
-
-    def tell(pipeline: str, done: int, total: int) -> None:
-        with alone:
-            progress(pipeline, done, total)
-
-    with ExitStack() as workers:
-        for _ in range(min(processes, len(names)) - 1):
-            worker = _Worker(task, work, tell)
-            workers.callback(worker.end)
-            worker.start()
+    work = _Work(names, settle, progress)
+    workers = [_Worker(task, work) for _ in range(min(processes, len(names)) - 1)]
+    try:
+        for each in workers:
+            with suppress(RuntimeError):  # there may be too many threads
+                each.start()
         prove = task.open()
-        while (name := work.take(may_come_back=True)) is not None:
-            work.done(name, prove(name, tell))
+        while (name := work.take_or_wait()) is not None:
+            work.done(name, prove(name, work.progressed))
+    finally:
+        for each in workers:
+            each.stop()
+        for each in workers:
+            if each.ident is not None:
+                each.join()
     return [work.proofs[name] for name in names]
 
 
 class _Work:
     """The names that nobody has taken, and the proofs of the others. Threads share it."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], settle: Settle, progress: Progress) -> None:
         self.proofs: dict[str, PipelineProof] = {}
         self._left = deque(names)
+        self._given_back = list[str]()
         self._under_way = 0
         self._changed = threading.Condition()
+        self._settle, self._progress = settle, progress
 
-    def take(self, *, may_come_back: bool = False) -> str | None:
-        """The next name; None: there is none. ``may_come_back``: waits for what others have."""
+    def take(self) -> str | None:
+        """The next name for a worker; None: there is none."""
         with self._changed:
-            while may_come_back and not self._left and self._under_way:
-                self._changed.wait()
             if not self._left:
                 return None
             self._under_way += 1
             return self._left.popleft()
 
-    def done(self, name: str, proof: PipelineProof | None) -> None:
-        """A name that was taken is proved; None: it is not, and is to be taken again."""
+    def take_or_wait(self) -> str | None:
+        """The next name for this process, which waits for what workers may give back."""
         with self._changed:
+            while not self._given_back and not self._left and self._under_way:
+                self._changed.wait()
+            if self._given_back:
+                self._under_way += 1
+                return self._given_back.pop()
+            return self.take()
+
+    def done(self, name: str, attempt: Attempt) -> None:
+        """A name that was taken is proved, whatever was found."""
+        with self._changed:
+            self.proofs[name] = self._settle(name, attempt)
+            self._progress(name, 1, 1)
             self._under_way -= 1
-            if proof is None:
-                self._left.append(name)
-            else:
-                self.proofs[name] = proof
             self._changed.notify_all()
+
+    def give_back(self, name: str) -> None:
+        """A name that a worker took is to be proved by this process."""
+        with self._changed:
+            self._given_back.append(name)
+            self._under_way -= 1
+            self._changed.notify_all()
+
+    def progressed(self, pipeline: str, done: int, total: int) -> None:
+        with self._changed:
+            self._progress(pipeline, done, total)
 
 
 def _started() -> subprocess.Popen[bytes]:
     """A process that serves. It imports from where this one does, however that was started."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {serve.__module__} import serve; serve()"
-    # The worker inherits what is blocked: Ctrl-C is for this process, which then ends its workers.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        command = [sys.executable, "-c", code]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    places = [*map(str, sys.path)]
+    code = f"import sys; sys.path[:] = {places!r}; from {serve.__module__} import serve; serve()"
+    # The worker inherits what its thread blocks: Ctrl-C is for this process, which then ends it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 class _Worker(threading.Thread):
     """Hands names to a process and takes its proofs, until there is no name or no process."""
 
-    def __init__(self, task: Task, work: _Work, progress: Progress) -> None:
+    def __init__(self, task: Task, work: _Work) -> None:
         super().__init__(daemon=True)
-        self._task, self._work, self._progress = task, work, progress
-        self._process = _started()
+        self._task, self._work = task, work
+        self._over = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
-        """See ``Thread``."""
-        with suppress(OSError, EOFError, pickle.UnpicklingError):
-            self._send(self._task)
-            if self._receive() == READY:
-                while (name := self._work.take()) is not None:
-                    proof = None
-                    try:
-                        proof = self._proof(name)
-                    finally:
-                        self._work.done(name, proof)
+        """See ``Thread``. Whatever fails, the first process does the work."""
+        if self._over.wait(START_AFTER_S):
+            return
+        with suppress(Exception):
+            self._process = _started()
+        if self._process is not None:
+            with suppress(Exception):
+                self._serve(self._process)
+            self._end(self._process)
 
-    def end(self) -> None:
-        """End the process, whatever it does."""
-        self._process.terminate()
+    def stop(self) -> None:
+        """Let the process end, whatever it does."""
+        self._over.set()
+        if self._process is not None:
+            self._process.terminate()
+
+    def _serve(self, process: subprocess.Popen[bytes]) -> None:
+        self._send(process, self._task)
+        if self._receive(process) != READY:
+            return
+        while not self._over.is_set() and (name := self._work.take()) is not None:
+            try:
+                attempt = self._attempt(process, name)
+                self._work.done(name, attempt)
+            except Refused:
+                self._work.give_back(name)
+            except Exception:
+                self._end(process)  # else it might go on with what this process is to do now
+                self._work.give_back(name)
+                return
+
+    def _attempt(self, process: subprocess.Popen[bytes], name: str) -> Attempt:
+        """What the process proves. Raises Refused where it found anything wrong."""
+        self._send(process, name)
+        while isinstance(found := self._receive(process), Progressed):
+            self._work.progressed(*found)
+        attempt: Attempt = found
+        if attempt.proof.name != name or attempt.proof.found or not attempt.proof.ok:
+            raise Refused
+        return attempt
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.terminate()
         try:
-            self._process.wait(_PATIENCE_S)
+            process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-        self.join()
-        self._process.communicate()
+            process.kill()
+        with suppress(Exception):
+            process.communicate()
 
-    def _proof(self, name: str) -> PipelineProof:
-        self._send(name)
-        while isinstance(found := self._receive(), Progressed):
-            self._progress(*found)
-        assert isinstance(found, PipelineProof)
-        return found
+    def _send(self, process: subprocess.Popen[bytes], value: Any) -> None:
+        assert process.stdin is not None
+        pickle.dump(value, process.stdin, pickle.HIGHEST_PROTOCOL)
+        process.stdin.flush()
 
-    def _send(self, value: Any) -> None:
-        assert self._process.stdin is not None
-        pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-        self._process.stdin.flush()
-
-    def _receive(self) -> Any:
-        assert self._process.stdout is not None
-        return pickle.load(self._process.stdout)
+    def _receive(self, process: subprocess.Popen[bytes]) -> Any:
+        assert process.stdout is not None
+        return pickle.load(process.stdout)

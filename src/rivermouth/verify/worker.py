@@ -1,9 +1,9 @@
 """A worker: the process that verifies pipelines for another one.
 
-It reads pickles from its standard input: first the ``Task``, then names of pipelines, until the
-input ends. It writes pickles to its standard output: ``READY`` first, then for each name any number
-of ``Progressed`` and one ``PipelineProof``. It ends at the first fault: who asked then proves that
-pipeline and tells what is wrong.
+It reads pickles from its standard input: first the ``Task``, then names of pipelines. It writes
+pickles to its standard output: ``READY`` first, then for each name any number of ``Progressed`` and
+one ``Attempt``. It ends at the first fault, and as soon as the input ends: then nobody waits for
+it. Who asked then proves that pipeline and tells what is wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import os
 import pickle
 import signal
 import sys
+import threading
+from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, BinaryIO, NamedTuple
 
 READY = "ready"
@@ -29,24 +32,31 @@ def serve() -> None:
     """Work until the input ends. What a library prints goes to standard error."""
     # As an exception, so that what lies in temporary folders is deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        try:
-            _answer(sys.stdin.buffer, answers)
-        except Exception:
-            sys.exit(1)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with suppress(Exception):
+        _answer(sys.stdin.buffer, answers)
+    sys.exit(1)
 
 
-def _answer(orders: BinaryIO, answers: BinaryIO) -> None:
+def _answer(orders: BinaryIO, answers: Any) -> None:
     def send(value: Any) -> None:
-        pickle.dump(value, answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+        left = memoryview(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        while left:
+            left = left[answers.write(left) :]
 
     prove = pickle.load(orders).open()
+    names = SimpleQueue[str]()
+    threading.Thread(target=_listen, args=(orders, names), daemon=True).start()
     send(READY)
     while True:
-        try:
-            name = pickle.load(orders)
-        except EOFError:
-            return
+        name = names.get()
         send(prove(name, lambda *facts: send(Progressed(*facts))))
+
+
+def _listen(orders: BinaryIO, names: SimpleQueue[str]) -> None:
+    """Take names until the input ends, and then end this process, whatever it does."""
+    with suppress(Exception):
+        while True:
+            names.put(pickle.load(orders))
+    os.kill(os.getpid(), signal.SIGTERM)

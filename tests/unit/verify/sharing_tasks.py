@@ -7,14 +7,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rivermouth.verify.result import PipelineProof
+from rivermouth.verify.beginning import NOTHING
+from rivermouth.verify.recording import Attempt, Times
+from rivermouth.verify.result import Kind, PipelineProof
 from rivermouth.verify.sharing import Prove, Task
 
 
-def proof_of(name: str) -> PipelineProof:
-    """A proof that names the process that made it, by its number of entries."""
-    return PipelineProof(name, entries=os.getpid(), records=0, quarantined=0, superseded=None)
+def proof_of(name: str, **found: Any) -> Attempt:
+    """An attempt that names the process that made it, by its number of entries."""
+    facts = {"entries": os.getpid(), "records": 0, "quarantined": 0, "superseded": None}
+    return Attempt(PipelineProof(name, **{**facts, **found}), NOTHING, Times(0, 0))
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Meeting:
     def open(self) -> Prove:
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
         (self.folder / str(os.getpid())).touch()
         progress(name, 1, 2)
         deadline = time.monotonic() + 60
@@ -50,7 +54,7 @@ class Mortal:
             self._end()
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
         if os.getpid() != self.home:
             progress(name, 1, 2)
             self._end()
@@ -67,6 +71,26 @@ class Mortal:
 
 
 @dataclass(frozen=True)
+class Blind:
+    """In a worker it finds what is not so; in the process ``home`` it waits for that."""
+
+    home: int
+    folder: Path
+
+    def open(self) -> Prove:
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+        if os.getpid() != self.home:
+            (self.folder / f"blind {name}").touch()
+            return proof_of(name, counts={Kind.FAULT: 1})
+        deadline = time.monotonic() + 60
+        while not [*self.folder.iterdir()] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return proof_of(name)
+
+
+@dataclass(frozen=True)
 class Elsewhere:
     """In the process ``home`` it proves once a worker has proved a pipeline by ``task``."""
 
@@ -79,7 +103,7 @@ class Elsewhere:
         return self._second(prove) if os.getpid() == self.home else self._first(prove)
 
     def _first(self, prove: Prove) -> Prove:
-        def told(name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+        def told(name: str, progress: Callable[[str, int, int], None]) -> Attempt:
             found = prove(name, progress)
             (self.folder / "proved").write_text(name)
             return found
@@ -87,7 +111,7 @@ class Elsewhere:
         return told
 
     def _second(self, prove: Prove) -> Prove:
-        def late(name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+        def late(name: str, progress: Callable[[str, int, int], None]) -> Attempt:
             deadline = time.monotonic() + 60
             while not (self.folder / "proved").exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -105,7 +129,7 @@ class Refusing:
     def open(self) -> Prove:
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> PipelineProof:
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
         if name == self.name:
             raise ValueError(f"{name} cannot be proved")
         return proof_of(name)

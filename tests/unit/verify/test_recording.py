@@ -16,9 +16,10 @@ from rivermouth.verify.proved import Before, Place, Proved, Reach, Standing, mom
 from rivermouth.verify.recording import (
     ProofFiles,
     Times,
+    attempt,
     beside_offsets,
-    proven,
     record,
+    settled,
     standings,
     to_record,
 )
@@ -170,8 +171,8 @@ def test_a_place_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> No
     (tmp_path / "proofs").write_text("a file where the folder should be", encoding="utf-8")
     pipeline = configured(tmp_path).pipelines["p"]
     proofs = ProofFiles(tmp_path / "proofs")
-    bad = proven(proofs, pipeline, lambda *_: proof(found=1))
-    good = proven(proofs, pipeline, lambda *_: proof())
+    bad = settled(proofs, pipeline, attempt(proofs, pipeline, lambda *_: proof(found=1)))
+    good = settled(proofs, pipeline, attempt(proofs, pipeline, lambda *_: proof()))
     assert (bad.ok, good.ok) == (False, True)
     assert json.dumps(good.as_dict())
     assert good.recording is not None
@@ -180,7 +181,8 @@ def test_a_place_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> No
 
 def test_without_recording_nothing_is_written(tmp_path: Path) -> None:
     proofs, pipeline = ProofFiles(tmp_path / "proofs"), configured(tmp_path).pipelines["p"]
-    assert proven(proofs, pipeline, lambda *_: proof(), keep=False).recording is None
+    made = attempt(proofs, pipeline, lambda *_: proof())
+    assert settled(None, pipeline, made).recording is None
     assert not proofs.folder.exists()
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from rivermouth.verify.sharing import share
+from rivermouth.verify import sharing
+from rivermouth.verify.recording import Attempt
+from rivermouth.verify.result import PipelineProof
+from rivermouth.verify.sharing import Prove, share
 from tests.processes import started
-from tests.unit.verify.sharing_tasks import Meeting, Mortal, Refusing
+from tests.unit.verify.sharing_tasks import Blind, Meeting, Mortal, Refusing, proof_of
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.unit
@@ -26,7 +31,7 @@ def silent(pipeline: str, done: int, total: int) -> None:
 def children() -> set[int]:
     """The Python processes that this one has started and that have not ended."""
     found = [line.split() for line in listed("ppid=,pid=,stat=,comm=")]
-    mine = [each for each in found if int(each[0]) == os.getpid() and each[3].startswith("python")]
+    mine = [each for each in found if int(each[0]) == os.getpid() and "python" in each[3]]
     return {int(pid) for _, pid, stat, _ in mine if not stat.startswith("Z")}
 
 
@@ -36,38 +41,97 @@ def listed(columns: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+def settle(name: str, attempt: Attempt) -> PipelineProof:
+    """Keep the proof of the right pipeline."""
+    assert attempt.proof.name == name
+    return attempt.proof
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "START_AFTER_S", 0)
+
+
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_so_many_processes_work_at_once_and_the_proofs_keep_their_order(
     tmp_path: Path, processes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     told: list[tuple[str, int, int]] = []
     before = children()
-    found = share(NAMES, Meeting(tmp_path, processes), lambda *facts: told.append(facts), processes)
+    task = Meeting(tmp_path, processes)
+    found = share(NAMES, task, settle, lambda *facts: told.append(facts), processes)
     assert [each.name for each in found] == NAMES
     assert len({each.entries for each in found}) == processes
-    assert sorted(told) == [(name, 1, 2) for name in NAMES]
+    assert sorted(told) == sorted([(name, n, m) for name in NAMES for n, m in ((1, 2), (1, 1))])
+    assert all(told.index((name, 1, 2)) < told.index((name, 1, 1)) for name in NAMES)
     assert children() == before, "a worker is left"
-    assert capfd.readouterr().out.count("what a library prints") == [
-        each.entries for each in found
-    ].count(os.getpid()), "a worker leaves standard output alone"
+    here = [each.entries for each in found].count(os.getpid())
+    said = capfd.readouterr().out.count("what a library prints")
+    assert said == here, "a worker leaves standard output alone"
 
 
-def test_no_more_workers_are_started_than_there_are_pipelines(tmp_path: Path) -> None:
-    [found] = share(["a"], Meeting(tmp_path, 1), silent, 8)
-    assert found.entries == os.getpid()
-    assert share([], Meeting(tmp_path, 1), silent, 8) == []
+@pytest.mark.parametrize(
+    ("names", "processes", "after_s", "workers"),
+    [(["a"], 8, 0, 0), ([], 8, 0, 0), (NAMES, 1, 0, 0), (NAMES, 3, 60, 0), (NAMES, 3, 0, 2)],
+)
+def test_workers_are_started_where_there_is_work_for_them(
+    monkeypatch: pytest.MonkeyPatch, names: list[str], processes: int, after_s: float, workers: int
+) -> None:
+    begun = threading.Barrier(workers + 1)
+
+    def started() -> None:
+        begun.wait(60)
+        raise OSError("no more processes")
+
+    class Task:
+        def open(self) -> Prove:
+            begun.wait(60)
+            return lambda name, progress: proof_of(name)
+
+    monkeypatch.setattr(sharing, "START_AFTER_S", after_s)
+    monkeypatch.setattr(sharing, "_started", started)
+    assert [each.name for each in share(names, Task(), settle, silent, processes)] == names
+    assert not begun.broken
 
 
 @pytest.mark.parametrize("how", ["killed", "raises", "does not open"])
 def test_what_a_worker_had_when_it_died_is_proved_by_this_process(tmp_path: Path, how: str) -> None:
-    found = share(NAMES, Mortal(os.getpid(), how, tmp_path), silent, 2)
+    found = share(NAMES, Mortal(os.getpid(), how, tmp_path), settle, silent, 2)
     assert [(each.name, each.entries) for each in found] == [(each, os.getpid()) for each in NAMES]
+
+
+def test_what_a_worker_finds_wrong_is_proved_again_by_this_process(tmp_path: Path) -> None:
+    found = share(NAMES, Blind(os.getpid(), tmp_path), settle, silent, 2)
+    assert [(each.found, each.entries) for each in found] == [(0, os.getpid())] * len(NAMES)
+    assert [*tmp_path.iterdir()], "no worker was blind"
+
+
+def test_a_task_that_cannot_be_told_is_done_by_this_process() -> None:
+    class Task:
+        def open(self) -> Prove:
+            return prove
+
+    def prove(name: str, progress: object) -> Attempt:
+        time.sleep(0.5)
+        return proof_of(name)
+
+    assert [each.name for each in share(NAMES, Task(), settle, silent, 2)] == NAMES
+
+
+def test_a_proof_that_cannot_be_kept_ends_it_and_leaves_no_worker(tmp_path: Path) -> None:
+    def full(name: str, attempt: Attempt) -> PipelineProof:
+        raise OSError("no space is left")
+
+    before = children()
+    with pytest.raises(OSError, match="no space"):
+        share(NAMES, Meeting(tmp_path, 2), full, silent, 2)
+    assert children() == before
 
 
 def test_what_cannot_be_proved_is_told_and_no_worker_is_left() -> None:
     before = children()
     with pytest.raises(ValueError, match="c cannot be proved"):
-        share(NAMES, Refusing("c"), silent, 3)
+        share(NAMES, Refusing("c"), settle, silent, 3)
     assert children() == before
 
 
@@ -76,7 +140,7 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 from pathlib import Path
 from rivermouth.verify.sharing import share
 from tests.unit.verify.sharing_tasks import Meeting
-share(["a", "b"], Meeting(Path({str(tmp_path)!r}), 3), lambda *facts: None, 2)
+share(["a", "b"], Meeting(Path({str(tmp_path)!r}), 3), print, lambda *facts: None, 2)
 """
 
     def at_work() -> set[str]:
