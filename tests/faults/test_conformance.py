@@ -94,7 +94,7 @@ def restored() -> Story:
 
 def resumed(story: Story, **accepts: object) -> Story:
     here = ((0, 5, 5), (1, 3, 3))
-    story.planned(*here, kind="resume", by="c")
+    story.opened("c", accept="restore").planned(*here, kind="resume", by="c")
     accepted = {"kind": "restore", "version": 4, "standing": 2, **accepts}
     return story.wrote(*here, by="c", accepts=accepted).settled("c")
 
@@ -107,7 +107,7 @@ def test_a_restore_that_was_accepted_is_read_again() -> None:
 def created_again(*ranges: tuple[int, int, int]) -> Story:
     """Both partitions are read to 5 and 3; then the topic is another one, and that is accepted."""
     story = a_run().said("close").said("halt", "b", code="RM404")
-    story.planned(*ranges, kind="resume", by="c")
+    story.opened("c", accept="topic").planned(*ranges, kind="resume", by="c")
     return story.wrote(*ranges, by="c", changes={"kinds": ["topic"]}).settled("c")
 
 
@@ -122,7 +122,7 @@ def test_a_topic_created_again_may_have_a_partition_that_the_ledger_did_not_know
 
 def test_an_operator_may_accept_after_a_driver_died_in_its_commit() -> None:
     story = a_run().planned((0, 5, 9), (1, 3, 4)).wrote((0, 5, 9), (1, 3, 4))
-    story.said("halt", "b", code="RM404").projected_to(3, "c")
+    story.said("halt", "b", code="RM404").opened("c", accept="topic").projected_to(3, "c")
     story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="c")
     story.wrote((0, 0, 0), (1, 0, 0), by="c", changes={"kinds": ["topic"]}).settled("c")
     assert story.check() == []
@@ -142,7 +142,9 @@ def test_a_command_may_die_before_it_accepts_a_delete_and_another_one_accept_it(
         .said("close")
         .did("DELETE", predicate='["(id < 3)"]')
     )
-    story.planned(*here, kind="resume", by="b").planned(*here, kind="resume", by="c")
+    for each in ("b", "c"):
+        story.opened(each, accept="deletes", versions=[4])
+        story.planned(*here, kind="resume", by=each)
     story.wrote(*here, by="c", deletes=[{"version": 4}]).settled("c").opened("d")
     assert story.committed((0, 5, 9), by="d").check() == []
 
@@ -157,7 +159,7 @@ def test_a_run_may_be_killed_before_it_records_a_loss_that_was_recorded_before_a
     story = a_run().said("close").opened("b").committed((0, 5, 8), kind="loss", by="b")
     story.said("close", "b").did("RESTORE", version=2).said("halt", "b", code="RM411")
     here = ((0, 5, 5), (1, 3, 3))
-    story.planned(*here, kind="resume", by="c")
+    story.opened("c", accept="restore").planned(*here, kind="resume", by="c")
     accepted = {"kind": "restore", "version": 4, "standing": 2}
     story.wrote(*here, by="c", accepts=accepted).settled("c").opened("d")
     story.opened("e").committed((0, 5, 8), kind="loss", by="e")
@@ -166,8 +168,8 @@ def test_a_run_may_be_killed_before_it_records_a_loss_that_was_recorded_before_a
 
 def test_a_command_may_die_before_it_accepts_a_topic_to_which_a_partition_is_added_later() -> None:
     story = a_run().said("close").said("halt", "b", code="RM404")
-    story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="c")
-    story.planned((0, 0, 0), (1, 0, 0), kind="resume", by="d")
+    for each in ("c", "d"):
+        story.opened(each, accept="topic").planned((0, 0, 0), (1, 0, 0), kind="resume", by=each)
     story.wrote((0, 0, 0), (1, 0, 0), by="d", changes={"kinds": ["topic"]}).settled("d")
     story.opened("e").committed((2, 0, 0), kind="discovery", by="e")
     assert story.committed((2, 0, 3), by="e").check() == []
@@ -364,8 +366,48 @@ def test_a_halt_for_another_reason_than_the_models_is_refused() -> None:
 def test_only_the_undoing_that_happened_can_be_accepted() -> None:
     [first, _] = resumed(restored(), version=2).check()
     assert "entry in the log (4, 3, 3, 2); it is (4, 3, 3, 4)" in first
-    story = a_run().said("close").planned((0, 5, 5), kind="resume", by="c")
-    refusal(story, "resume, but there is nothing to accept")
+    story = a_run().said("close").opened("c", accept="restore")
+    refusal(story, "open, but there is nothing to accept")
+    refusal(a_run().said("close").planned((0, 5, 5), kind="resume", by="c"), "is not in a run")
+
+
+def test_a_delete_that_was_taken_back_is_not_accepted() -> None:
+    story = a_run().said("close").did("DELETE", predicate="some").did("RESTORE", version=2)
+    story.did("DELETE", predicate="some").opened("c", accept="deletes", versions=[3])
+    refusal(story, "version 3 is no DELETE that is to be accepted")
+    story.lines[-1]["versions"] = [5]
+    assert story.check() == []
+
+
+def test_what_is_lost_before_the_first_entry_is_no_loss() -> None:
+    story = Story().opened().committed((0, 5, 8), kind="loss")
+    refusal(story, "plan of loss [5,8)", "discovery comes first")
+    late = a_run().said("close").opened("b").committed((2, 3, 4), kind="loss", by="b")
+    assert "plan of loss [3,4)" in late.check()[0]
+
+
+def test_a_command_brings_the_offsets_table_up_to_date_before_it_accepts() -> None:
+    def story() -> Story:
+        dead = a_run().planned((0, 5, 9)).wrote((0, 5, 9)).did("RESTORE", version=2)
+        dead.opened("b", accept="restore").projected_to(3, "b")
+        return dead.planned((0, 5, 5), (1, 3, 3), kind="resume", by="b")
+
+    assert story().check() == []
+    refusal(without(story(), "project"), "has not brought the offsets table up to date")
+
+
+@pytest.mark.parametrize("more", [{}, {"accepts": {"kind": "restore", "version": 99}}])
+def test_a_command_writes_an_entry_that_accepts_what_it_was_told(more: dict[str, Any]) -> None:
+    story = restored().opened("c", accept="restore")
+    here = ((0, 5, 5), (1, 3, 3))
+    story.planned(*here, kind="resume", by="c").wrote(*here, by="c", **more).settled("c")
+    assert "entry in the log" in story.check()[0]
+
+
+def test_a_change_is_written_as_one() -> None:
+    story = created_again((0, 0, 0), (1, 0, 0))
+    del story.log[-1]["entry"]["changes"]
+    refusal(story, "kind of entry in the log batch; it is change")
 
 
 def test_lines_that_are_no_steps_are_named() -> None:

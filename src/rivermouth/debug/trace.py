@@ -4,7 +4,8 @@
 processes may share the file. Every object has ``at`` (ms since 1970), ``process`` (one id per
 process), ``pipeline`` and ``step``. The steps in their order, with their other fields:
 
-open      version, sequence, standing, position, projected: the ledger was read, guards passed
+open      version, sequence, standing, position, projected: the ledger was read, guards passed;
+          of a command also accept (what it was told to accept) and versions (of DELETEs)
 plan      kind (batch discovery loss heartbeat resume), sequence, ranges: a commit was planned
 write     sequence, commit, ranges, position: the write begins
 returned  commit, fault (null or text): the write returned or raised

@@ -23,6 +23,7 @@ from rivermouth.protocol.commits import Purpose
 from rivermouth.protocol.deleted import Deleted, portions
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.run.committer import Committer, Coordinates
+from rivermouth.run.opening import DELETES, trace_open
 from rivermouth.warehouse.reading import read_ledger
 
 RowsOf = Callable[[int, int, bool], Sequence[OffsetRange] | None]
@@ -85,6 +86,7 @@ def accept_deletes(
         tell(each)
     if dry_run:
         return shown
+    trace_open(ledger, accept=DELETES, versions=[*versions])
     committer = Committer(history, at)
     committer.project(found.to_project)
     for portion in portions(accepted):

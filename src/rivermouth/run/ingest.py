@@ -15,7 +15,6 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
-from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
@@ -38,7 +37,7 @@ from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates
-from rivermouth.run.opening import opened
+from rivermouth.run.opening import opened, trace_open
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
 from rivermouth.run.resuming import plan_resume
@@ -95,7 +94,7 @@ class Ingest:
         found = assess_by(self._edges.kafka, self._facts, ledger, self.pipeline, now_s)
         if found.halt is not None:
             raise found.halt
-        self._trace_open(ledger)
+        trace_open(ledger)
         committer = self._begin(ledger)
         committer.project(found.to_project)
         reach("P10")
@@ -134,6 +133,7 @@ class Ingest:
         found = plan_resume(ledger, self._edges.kafka, self.pipeline, accept, offsets)
         if not agree(found):
             return found.draft.position
+        trace_open(ledger, accept=accept)
         entries = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
         committer = self._begin(ledger)
         committer.project(entries)
@@ -209,15 +209,3 @@ class Ingest:
     def _next(self, ranges: tuple[OffsetRange, ...]) -> Draft:
         history = self._opened().history
         return next_draft(history, self._table, self.pipeline, self._facts, ranges)
-
-    def _trace_open(self, ledger: LedgerSnapshot) -> None:
-        history = ledger.history
-        trace.step(
-            self.pipeline.ledger_name,
-            "open",
-            version=history.version,
-            sequence=history.sequence,
-            standing=history.effective.sequence if history.effective is not None else None,
-            position=history.position.as_nested(),
-            projected=ledger.projected,
-        )

@@ -1,10 +1,15 @@
-"""What an opening tells its listener: what the ledger said, and what was found in Kafka."""
+"""What an opening tells its listener and the trace: what the ledger said, what Kafka holds."""
 
 from __future__ import annotations
 
+from rivermouth.debug import trace
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
+from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
+
+DELETES = "deletes"
+"""What ``accept-deletes`` accepts, in a trace."""
 
 
 def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
@@ -22,4 +27,19 @@ def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
         held_back=found.held_back,
         recovered=ledger.history.recovered is not None,
         without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
+    )
+
+
+def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:
+    """Say in the trace what was read. ``asked``: of a command, what it was told to accept."""
+    history = ledger.history
+    trace.step(
+        history.pipeline,
+        "open",
+        version=history.version,
+        sequence=history.sequence,
+        standing=history.effective.sequence if history.effective is not None else None,
+        position=history.position.as_nested(),
+        projected=ledger.projected,
+        **asked,
     )

@@ -11,7 +11,6 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import projected, walk
-from tests.faults.model.stage import FAR, Refused
 from tests.faults.model.starting import Starting
 from tests.faults.model.state import (
     ACCEPTING,
@@ -25,7 +24,6 @@ from tests.faults.model.state import (
     RETURNED,
     STAGED,
     VERIFIED,
-    State,
 )
 from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
@@ -43,52 +41,6 @@ class Replay(Starting):
         Raises Refused. Returns, by line, the halts for which this partition has no reason.
         """
         self.unexplained: dict[int, str] = {}
-        self._dead_ends: dict[tuple[int, State], Refused] = {}
-        self._go_on(0)
-        return self.unexplained
-
-    def _go_on(self, index: int) -> None:
-        """Replay the lines from ``index`` on."""
-        for number in range(index, len(self.lines)):
-            self.line = self.lines[number]
-            if self._opens_silently():
-                self._branch(number)
-                return
-            self._step()
-        self.line = Line(0, "", "", "", {})
-        self.advance(max(self.commits, default=-1))
-
-    def _branch(self, number: int) -> None:
-        """Try everything that a command may have accepted: one way that leads to the end is enough.
-
-        Raises the refusal of the way that led furthest.
-        """
-        line, before = self.line, (self.state, [*self.names], {**self.unexplained})
-        refusals: list[Refused] = []
-        for option, version in self._ways():
-            self.line = line
-            self.state, self.names, self.unexplained = before[0], [*before[1]], {**before[2]}
-            try:
-                self._open_silently(option, version)
-                self._step()
-                self._go_on_once(number + 1)
-                return
-            except Refused as refused:
-                refusals.append(refused)
-        raise max(refusals, key=lambda each: each.line or FAR)
-
-    def _go_on_once(self, index: int) -> None:
-        """Replay from ``index`` on, unless that failed before in the same state."""
-        before = index, self.state
-        if before in self._dead_ends:
-            raise self._dead_ends[before]
-        try:
-            self._go_on(index)
-        except Refused as refused:
-            self._dead_ends[before] = refused
-            raise
-
-    def _step(self) -> None:
         steps = {
             "open": self._open,
             "plan": self._plan,
@@ -99,7 +51,12 @@ class Replay(Starting):
             "halt": self._halt,
             "close": self._close,
         }
-        steps[self.line.step](self.line)
+        for line in self.lines:
+            self.line = line
+            steps[line.step](line)
+        self.line = Line(0, "", "", "", {})
+        self.advance(max(self.commits, default=-1))
+        return self.unexplained
 
     def _open(self, line: Line) -> None:
         d = self.expect(line, DEAD, HALTED)
@@ -110,20 +67,29 @@ class Replay(Starting):
         known = projected(self.state.table.offsets)
         said = int(line.facts["projected"])
         self.bury(line, projected_silently=said if known < said else 0)
+        if "accept" in line.facts:
+            self._start_command(d)
+        else:
+            self._start_run(d)
+        driver, table = self.state.drivers[d], self.state.table
+        self.claim("sequence", driver.sequence, line.facts["sequence"])
+        self.claim("projected", projected(table.offsets), line.facts["projected"])
+
+    def _start_run(self, d: int) -> None:
+        """Start a run, whose ledger is sound: so it must say where that stands."""
         loses = self._records_loss(d)
         self._start(d, RECORD if loses else "")
-        if loses and self.state.drivers[d].stream is None:
+        driver = self.state.drivers[d]
+        if loses and driver.stream is None and driver.newest is not None:
             # The partition is seen for the first time, and retention has passed its beginning.
-            self.state = put(self.state, d, self.state.drivers[d]._replace(owes=LOSS))
-        driver, table = self.state.drivers[d], self.state.table
+            self.state = put(self.state, d, driver._replace(owes=LOSS, stream=0))
+        facts, table = self.line.facts, self.state.table
         ledger = walk(table.log, table.first, True, True)
         standing = ledger.stands.sequence if ledger.stands else 0
-        self.claim("sequence", driver.sequence, line.facts["sequence"])
         stands = standing if ledger.newest else driver.sequence
-        self.claim("standing", stands, line.facts["standing"])
+        self.claim("standing", stands, facts["standing"])
         position = driver.newest.until if driver.newest else None
-        self.claim("position", position, line.position_of(self.place))
-        self.claim("projected", projected(table.offsets), line.facts["projected"])
+        self.claim("position", position, self.line.position_of(self.place))
 
     def _plan(self, line: Line) -> None:
         kind = str(line.facts["kind"])

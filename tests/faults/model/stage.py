@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from tests.faults.model.machine import Action, apply
 from tests.faults.model.state import (
+    ACCEPTING,
     AT_REST,
+    BATCH,
     COMMITTING,
     DEAD,
     HALTED,
@@ -123,6 +125,8 @@ class Stage:
         told = (entry.sequence, entry.start, entry.until, entry.accepts)
         meant = (planned.sequence, planned.start, planned.until, planned.accepts)
         self.claim("entry in the log", meant, told)
+        kind = planned.kind if planned.kind in ACCEPTING else BATCH
+        self.claim("kind of entry in the log", kind, entry.kind)
         self.state = landed
 
     def _writers(self, commit: object) -> list[tuple[int, Entry]]:
