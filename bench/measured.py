@@ -78,7 +78,7 @@ def compared(
 
     A worker drains them in turns. The first round warms up, and so does the first batch of a drain.
     """
-    peer, ratios = Peer("ours"), list[float]()
+    peer, ratios = Peer("ours", sizes.many), list[float]()
     for turn in range(sizes.rounds + 1):
         seconds: dict[str, float] = {}
         for topic in topics if turn % 2 else reversed(topics):

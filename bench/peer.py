@@ -12,12 +12,15 @@ from typing import Any
 
 
 class Peer:
-    """A worker process, which gets one order at a time."""
+    """A worker process, which gets one order at a time.
 
-    def __init__(self, role: str) -> None:
+    ``partitions``: the most that a topic has, by which the product sizes its session.
+    """
+
+    def __init__(self, role: str, partitions: int = 0) -> None:
         self.role = role
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("worker.py")), role],
+            [sys.executable, str(Path(__file__).with_name("worker.py")), role, str(partitions)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

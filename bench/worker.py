@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import load
+from rivermouth.local.heap import heap_settings, machine_mb
 from rivermouth.local.session import start_session
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
 from rivermouth.run.run import Run
@@ -129,12 +130,12 @@ def native(
     return {"seconds": time.monotonic() - began, "startup": 0.0}
 
 
-def main(role: str) -> None:
+def main(role: str, partitions: int) -> None:
     """Answer orders until standard input ends."""
     scratch = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
     session = start_session(
         scratch,
-        _STOCK if role == "stock" else None,
+        _STOCK if role == "stock" else heap_settings([partitions], machine_mb()),
         tuned=role != "stock",
         **({"java_options": ""} if role == "stock" else {}),
     )
@@ -151,4 +152,4 @@ def main(role: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from rivermouth.cli.running import memory_of
 from rivermouth.config import load
 from rivermouth.kafka.client import Kafka
 from rivermouth.local.broker import Broker
+from rivermouth.local.heap import heap_settings, machine_mb
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
@@ -23,6 +26,37 @@ from rivermouth.testing import create_topic, produce
 pytestmark = pytest.mark.kafka
 
 NAMES = [f"status{number}" for number in range(10)]
+
+
+def test_a_run_gets_memory_by_the_partitions_that_it_reads(
+    rivermouth_broker: Broker, tmp_path: Path
+) -> None:
+    servers = rivermouth_broker.bootstrap_servers
+    create_topic(servers, "roomy", 200)
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": servers},
+        "warehouse": "./lake",
+        "pipelines": {
+            "roomy": {
+                "source": {"topics": ["roomy"], "format": "json"},
+                "schema": "id BIGINT",
+                "target": {"table": "s.roomy"},
+            }
+        },
+    }
+
+    def memory(names: list[str], **more: object) -> Mapping[str, str]:
+        file = tmp_path / "rivermouth.yml"
+        file.write_text(json.dumps({**text, **more}), encoding="utf-8")
+        return memory_of(load(file), names)
+
+    assert memory(["roomy"]) == heap_settings([200], machine_mb())
+    assert memory(["roomy"]) != heap_settings([], machine_mb())
+    assert memory([]) == {}, "it reads nothing"
+    assert memory(["roomy"], spark={"spark.driver.memory": "3g"}) == {}, "the file says how much"
+    away = memory(["roomy"], kafka={"bootstrap.servers": "127.0.0.1:1"})
+    assert away == {}, "Kafka does not tell"
 
 
 def test_ten_pipelines_are_looked_at_in_under_a_second(

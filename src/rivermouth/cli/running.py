@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -87,8 +87,11 @@ def require_spark() -> None:
         raise MissingPackage("the command needs Spark, and pyspark is not installed")
 
 
-def start_spark(config: Config, shown: Console) -> SparkSession:
-    """Start a local session with the settings of the file; print which slow step it is at."""
+def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> SparkSession:
+    """Start a local session with the settings of the file; print which slow step it is at.
+
+    ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
+    """
     from rivermouth.local.jars import jars
     from rivermouth.local.scratch import scratch_root
 
@@ -98,18 +101,43 @@ def start_spark(config: Config, shown: Console) -> SparkSession:
     shown.print("starting Spark…")
     from rivermouth.local.session import start_session
 
-    return start_session(scratch_root(), config.spark)
+    return start_session(scratch_root(), {**memory_of(config, reading), **config.spark})
+
+
+def memory_of(config: Config, reading: Sequence[str]) -> Mapping[str, str]:
+    """The memory that so many partitions need; nothing where Kafka does not tell how many."""
+    if not reading or "spark.driver.memory" in config.spark:
+        return {}
+    from rivermouth.errors import SetupError, SourceError
+    from rivermouth.kafka.client import Kafka
+    from rivermouth.local.heap import heap_settings, machine_mb
+
+    topics = [each for name in reading for each in config.pipelines[name].source.topics]
+    try:
+        kafka = Kafka(config.kafka.revealed(known_secrets()), timeout_s=3.0)
+        counts = kafka.partition_counts({*topics})
+    except (SourceError, SetupError):  # the run meets it again, and tells
+        return {}
+    return heap_settings([counts[each] for each in topics], machine_mb())
 
 
 @contextmanager
 def local_run(
-    config: Config, shown: Console, *, continuous: bool = False, audit: bool = False
+    config: Config,
+    shown: Console,
+    reading: Sequence[str] = (),
+    *,
+    continuous: bool = False,
+    audit: bool = False,
 ) -> Iterator[Run]:
-    """A run in a local session, which ends with the block. Raises MissingPackage."""
+    """A run in a local session, which ends with the block. Raises MissingPackage.
+
+    ``reading``: see ``start_spark``.
+    """
     from rivermouth.local.scratch import scratch_root
 
     require_spark()
-    session = start_spark(config, shown)
+    session = start_spark(config, shown, reading)
     from rivermouth.local.session import ending
     from rivermouth.run.run import Run
 
@@ -135,7 +163,7 @@ def _run(
 ) -> list[PipelineReport]:
     from rivermouth.cli.progress import listener
 
-    with local_run(config, shown, continuous=continuous, audit=audit) as pipelines:
+    with local_run(config, shown, names, continuous=continuous, audit=audit) as pipelines:
         stop.listen()
         if stop.event.is_set():
             return []

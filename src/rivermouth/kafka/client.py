@@ -6,6 +6,7 @@ It uses confluent-kafka: no JVM, no consumer group. Errors of the client are tra
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -81,6 +82,11 @@ class Kafka:
         """Cluster id, and topic id by topic; two requests."""
         cluster, ids, _ = self._describe(tuple(topics))
         return cluster, ids
+
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has."""
+        _, _, partitions = self._describe(tuple(topics))
+        return dict(Counter(each.topic for each in partitions))
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Last stable offset and leader epoch of each partition; one request."""

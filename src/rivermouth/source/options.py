@@ -14,6 +14,9 @@ READER_DEFAULTS: Mapping[str, str] = {
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.partition.fetch.bytes": str(_FETCH_MOST),
     "kafka.receive.buffer.bytes": str(4 << 20),
+    # At the end of a log the next fetch waits at the broker for records, and those questions wait
+    # behind it: by default half a second for each partition, in each batch that reads to the end.
+    "kafka.fetch.max.wait.ms": "10",
 }
 
 
