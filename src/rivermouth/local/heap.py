@@ -16,6 +16,9 @@ BASE_MB = 2048
 """What Spark, Delta and a batch need."""
 _MB_PER_CONSUMER = 0.4
 _MB_PER_FACT = 0.7 / 1024
+_KEPT = 1.25
+"""So many times as many consumers are kept as there are partitions: some may be added."""
+_AT_LEAST = 64
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -24,15 +27,17 @@ def heap_settings(partitions: Sequence[int], machine_mb: int) -> dict[str, str]:
 
     The heap takes at most half of the machine's memory, and what we always took. Where that is too
     little, fewer consumers are kept, so that batches connect anew and are slow instead of failing.
+    The number that is kept has a limit in any case: a pipeline that is opened again makes new ones,
+    and those of before would stay for minutes.
     """
-    wanted = sum(each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions)
+    wanted = sum(_KEPT * each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions)
     room = max(0, machine_mb // 2 - BASE_MB)
-    if wanted <= room:
-        return {"spark.driver.memory": f"{BASE_MB + int(wanted)}m"}
-    kept = max(1, int(sum(partitions) * room / wanted))
+    share = min(1.0, room / wanted) if wanted else 1.0
     return {
-        "spark.driver.memory": f"{BASE_MB + room}m",
-        "spark.kafka.consumer.cache.capacity": str(kept),
+        "spark.driver.memory": f"{BASE_MB + int(wanted * share)}m",
+        "spark.kafka.consumer.cache.capacity": str(
+            _AT_LEAST + int(_KEPT * sum(partitions) * share)
+        ),
     }
 
 

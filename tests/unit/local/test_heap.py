@@ -14,21 +14,21 @@ MEMORY, CAPACITY = "spark.driver.memory", "spark.kafka.consumer.cache.capacity"
 @pytest.mark.parametrize(
     ("partitions", "machine", "memory", "capacity"),
     [
-        ((), 8192, "2048m", None),
-        ((4,), 8192, "2049m", None),
-        ((100, 100), 8192, "2141m", None),
-        ((2000,), 24_000, "5582m", None),
-        ((2000,), 8192, "4096m", "1158"),
-        ((10_000,), 24_000, "12000m", "1375"),
-        ((2000,), 2048, "2048m", "1"),
+        ((), 8192, "2048m", "64"),
+        ((4,), 8192, "2050m", "69"),
+        ((100, 100), 8192, "2165m", "314"),
+        ((2000,), 24_000, "6465m", "2564"),
+        ((2000,), 8192, "4096m", "1222"),
+        ((10_000,), 24_000, "12000m", "1439"),
+        ((2000,), 2048, "2048m", "64"),
     ],
 )
 def test_heap_and_consumers_by_partitions_and_machine(
-    partitions: tuple[int, ...], machine: int, memory: str, capacity: str | None
+    partitions: tuple[int, ...], machine: int, memory: str, capacity: str
 ) -> None:
     settings = heap_settings(partitions, machine)
     assert settings[MEMORY] == memory
-    assert settings.get(CAPACITY) == capacity
+    assert settings[CAPACITY] == capacity
 
 
 def test_the_machine_has_memory() -> None:
