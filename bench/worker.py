@@ -23,7 +23,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import load
-from rivermouth.local.heap import heap_settings, machine_mb
+from rivermouth.local.heap import heap_settings
+from rivermouth.local.machine import memory_mb
 from rivermouth.local.session import start_session
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
 from rivermouth.run.run import Run
@@ -135,7 +136,7 @@ def main(role: str, partitions: int) -> None:
     scratch = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
     session = start_session(
         scratch,
-        _STOCK if role == "stock" else heap_settings([partitions], machine_mb()),
+        _STOCK if role == "stock" else heap_settings([partitions], memory_mb()),
         tuned=role != "stock",
         **({"java_options": ""} if role == "stock" else {}),
     )

@@ -404,6 +404,11 @@ def test_a_command_writes_an_entry_that_accepts_what_it_was_told(more: dict[str,
     assert "entry in the log" in story.check()[0]
 
 
+@pytest.mark.parametrize("accept", ["reset", "banana"])
+def test_a_command_is_told_to_accept_what_happened(accept: str) -> None:
+    refusal(restored().opened("c", accept=accept), "is to be accepted")
+
+
 def test_a_change_is_written_as_one() -> None:
     story = created_again((0, 0, 0), (1, 0, 0))
     del story.log[-1]["entry"]["changes"]

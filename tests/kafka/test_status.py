@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,8 @@ from rivermouth.cli.running import memory_of
 from rivermouth.config import load
 from rivermouth.kafka.client import Kafka
 from rivermouth.local.broker import Broker
-from rivermouth.local.heap import heap_settings, machine_mb
+from rivermouth.local.heap import heap_settings
+from rivermouth.local.machine import memory_mb
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
@@ -33,7 +35,7 @@ def test_a_run_gets_memory_by_the_partitions_that_it_reads(
 ) -> None:
     servers = rivermouth_broker.bootstrap_servers
     create_topic(servers, "roomy", 200)
-    text = {
+    text: dict[str, Any] = {
         "version": 1,
         "kafka": {"bootstrap.servers": servers},
         "warehouse": "./lake",
@@ -51,12 +53,16 @@ def test_a_run_gets_memory_by_the_partitions_that_it_reads(
         file.write_text(json.dumps({**text, **more}), encoding="utf-8")
         return memory_of(load(file), names)
 
-    assert memory(["roomy"]) == heap_settings([200], machine_mb())
-    assert memory(["roomy"]) != heap_settings([], machine_mb())
+    found = heap_settings([200], memory_mb())
+    assert memory(["roomy"]) == found
+    assert memory(["roomy"]) != heap_settings([], memory_mb())
     assert memory([]) == {}, "it reads nothing"
-    assert memory(["roomy"], spark={"spark.driver.memory": "3g"}) == {}, "the file says how much"
+    given = memory(["roomy"], spark={"spark.driver.memory": "3g"})
+    assert given == {**found, "spark.driver.memory": "3g"}
+    text["pipelines"]["roomy"]["source"]["topics"] = ["roomy", "there-is-none"]
+    assert memory(["roomy"]) == heap_settings([200, 0], memory_mb())
     away = memory(["roomy"], kafka={"bootstrap.servers": "127.0.0.1:1"})
-    assert away == {}, "Kafka does not tell"
+    assert away == heap_settings(None, memory_mb()), "Kafka does not tell"
 
 
 def test_ten_pipelines_are_looked_at_in_under_a_second(

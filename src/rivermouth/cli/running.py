@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,20 +105,21 @@ def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> 
 
 
 def memory_of(config: Config, reading: Sequence[str]) -> Mapping[str, str]:
-    """The memory that so many partitions need; nothing where Kafka does not tell how many."""
-    if not reading or "spark.driver.memory" in config.spark:
-        return {}
+    """The memory that the partitions of these pipelines need, as far as Kafka tells them."""
     from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka.client import Kafka
-    from rivermouth.local.heap import heap_settings, machine_mb
+    from rivermouth.local.heap import MEMORY, heap_settings
+    from rivermouth.local.machine import memory_mb
 
+    if not reading:
+        return {}
     topics = [each for name in reading for each in config.pipelines[name].source.topics]
-    try:
+    counts: Mapping[str, int] = {}
+    with suppress(SourceError, SetupError):  # the run meets it again, and tells
         kafka = Kafka(config.kafka.revealed(known_secrets()), timeout_s=3.0)
         counts = kafka.partition_counts({*topics})
-    except (SourceError, SetupError):  # the run meets it again, and tells
-        return {}
-    return heap_settings([counts[each] for each in topics], machine_mb())
+    known = [counts.get(each, 0) for each in topics] if counts else None
+    return heap_settings(known, memory_mb(), str(config.spark.get(MEMORY, "")))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import Annotated
@@ -43,11 +42,11 @@ Processes = Annotated[
         "--processes",
         min=0,
         metavar="N",
-        help="Verify at most N pipelines at once; 0: one per core, at most four.",
+        help="Verify at most N pipelines at once; 0: one per core and GB of memory, at most four.",
     ),
 ]
 AT_ONCE = 4
-"""Each process needs memory and temporary files of its own."""
+"""Pipelines verified at once, at most: each needs temporary files of its own, too."""
 offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -97,7 +96,7 @@ def verify(
         since=read_since(since, time.time()),
         proofs=beside_offsets(config.folder),
         record=record,
-        processes=processes or min(AT_ONCE, cores()),
+        processes=processes or _at_once(),
     )
     if json:
         as_json(found.as_dict())
@@ -137,9 +136,8 @@ def rebuild(file: ConfigFile) -> None:
     typer.echo(f"OK. Next: rivermouth verify {file}")
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+def _at_once() -> int:
+    """How many pipelines are verified at once: each needs a core and its own memory."""
+    from rivermouth.local.machine import cores, memory_mb
+
+    return max(1, min(AT_ONCE, cores(), memory_mb() // 1024))

@@ -6,7 +6,6 @@ It uses confluent-kafka: no JVM, no consumer group. Errors of the client are tra
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -84,9 +83,12 @@ class Kafka:
         return cluster, ids
 
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many partitions each topic has."""
-        _, _, partitions = self._describe(tuple(topics))
-        return dict(Counter(each.topic for each in partitions))
+        """How many partitions each topic has, without those that Kafka does not tell of."""
+        counts: dict[str, int] = {}
+        for topic, future in self._describing(tuple(topics)).items():
+            with suppress(SourceError):
+                counts[topic] = len(self._wait(future, topic).partitions)
+        return counts
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Last stable offset and leader epoch of each partition; one request."""
@@ -153,11 +155,7 @@ class Kafka:
     def _describe(
         self, topics: tuple[str, ...]
     ) -> tuple[str, dict[str, str], list[TopicPartition]]:
-        asked = self._ask(
-            lambda: self._admin.describe_topics(
-                TopicCollection(list(topics)), request_timeout=self._timeout_s
-            )
-        )
+        asked = self._describing(topics)
         cluster = self._ask(lambda: self._admin.describe_cluster(request_timeout=self._timeout_s))
         ids: dict[str, str] = {}
         partitions: list[TopicPartition] = []
@@ -166,6 +164,12 @@ class Kafka:
             ids[topic] = str(described.topic_id)
             partitions += [TopicPartition(topic, each.id) for each in described.partitions]
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
+
+    def _describing(self, topics: tuple[str, ...]) -> Mapping[str, Future[Any]]:
+        names = TopicCollection(list(topics))
+        return self._ask(
+            lambda: self._admin.describe_topics(names, request_timeout=self._timeout_s)
+        )
 
     def _ask(self, question: Callable[[], T]) -> T:
         self._renew()

@@ -8,44 +8,45 @@ with the records that it has fetched.
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Sequence
-from pathlib import Path
 
 BASE_MB = 2048
 """What Spark, Delta and a batch need."""
+MEMORY, CAPACITY = "spark.driver.memory", "spark.kafka.consumer.cache.capacity"
 _MB_PER_CONSUMER = 0.4
 _MB_PER_FACT = 0.7 / 1024
 _KEPT = 1.25
 """So many times as many consumers are kept as there are partitions: some may be added."""
 _AT_LEAST = 64
-_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_UNKNOWN = 500
+"""So many consumers fit into ``BASE_MB``, where nobody knows how many partitions there are."""
+_MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
+_KB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30, "": 1 << 10}
 
 
-def heap_settings(partitions: Sequence[int], machine_mb: int) -> dict[str, str]:
-    """Settings of a session. ``partitions``: how many each topic of each pipeline has.
+def heap_settings(
+    partitions: Sequence[int] | None, machine_mb: int, given: str = ""
+) -> dict[str, str]:
+    """Settings of a session.
 
-    The heap takes at most half of the machine's memory, and what we always took. Where that is too
-    little, fewer consumers are kept, so that batches connect anew and are slow instead of failing.
-    The number that is kept has a limit in any case: a pipeline that is opened again makes new ones,
-    and those of before would stay for minutes.
+    ``partitions``: how many each topic of each pipeline has; None: not known. The heap takes at
+    most half of the machine's memory, but never less than 2 GB; ``given`` is what the file says
+    instead. Where that is too little, fewer consumers are kept: batches connect anew, and are slow
+    instead of failing. The number that is kept has a limit in any case: a pipeline that is opened
+    again makes new ones, and those of before would stay for minutes.
     """
-    wanted = sum(_KEPT * each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions)
-    room = max(0, machine_mb // 2 - BASE_MB)
+    wanted = sum(
+        _KEPT * each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions or ()
+    )
+    limit = _mb(given) if given else machine_mb // 2
+    room = max(0, limit - BASE_MB)
     share = min(1.0, room / wanted) if wanted else 1.0
-    return {
-        "spark.driver.memory": f"{BASE_MB + int(wanted * share)}m",
-        "spark.kafka.consumer.cache.capacity": str(
-            _AT_LEAST + int(_KEPT * sum(partitions) * share)
-        ),
-    }
+    kept = _UNKNOWN if partitions is None else _AT_LEAST + int(_KEPT * sum(partitions) * share)
+    return {MEMORY: given or f"{BASE_MB + int(wanted * share)}m", CAPACITY: str(kept)}
 
 
-def machine_mb() -> int:
-    """The memory of this machine, or of the container in which this process is."""
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        limit = int(_LIMIT.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # there is none
-        limit = physical
-    return min(physical, limit) >> 20
+def _mb(memory: str) -> int:
+    """A size as Java writes it, in MB; what is not one is left to Spark to refuse."""
+    found = _MEMORY.fullmatch(memory.strip())
+    return int(found[1]) * _KB[found[2].lower()] >> 10 if found else BASE_MB

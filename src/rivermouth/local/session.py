@@ -57,8 +57,8 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         "spark.driver.memory": "2g",
-        # No limit for any number of partitions. Beyond the default of 64, each batch would connect
-        # anew for most of them. A consumer is made when it is needed, and closed when it is idle.
+        # Beyond the default of 64, each batch would connect anew for most partitions. A run that
+        # knows how many it reads says how many are kept, see ``heap``.
         "spark.kafka.consumer.cache.capacity": "100000",
         # Each pipeline has a pool of its own: none waits until the batches of all others are done.
         "spark.scheduler.mode": "FAIR",

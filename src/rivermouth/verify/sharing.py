@@ -1,13 +1,14 @@
 """Several pipelines at once: this process proves one after the other, and workers take some off it.
 
 A worker is a process of its own, because Python computes on one core. It starts when there is still
-work after a second: until then this process has proved what is small. A worker can only help. Its
+work after a second; most small configurations are done before that. A worker can only help. Its
 word counts where it found nothing wrong; all else this process proves itself, also what a worker
 had when it died. So only this process tells what is wrong, and only this one records.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from rivermouth.verify.recording import Attempt
@@ -64,8 +66,7 @@ def share(
         for each in workers:
             each.stop()
         for each in workers:
-            if each.ident is not None:
-                each.join()
+            each.gone()
     return [work.proofs[name] for name in names]
 
 
@@ -118,14 +119,28 @@ class _Work:
             self._progress(pipeline, done, total)
 
 
-def _started() -> subprocess.Popen[bytes]:
-    """A process that serves. It imports from where this one does, however that was started."""
+def _started(folder: str) -> subprocess.Popen[bytes]:
+    """A process that serves, with its temporary files in ``folder``.
+
+    It imports from where this one does, however that was started.
+    """
     places = [*map(str, sys.path)]
     code = f"import sys; sys.path[:] = {places!r}; from {serve.__module__} import serve; serve()"
     # The worker inherits what its thread blocks: Ctrl-C is for this process, which then ends it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     command = [sys.executable, "-c", code]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    environ = {**os.environ, "TMPDIR": folder}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    with suppress(Exception):
+        process.communicate()
 
 
 class _Worker(threading.Thread):
@@ -141,18 +156,28 @@ class _Worker(threading.Thread):
         """See ``Thread``. Whatever fails, the first process does the work."""
         if self._over.wait(START_AFTER_S):
             return
-        with suppress(Exception):
-            self._process = _started()
-        if self._process is not None:
-            with suppress(Exception):
+        # Its temporary files go with it, also when it is killed.
+        with suppress(Exception), TemporaryDirectory(prefix="rivermouth-verify-") as folder:
+            self._process = _started(folder)
+            try:
                 self._serve(self._process)
-            self._end(self._process)
+            finally:
+                _end(self._process)
 
     def stop(self) -> None:
         """Let the process end, whatever it does."""
         self._over.set()
         if self._process is not None:
             self._process.terminate()
+
+    def gone(self) -> None:
+        """Wait until the process has ended; kill it where it does not."""
+        if self.ident is None:
+            return
+        self.join(_PATIENCE_S)
+        if self._process is not None:
+            self._process.kill()
+        self.join()
 
     def _serve(self, process: subprocess.Popen[bytes]) -> None:
         self._send(process, self._task)
@@ -165,7 +190,7 @@ class _Worker(threading.Thread):
             except Refused:
                 self._work.give_back(name)
             except Exception:
-                self._end(process)  # else it might go on with what this process is to do now
+                _end(process)  # else it might go on with what this process is to do now
                 self._work.give_back(name)
                 return
 
@@ -175,18 +200,9 @@ class _Worker(threading.Thread):
         while isinstance(found := self._receive(process), Progressed):
             self._work.progressed(*found)
         attempt: Attempt = found
-        if attempt.proof.name != name or attempt.proof.found or not attempt.proof.ok:
+        if attempt.proof.name != name or attempt.proof.found:
             raise Refused
         return attempt
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        process.terminate()
-        try:
-            process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        with suppress(Exception):
-            process.communicate()
 
     def _send(self, process: subprocess.Popen[bytes], value: Any) -> None:
         assert process.stdin is not None

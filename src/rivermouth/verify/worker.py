@@ -34,9 +34,11 @@ def serve() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with suppress(Exception):
-        _answer(sys.stdin.buffer, answers)
-    sys.exit(1)
+    try:
+        with suppress(Exception):
+            _answer(sys.stdin.buffer, answers)
+    finally:
+        os._exit(1)  # at a usual exit Python stumbles over the thread that listens
 
 
 def _answer(orders: BinaryIO, answers: Any) -> None:

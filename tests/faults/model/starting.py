@@ -9,12 +9,14 @@ from tests.faults.model.machine import apply
 from tests.faults.model.opening import ACCEPT, DELETES, RETENTION_LOST, TOPIC
 from tests.faults.model.reading import erasures, truth
 from tests.faults.model.stage import FAR, Stage
-from tests.faults.model.state import AT_REST, LOSS
+from tests.faults.model.state import AT_REST, CHANGE, ERASURE, LOSS, RESET, RESUME
 from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
 
 OPTIONS = {"restore": ACCEPT, "reset": ACCEPT, "deletes": DELETES}
-"""What a command is told to accept; all else is a change of the source."""
+OWED = {"restore": RESUME, "reset": RESET, "deletes": ERASURE}
+"""What a command is told to accept, and the entry that it writes; all else is a change."""
+CHANGES = {"topic", "truncation", "partitions", "cluster", "identity", "key"}
 
 
 class Starting(Stage):
@@ -31,10 +33,17 @@ class Starting(Stage):
     def _start_command(self, d: int) -> None:
         """Start a command that says what it was told to accept."""
         accept = str(self.line.facts["accept"])
+        if accept not in OPTIONS and not {*accept.split(",")} <= CHANGES:
+            raise self.refused(
+                f"open says that {accept!r} is to be accepted; there is no such thing"
+            )
         option = OPTIONS.get(accept, TOPIC)
         if option == TOPIC:
             self._created_again()
         self._start(d, option)
+        owes = self.state.drivers[d].owes
+        if owes != OWED.get(accept, CHANGE):
+            raise self.refused(f"open says that {accept} is to be accepted; it is {owes}")
         if option == DELETES:
             self._accept_delete(d, int(min(self.line.facts["versions"])))
 

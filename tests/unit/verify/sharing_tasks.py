@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,48 @@ class Blind:
         while not [*self.folder.iterdir()] and time.monotonic() < deadline:
             time.sleep(0.01)
         return proof_of(name)
+
+
+@dataclass(frozen=True)
+class Lingering:
+    """The process ``home`` takes its time for its first pipeline, until a worker has no work."""
+
+    home: int
+    folder: Path
+
+    def open(self) -> Prove:
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+        if os.getpid() != self.home:
+            (self.folder / name).touch()
+            return proof_of(name)
+        deadline = time.monotonic() + 60
+        while len([*self.folder.iterdir()]) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(1.5)  # longer than a worker takes to end
+        return proof_of(name)
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """A worker ignores that it is to end; then the process ``home`` fails."""
+
+    home: int
+    folder: Path
+
+    def open(self) -> Prove:
+        return self.prove
+
+    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+        if os.getpid() != self.home:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            (self.folder / "deaf").touch()
+            time.sleep(600)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "deaf").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise ValueError("a fault of this process")
 
 
 @dataclass(frozen=True)

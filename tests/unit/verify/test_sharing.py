@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,7 +15,15 @@ from rivermouth.verify.recording import Attempt
 from rivermouth.verify.result import PipelineProof
 from rivermouth.verify.sharing import Prove, share
 from tests.processes import started
-from tests.unit.verify.sharing_tasks import Blind, Meeting, Mortal, Refusing, proof_of
+from tests.unit.verify.sharing_tasks import (
+    Blind,
+    Deaf,
+    Lingering,
+    Meeting,
+    Mortal,
+    Refusing,
+    proof_of,
+)
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.unit
@@ -77,21 +84,43 @@ def test_so_many_processes_work_at_once_and_the_proofs_keep_their_order(
 def test_workers_are_started_where_there_is_work_for_them(
     monkeypatch: pytest.MonkeyPatch, names: list[str], processes: int, after_s: float, workers: int
 ) -> None:
-    begun = threading.Barrier(workers + 1)
+    folders: list[str] = []
 
-    def started() -> None:
-        begun.wait(60)
+    def started(folder: str) -> None:
+        folders.append(folder)
         raise OSError("no more processes")
 
     class Task:
         def open(self) -> Prove:
-            begun.wait(60)
+            deadline = time.monotonic() + (60 if workers else 0.2)
+            while len(folders) < max(1, workers) and time.monotonic() < deadline:
+                time.sleep(0.01)
             return lambda name, progress: proof_of(name)
 
     monkeypatch.setattr(sharing, "START_AFTER_S", after_s)
     monkeypatch.setattr(sharing, "_started", started)
     assert [each.name for each in share(names, Task(), settle, silent, processes)] == names
-    assert not begun.broken
+    assert len(folders) == workers
+    assert not any(Path(each).exists() for each in folders)
+
+
+def test_a_worker_without_work_ends_in_silence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The first process proves the last pipeline, while a worker has nothing left to do."""
+    share(NAMES, Lingering(os.getpid(), tmp_path), settle, silent, 2)
+    assert [*tmp_path.iterdir()], "no worker had any work"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_worker_that_does_not_listen_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "_PATIENCE_S", 0.2)
+    before = children()
+    with pytest.raises(ValueError, match="a fault of this process"):
+        share(NAMES, Deaf(os.getpid(), tmp_path), settle, silent, 2)
+    assert children() == before
 
 
 @pytest.mark.parametrize("how", ["killed", "raises", "does not open"])
