@@ -55,18 +55,18 @@ def end_group(group: int) -> None:
 
 def processes(group: int) -> dict[int, str]:
     """The command lines in a group of processes, by process id."""
-    return {int(pid): args for pid, pgid, args in _listed("pgid", "args") if int(pgid) == group}
+    return {int(pid): args for pid, pgid, args in listed("pgid", "args") if int(pgid) == group}
 
 
 def jvm_of(process: subprocess.Popen[str]) -> int:
     """The JVM of a driver that has opened a pipeline: the one it started, not what that starts."""
-    started_by_it = (line for line in _listed("ppid", "comm") if int(line[1]) == process.pid)
+    started_by_it = (line for line in listed("ppid", "comm") if int(line[1]) == process.pid)
     [jvm] = (int(pid) for pid, _, name in started_by_it if Path(name).name == "java")
     return jvm
 
 
-def _listed(*columns: str) -> list[list[str]]:
-    """Of each process here its id and these two columns."""
+def listed(*columns: str) -> list[list[str]]:
+    """Of each process here its id and these columns; the last may hold spaces."""
     command = ["ps", "-A", "-ww", "-o", ",".join(f"{each}=" for each in ("pid", *columns))]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [line.rstrip().split(None, len(columns)) for line in shown.splitlines()]

@@ -34,8 +34,3 @@ class Kafka(Model):
             name: value.reveal(secrets) if isinstance(value, Secret) else value
             for name, value in self.options.items()
         }
-
-    def without_secrets(self) -> Kafka:
-        """Without the options whose values are a ``Secret``, which cannot be pickled."""
-        plain = {each: value for each, value in self.options.items() if isinstance(value, str)}
-        return self.model_copy(update={"options": plain})

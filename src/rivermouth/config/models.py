@@ -70,6 +70,12 @@ class Config(Model):
         where = f"{self.path}: the tables are in the catalog {self.warehouse.catalog}"
         raise ConfigError((f"{where}, and this command needs a folder — {_IN_A_CATALOG}",))
 
+    def without_secrets(self) -> Config:
+        """Without the Kafka options whose values are a ``Secret``, which cannot be pickled."""
+        options = self.kafka.options
+        plain = {each: value for each, value in options.items() if isinstance(value, str)}
+        return self.model_copy(update={"kafka": self.kafka.model_copy(update={"options": plain})})
+
     def writers(self, table: TableName) -> list[Pipeline]:
         """The pipelines whose target it is, in the order of the file."""
         return [each for each in self.pipelines.values() if each.target.table == table]

@@ -79,7 +79,7 @@ def verify(
     chosen = [name for name in config.pipelines if select is None or name in select]
     _check_shapes(config, chosen if since else ())
     checker = Checker(
-        config.model_copy(update={"kafka": config.kafka.without_secrets()}),
+        config.without_secrets(),
         client_options(config, secrets),
         tables or FolderTables(config.folder),
         bounds or (Bounds.of_every_value() if strict else Bounds()),

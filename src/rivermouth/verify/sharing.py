@@ -20,11 +20,11 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from rivermouth.verify.proofs.proof import Progress
 from rivermouth.verify.recording import Attempt
 from rivermouth.verify.result import PipelineProof
-from rivermouth.verify.worker import READY, Progressed, serve
+from rivermouth.verify.worker import READY, Progressed, send, serve
 
-Progress = Callable[[str, int, int], None]
 Prove = Callable[[str, Progress], Attempt]
 """Verifies the pipeline of a name."""
 Settle = Callable[[str, Attempt], PipelineProof]
@@ -180,7 +180,8 @@ class _Worker(threading.Thread):
         self.join()
 
     def _serve(self, process: subprocess.Popen[bytes]) -> None:
-        self._send(process, self._task)
+        assert process.stdin is not None
+        send(process.stdin, self._task)
         if self._receive(process) != READY:
             return
         while not self._over.is_set() and (name := self._work.take()) is not None:
@@ -196,18 +197,14 @@ class _Worker(threading.Thread):
 
     def _attempt(self, process: subprocess.Popen[bytes], name: str) -> Attempt:
         """What the process proves. Raises Refused where it found anything wrong."""
-        self._send(process, name)
+        assert process.stdin is not None
+        send(process.stdin, name)
         while isinstance(found := self._receive(process), Progressed):
             self._work.progressed(*found)
         attempt: Attempt = found
         if attempt.proof.name != name or attempt.proof.found:
             raise Refused
         return attempt
-
-    def _send(self, process: subprocess.Popen[bytes], value: Any) -> None:
-        assert process.stdin is not None
-        pickle.dump(value, process.stdin, pickle.HIGHEST_PROTOCOL)
-        process.stdin.flush()
 
     def _receive(self, process: subprocess.Popen[bytes]) -> Any:
         assert process.stdout is not None

@@ -15,7 +15,7 @@ import sys
 import threading
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 READY = "ready"
 
@@ -32,7 +32,7 @@ def serve() -> None:
     """Work until the input ends. What a library prints goes to standard error."""
     # As an exception, so that what lies in temporary folders is deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         with suppress(Exception):
@@ -41,22 +41,23 @@ def serve() -> None:
         os._exit(1)  # at a usual exit Python stumbles over the thread that listens
 
 
-def _answer(orders: BinaryIO, answers: Any) -> None:
-    def send(value: Any) -> None:
-        left = memoryview(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        while left:
-            left = left[answers.write(left) :]
+def send(pipe: IO[bytes], value: Any) -> None:
+    """Write one pickle, at once."""
+    pickle.dump(value, pipe, pickle.HIGHEST_PROTOCOL)
+    pipe.flush()
 
+
+def _answer(orders: IO[bytes], answers: IO[bytes]) -> None:
     prove = pickle.load(orders).open()
     names = SimpleQueue[str]()
     threading.Thread(target=_listen, args=(orders, names), daemon=True).start()
-    send(READY)
+    send(answers, READY)
     while True:
         name = names.get()
-        send(prove(name, lambda *facts: send(Progressed(*facts))))
+        send(answers, prove(name, lambda *facts: send(answers, Progressed(*facts))))
 
 
-def _listen(orders: BinaryIO, names: SimpleQueue[str]) -> None:
+def _listen(orders: IO[bytes], names: SimpleQueue[str]) -> None:
     """Take names until the input ends, and then end this process, whatever it does."""
     with suppress(Exception):
         while True:

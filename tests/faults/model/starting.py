@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rivermouth.protocol.changes import accepted_changes
 from tests.faults.model.machine import apply
 from tests.faults.model.opening import ACCEPT, DELETES, RETENTION_LOST, TOPIC
 from tests.faults.model.reading import erasures, truth
@@ -16,7 +17,6 @@ from tests.faults.model.trace import Line
 OPTIONS = {"restore": ACCEPT, "reset": ACCEPT, "deletes": DELETES}
 OWED = {"restore": RESUME, "reset": RESET, "deletes": ERASURE}
 """What a command is told to accept, and the entry that it writes; all else is a change."""
-CHANGES = {"topic", "truncation", "partitions", "cluster", "identity", "key"}
 
 
 class Starting(Stage):
@@ -33,7 +33,7 @@ class Starting(Stage):
     def _start_command(self, d: int) -> None:
         """Start a command that says what it was told to accept."""
         accept = str(self.line.facts["accept"])
-        if accept not in OPTIONS and not {*accept.split(",")} <= CHANGES:
+        if accept not in OPTIONS and not accepted_changes(accept):
             raise self.refused(
                 f"open says that {accept!r} is to be accepted; there is no such thing"
             )

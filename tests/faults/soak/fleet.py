@@ -126,9 +126,10 @@ class Fleet:
         assert target is not None
         DeltaTable(str(self.table(name))).restore(target)
         wait_for(lambda: name in dict(failures(self._said())), f"{name} did not halt")
-        halt = name, dict(failures(self._said()))[name]
+        said = self._said()
+        halt = name, dict(failures(said))[name]
         if halt[1] == TORN:  # the RESTORE came into a batch
-            asked = asked_for(self._said(), name)
+            asked = asked_for(said, name)
             assert asked is not None, f"{name} asks for no RESTORE, see {self.log}"
             DeltaTable(str(self.table(name))).restore(asked)
         code = self.stop()

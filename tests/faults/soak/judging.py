@@ -15,7 +15,6 @@ GROWTH_AT_MOST = 1.05
 """Above this, memory is not flat."""
 _FAILED = re.compile(r"^FAILED (\S+)\n +(RM\d+)\b", re.MULTILINE)
 """How a command tells that a pipeline stopped, see ``rivermouth.cli.render.failure``."""
-_WORDS = re.compile(r"^FAILED (\S+)\n((?: +.*\n)+)", re.MULTILINE)
 Failure = tuple[str, str]
 """A pipeline, and the code of its error."""
 
@@ -33,11 +32,11 @@ def unexpected(said: str, *expected: Failure) -> list[str]:
 
 def asked_for(said: str, pipeline: str) -> int | None:
     """The version to which a pipeline that gave up asks to RESTORE; None: it asks for none."""
-    for name, words in _WORDS.findall(said):
-        version = re.search(r"to do: RESTORE TABLE \S+ TO VERSION AS OF (\d+)", words)
-        if name == pipeline and version:
-            return int(version[1])
-    return None
+    words = (
+        rf"^FAILED {re.escape(pipeline)}\n(?: +.*\n)*? +to do: RESTORE TABLE \S+ TO VERSION AS OF "
+    )
+    found = re.search(rf"{words}(\d+)", said, re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def differing(fed: Mapping[str, int], read: Mapping[str, int]) -> list[str]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from rivermouth.verify.beginning import NOTHING
+from rivermouth.verify.proofs.proof import Progress
 from rivermouth.verify.recording import Attempt, Times
 from rivermouth.verify.result import Kind, PipelineProof
 from rivermouth.verify.sharing import Prove, Task
+from tests.waiting import wait_for
 
 
 def proof_of(name: str, **found: Any) -> Attempt:
@@ -32,105 +34,92 @@ class Meeting:
     def open(self) -> Prove:
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+    def prove(self, name: str, progress: Progress) -> Attempt:
         (self.folder / str(os.getpid())).touch()
         progress(name, 1, 2)
-        deadline = time.monotonic() + 60
-        while len([*self.folder.iterdir()]) < self.together and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: len([*self.folder.iterdir()]) >= self.together)
         print("what a library prints", flush=True)
         return proof_of(name)
 
 
 @dataclass(frozen=True)
-class Mortal:
-    """In a worker it ends as ``how`` says; in the process ``home`` it waits for that and proves."""
+class Divided:
+    """What a worker does, and what the process ``home`` does once workers left ``marks`` marks."""
 
     home: int
-    how: str
     folder: Path
+    abroad: Callable[[Divided, str], Attempt]
+    marks: int = 1
+    here: Callable[[str], Attempt] = proof_of
 
     def open(self) -> Prove:
-        if os.getpid() != self.home and self.how == "does not open":
-            self._end()
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+    def prove(self, name: str, progress: Progress) -> Attempt:
         if os.getpid() != self.home:
             progress(name, 1, 2)
-            self._end()
-        deadline = time.monotonic() + 60
-        while not (self.folder / "ended").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return proof_of(name)
+            return self.abroad(self, name)
+        wait_for(lambda: len([*self.folder.iterdir()]) >= self.marks)
+        return self.here(name)
 
-    def _end(self) -> None:
-        (self.folder / "ended").touch()
-        if self.how == "killed":
-            os.kill(os.getpid(), 9)
-        raise ValueError("a fault of a worker")
+    def mark(self, name: str) -> None:
+        """Leave a mark for the process ``home``."""
+        (self.folder / name).touch()
+
+
+def killed(task: Divided, name: str) -> Attempt:
+    """The worker is killed."""
+    task.mark(name)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return proof_of(name)
+
+
+def failing(task: Divided, name: str) -> Attempt:
+    """The worker fails."""
+    task.mark(name)
+    raise ValueError("a fault of a worker")
+
+
+def blind(task: Divided, name: str) -> Attempt:
+    """The worker finds what is not so."""
+    task.mark(name)
+    return proof_of(name, counts={Kind.FAULT: 1})
+
+
+def quick(task: Divided, name: str) -> Attempt:
+    """The worker proves it."""
+    task.mark(name)
+    return proof_of(name)
+
+
+def deaf(task: Divided, name: str) -> Attempt:
+    """The worker ignores that it is to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    task.mark(name)
+    time.sleep(600)
+    return proof_of(name)
+
+
+def lingering(name: str) -> Attempt:
+    """The first process takes longer than a worker takes to end."""
+    time.sleep(1.5)
+    return proof_of(name)
+
+
+def refusing(name: str) -> Attempt:
+    """The first process fails."""
+    raise ValueError("a fault of this process")
 
 
 @dataclass(frozen=True)
-class Blind:
-    """In a worker it finds what is not so; in the process ``home`` it waits for that."""
-
-    home: int
-    folder: Path
+class Closed(Divided):
+    """A worker cannot open it."""
 
     def open(self) -> Prove:
-        return self.prove
-
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
         if os.getpid() != self.home:
-            (self.folder / f"blind {name}").touch()
-            return proof_of(name, counts={Kind.FAULT: 1})
-        deadline = time.monotonic() + 60
-        while not [*self.folder.iterdir()] and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return proof_of(name)
-
-
-@dataclass(frozen=True)
-class Lingering:
-    """The process ``home`` takes its time for its first pipeline, until a worker has no work."""
-
-    home: int
-    folder: Path
-
-    def open(self) -> Prove:
+            self.mark("closed")
+            raise ValueError("a fault of a worker")
         return self.prove
-
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
-        if os.getpid() != self.home:
-            (self.folder / name).touch()
-            return proof_of(name)
-        deadline = time.monotonic() + 60
-        while len([*self.folder.iterdir()]) < 4 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(1.5)  # longer than a worker takes to end
-        return proof_of(name)
-
-
-@dataclass(frozen=True)
-class Deaf:
-    """A worker ignores that it is to end; then the process ``home`` fails."""
-
-    home: int
-    folder: Path
-
-    def open(self) -> Prove:
-        return self.prove
-
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
-        if os.getpid() != self.home:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            (self.folder / "deaf").touch()
-            time.sleep(600)
-        deadline = time.monotonic() + 60
-        while not (self.folder / "deaf").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        raise ValueError("a fault of this process")
 
 
 @dataclass(frozen=True)
@@ -142,25 +131,16 @@ class Elsewhere:
     folder: Path
 
     def open(self) -> Prove:
-        prove = self.task.open()
-        return self._second(prove) if os.getpid() == self.home else self._first(prove)
+        prove, proved = self.task.open(), self.folder / "proved"
 
-    def _first(self, prove: Prove) -> Prove:
-        def told(name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+        def told(name: str, progress: Progress) -> Attempt:
+            if os.getpid() == self.home:
+                wait_for(proved.exists)
             found = prove(name, progress)
-            (self.folder / "proved").write_text(name)
+            proved.touch()
             return found
 
         return told
-
-    def _second(self, prove: Prove) -> Prove:
-        def late(name: str, progress: Callable[[str, int, int], None]) -> Attempt:
-            deadline = time.monotonic() + 60
-            while not (self.folder / "proved").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            return prove(name, progress)
-
-        return late
 
 
 @dataclass(frozen=True)
@@ -172,7 +152,7 @@ class Refusing:
     def open(self) -> Prove:
         return self.prove
 
-    def prove(self, name: str, progress: Callable[[str, int, int], None]) -> Attempt:
+    def prove(self, name: str, progress: Progress) -> Attempt:
         if name == self.name:
             raise ValueError(f"{name} cannot be proved")
         return proof_of(name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,20 @@ from rivermouth.verify import sharing
 from rivermouth.verify.recording import Attempt
 from rivermouth.verify.result import PipelineProof
 from rivermouth.verify.sharing import Prove, share
-from tests.processes import started
+from tests.processes import listed, started
 from tests.unit.verify.sharing_tasks import (
-    Blind,
-    Deaf,
-    Lingering,
+    Closed,
+    Divided,
     Meeting,
-    Mortal,
     Refusing,
+    blind,
+    deaf,
+    failing,
+    killed,
+    lingering,
     proof_of,
+    quick,
+    refusing,
 )
 from tests.waiting import wait_for
 
@@ -37,15 +42,8 @@ def silent(pipeline: str, done: int, total: int) -> None:
 
 def children() -> set[int]:
     """The Python processes that this one has started and that have not ended."""
-    found = [line.split() for line in listed("ppid=,pid=,stat=,comm=")]
-    mine = [each for each in found if int(each[0]) == os.getpid() and "python" in each[3]]
-    return {int(pid) for _, pid, stat, _ in mine if not stat.startswith("Z")}
-
-
-def listed(columns: str) -> list[str]:
-    """Every process of this machine, a line for each."""
-    command = ["ps", "-A", "-o", columns]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    mine = [each for each in listed("ppid", "stat", "comm") if int(each[1]) == os.getpid()]
+    return {int(pid) for pid, _, stat, name in mine if "python" in name and stat[0] != "Z"}
 
 
 def settle(name: str, attempt: Attempt) -> PipelineProof:
@@ -108,7 +106,7 @@ def test_a_worker_without_work_ends_in_silence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The first process proves the last pipeline, while a worker has nothing left to do."""
-    share(NAMES, Lingering(os.getpid(), tmp_path), settle, silent, 2)
+    share(NAMES, Divided(os.getpid(), tmp_path, quick, 4, lingering), settle, silent, 2)
     assert [*tmp_path.iterdir()], "no worker had any work"
     assert capfd.readouterr().err == ""
 
@@ -119,18 +117,29 @@ def test_a_worker_that_does_not_listen_is_killed(
     monkeypatch.setattr(sharing, "_PATIENCE_S", 0.2)
     before = children()
     with pytest.raises(ValueError, match="a fault of this process"):
-        share(NAMES, Deaf(os.getpid(), tmp_path), settle, silent, 2)
+        share(NAMES, Divided(os.getpid(), tmp_path, deaf, here=refusing), settle, silent, 2)
     assert children() == before
 
 
-@pytest.mark.parametrize("how", ["killed", "raises", "does not open"])
-def test_what_a_worker_had_when_it_died_is_proved_by_this_process(tmp_path: Path, how: str) -> None:
-    found = share(NAMES, Mortal(os.getpid(), how, tmp_path), settle, silent, 2)
+@pytest.mark.parametrize(
+    "task",
+    [
+        Divided(os.getpid(), Path(), killed),
+        Divided(os.getpid(), Path(), failing),
+        Closed(os.getpid(), Path(), quick),
+    ],
+    ids=["killed", "raises", "does not open"],
+)
+def test_what_a_worker_had_when_it_died_is_proved_by_this_process(
+    tmp_path: Path, task: Divided
+) -> None:
+    found = share(NAMES, replace(task, folder=tmp_path), settle, silent, 2)
     assert [(each.name, each.entries) for each in found] == [(each, os.getpid()) for each in NAMES]
+    assert [*tmp_path.iterdir()], "no worker died"
 
 
 def test_what_a_worker_finds_wrong_is_proved_again_by_this_process(tmp_path: Path) -> None:
-    found = share(NAMES, Blind(os.getpid(), tmp_path), settle, silent, 2)
+    found = share(NAMES, Divided(os.getpid(), tmp_path, blind), settle, silent, 2)
     assert [(each.found, each.entries) for each in found] == [(0, os.getpid())] * len(NAMES)
     assert [*tmp_path.iterdir()], "no worker was blind"
 
@@ -186,4 +195,4 @@ share(["a", "b"], Meeting(Path({str(tmp_path)!r}), 3), print, lambda *facts: Non
 
 def alive() -> set[str]:
     """The numbers of all processes but those that have ended and nobody has asked for."""
-    return {pid for pid, stat in map(str.split, listed("pid=,stat=")) if not stat.startswith("Z")}
+    return {pid for pid, stat in listed("stat") if stat[0] != "Z"}
