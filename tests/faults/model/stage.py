@@ -194,7 +194,8 @@ class Stage:
 def given(lines: Sequence[Line], commits: Sequence[LogCommit], place: Place) -> Table:
     """What lay there where the trace begins: it is taken as given, and audited by a start.
 
-    That is what the first ``open`` read, and nothing after the first traced write.
+    That is what the first ``open`` read, and nothing after the first traced write. Where drivers
+    halted before that, others may have done something between: it comes to pass as they speak.
     """
     opened = next((each for each in lines if each.step == "open"), None)
     written = {each.facts["commit"] for each in lines if each.step == "write"}
@@ -202,6 +203,8 @@ def given(lines: Sequence[Line], commits: Sequence[LogCommit], place: Place) -> 
     if opened:
         last = min(last, int(opened.facts["version"]))
     before = [each for each in commits if each.version <= last]
+    while lines[0].step == "halt" and len(before) > 1 and not before[-1].entry:
+        before.pop()
     first = before[0].version if before else 0
     log = tuple(each.as_entry(place) if each.entry else each.as_other() for each in before)
     entries = [each for each in log if isinstance(each, Entry)]
@@ -210,9 +213,9 @@ def given(lines: Sequence[Line], commits: Sequence[LogCommit], place: Place) -> 
         at = opened.position_of(place)  # from the offsets table, which had to know it
         entries = [Entry("batch", int(opened.facts["sequence"]), at, at)]
         hidden = (*hidden[:-1], *entries)
-    opened = opened if lines[0].step == "open" else None
-    known = int(opened.facts["projected"]) if opened else FAR
+    began = next((each for each in lines if each.step != "halt"), None)  # a halt moves nothing
+    known = int(opened.facts["projected"]) if opened and opened is began else FAR
     rows = tuple(each for each in entries if each.sequence <= known)
-    if lines[0].step == "project":  # then something was left to project
+    if began and began.step == "project":  # then something was left to project
         rows = rows[:-1]
     return Table((*hidden, *log), first, offsets=rows)
