@@ -16,7 +16,7 @@ READER_DEFAULTS: Mapping[str, str] = {
     "kafka.receive.buffer.bytes": str(4 << 20),
     # At the end of a log the next fetch waits at the broker for records, and those questions wait
     # behind it: by default half a second for each partition, in each batch that reads to the end.
-    "kafka.fetch.max.wait.ms": "10",
+    "kafka.fetch.max.wait.ms": "0",
 }
 
 

@@ -8,6 +8,7 @@ which knows checkpoints.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -73,7 +74,8 @@ class FolderLog:
         """The versions whose commits are there, see ``check_without_hole``."""
         names = self._names()
         versions = _versions(names, _COMMIT_FILE)
-        checkpointed = max(_versions(names, _CHECKPOINT_FILE), default=-1)
+        checkpoints = (each for each in names if ".checkpoint" in each)
+        checkpointed = max(_versions(checkpoints, _CHECKPOINT_FILE), default=-1)
         stands = [checkpointed] if versions and versions[0] > checkpointed + 1 else []
         for before, version in pairwise((*stands, *versions)):
             if version != before + 1:
@@ -142,7 +144,7 @@ class FolderLog:
     def _names(self) -> list[str]:
         """The names of the files in the log; none where there is no table."""
         try:
-            return [each.name for each in self._log.iterdir()]
+            return os.listdir(self._log)  # iterdir() takes twice as long over 100,000 commits
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as fault:
