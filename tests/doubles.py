@@ -8,14 +8,25 @@ nothing, the offsets table compares sequences) and can be told to crash at a nam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import repeat
 from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import Column, OnDataLoss, Pipeline, Source, Start, TableName, Target
+from rivermouth.config import (
+    Column,
+    OnDataLoss,
+    OnMissingTime,
+    Pipeline,
+    Source,
+    Start,
+    TableName,
+    Target,
+)
 from rivermouth.errors import BatchFailed, CommitConflict, LogUnreadable, RivermouthError
 from rivermouth.kafka.client import Kafka
 from rivermouth.protocol.commits import CommitPlan, CommitRecord
@@ -195,6 +206,14 @@ class MemoryKafka(Kafka):
         ends, epochs = self._world.ends, self._world.epochs
         return {each: LogEnd(ends[each], epochs.get(each, 0)) for each in partitions}
 
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        """A record comes every second, the first one in 1970."""
+        ends = {each: self._world.ends[each] for each in times}
+        first = {each: math.ceil(at.timestamp()) for each, at in times.items()}
+        return {each: at if at < ends[each] else None for each, at in first.items()}
+
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return {
             each: end
@@ -327,6 +346,7 @@ def a_pipeline(
     start: Start | None = None,
     keys: tuple[str, ...] = (),
     on_data_loss: OnDataLoss = OnDataLoss.HALT,
+    on_missing_time: OnMissingTime = OnMissingTime.ERROR,
 ) -> Pipeline:
     return Pipeline(
         name=PIPELINE,
@@ -335,6 +355,7 @@ def a_pipeline(
             format="json",
             start=start or Start(),
             on_data_loss=on_data_loss,
+            on_missing_time=on_missing_time,
         ),
         columns=(Column("id", "BIGINT"),),
         target=Target(

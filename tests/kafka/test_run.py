@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,34 @@ def test_latest_is_decided_once_and_skips_nothing_between_runs(
     lake.run(rivermouth_spark, "p")
 
     assert offsets_of(lake, "bronze.latest") == [(0, 1)]
+
+
+def test_a_run_may_start_at_a_time(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    """Each partition from its first record of that time or later, whatever came after it."""
+    lake.topic("timed", 2)
+    producer = Producer({"bootstrap.servers": lake.servers})
+    minutes = {0: [0, 10, 5, 20], 1: [0, 1]}
+    began = datetime.now(timezone.utc).replace(microsecond=0) - timedelta(hours=1)
+    for partition, times in minutes.items():
+        for each in times:
+            ms = int((began.timestamp() + 60 * each) * 1000)
+            producer.produce("timed", bid(each), partition=partition, timestamp=ms)
+    assert producer.flush(60) == 0
+    start = (began + timedelta(minutes=5)).isoformat().replace("+00:00", "Z")
+
+    lake.configure(p=append_pipeline("timed", start=start))
+    heard = lake.run(rivermouth_spark, "p")
+    assert code_of(heard) == "RM417"
+    assert f"timed-1 has no record from {start} on" in str(heard.ends[0].error)
+    assert not lake.rows("bronze.timed")
+
+    lake.configure(p=append_pipeline("timed", start=start, on_missing_time="latest"))
+    lake.run(rivermouth_spark, "p")
+    assert offsets_of(lake, "bronze.timed") == [(0, 1), (0, 2), (0, 3)]
+
+    lake.produce("timed", [(None, bid(7), 1)])
+    lake.run(rivermouth_spark, "p")
+    assert offsets_of(lake, "bronze.timed")[3:] == [(1, 2)]
 
 
 def test_leftover_checkpoints_have_no_effect_and_are_tidied(

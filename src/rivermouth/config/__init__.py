@@ -18,16 +18,18 @@ from rivermouth.config.problems import codes
 from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
-from rivermouth.config.start import Start
-from rivermouth.config.values import OnDataLoss
+from rivermouth.config.start import At, Start
+from rivermouth.config.values import OnDataLoss, OnMissingTime
 
 __all__ = [
     "OFFSETS_TABLE",
+    "At",
     "Catalog",
     "Column",
     "Config",
     "Kafka",
     "OnDataLoss",
+    "OnMissingTime",
     "Pipeline",
     "Retry",
     "Secret",

@@ -26,6 +26,7 @@ from rivermouth.config.value_types import (
     KeyFormName,
     Keys,
     LedgerName,
+    MissingTimeChoice,
     OrderBy,
     PipelineName,
     Properties,
@@ -35,7 +36,7 @@ from rivermouth.config.value_types import (
     Table,
     Topics,
 )
-from rivermouth.config.values import OnDataLoss
+from rivermouth.config.values import OnDataLoss, OnMissingTime
 from rivermouth.config.written import InPlace, Model, SparkName, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
@@ -67,7 +68,19 @@ class Source(Model):
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
         default=Start(),
         description="Where to start if the table has no ledger yet. Later it has no effect.",
-        examples=["earliest", "latest", {"orders": {"0": 100, "1": "latest"}}],
+        examples=[
+            "earliest",
+            "latest",
+            "2026-11-01T06:00:00Z",
+            {"orders": {"0": 100, "1": "latest"}},
+        ],
+    )
+    on_missing_time: Annotated[
+        MissingTimeChoice, SparkName("startingOffsetsByTimestampStrategy")
+    ] = Field(
+        default=OnMissingTime.ERROR,
+        description="What to do if a partition has no record of the time in `start`, nor a later"
+        " one. `error`: stop. `latest`: start at its end.",
     )
     key: KeyFormName | None = Field(
         default=None,

@@ -5,31 +5,68 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
 from rivermouth.config.substitute import EnvText
+from rivermouth.config.written import REFERENCE, Schema
 
 Edge = Literal["earliest", "latest"]
+Whole = Edge | datetime
+"""Where all partitions of a topic start: at an end of their logs, or at a time."""
+At = int | Whole
+"""Where a partition starts: ``Whole``, or at an offset."""
 _EDGES: dict[object, Edge] = {"earliest": "earliest", "latest": "latest"}
 _SPARK_EDGES: dict[int, Edge] = {-2: "earliest", -1: "latest"}
-_FORMS = "earliest, latest, or {topic: {partition: offset}}"
+_FORMS = "earliest, latest, a time, or one of these by topic, or {topic: {partition: offset}}"
+_ZONE = "write a time with its zone, for example 2026-11-01T06:00:00Z"
+
+_EDGE: Schema = {"enum": ["earliest", "latest"]}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_OFFSET: Schema = {"anyOf": [{"type": "integer", "minimum": -2}, _EDGE, _TIME, REFERENCE]}
+_OFFSETS: Schema = {
+    "type": "object",
+    "patternProperties": {"^[0-9]+$": _OFFSET},
+    "additionalProperties": False,
+}
+SCHEMA: Schema = {
+    "anyOf": [
+        _EDGE,
+        _TIME,
+        REFERENCE,
+        {"type": "string", "pattern": r"^\s*\{"},
+        {"type": "object", "additionalProperties": {"anyOf": [_EDGE, _TIME, REFERENCE, _OFFSETS]}},
+    ]
+}
+"""How it is written in the file, as JSON Schema."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """``edge`` for every partition, or ``offsets`` for some and earliest for the others."""
+    """``edge`` for every topic that is not in ``offsets``.
 
-    edge: Edge = "earliest"
-    offsets: Mapping[str, Mapping[int, int | Edge]] = field(default_factory=dict, hash=False)
+    ``offsets`` says it for all of a topic, or for each of its partitions. Times have a zone.
+    """
 
-    def of(self, topic: str, partition: int) -> int | Edge:
-        """The first offset to read of a partition, or the end of the log at which to find it."""
-        return self.offsets.get(topic, {}).get(partition, self.edge)
+    edge: Whole = "earliest"
+    offsets: Mapping[str, Whole | Mapping[int, At]] = field(default_factory=dict, hash=False)
+
+    def of(self, topic: str, partition: int) -> At | None:
+        """The first offset to read of a partition, or the end of the log or the time at which to
+        find it; None where other partitions of its topic are named, and it is not.
+        """
+        at = self.offsets.get(topic, self.edge)
+        return at.get(partition) if isinstance(at, Mapping) else at
+
+    def named(self, topic: str) -> Mapping[int, At]:
+        """What is said of single partitions of a topic."""
+        at = self.offsets.get(topic)
+        return at if isinstance(at, Mapping) else {}
 
 
 def read_start(value: object) -> Start:
-    """From ``earliest``, ``latest``, a mapping, or Spark's JSON text; raises ``Refused``.
+    """From ``earliest``, ``latest``, a time, a mapping, or Spark's JSON text; raises ``Refused``.
 
     As in Spark, the offsets -2 and -1 mean earliest and latest.
     """
@@ -39,11 +76,7 @@ def read_start(value: object) -> Start:
         value = _json(value)
     if isinstance(value, Mapping):
         return Start(offsets=_topics(value))
-    if isinstance(value, str) and value in _EDGES:
-        return Start(edge=_EDGES[value])
-    suggestion = closest(value, ("earliest", "latest")) if isinstance(value, str) else ""
-    kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
-    raise Refused(Fault(kind, f"{{path}} must be {_FORMS}, not {{value}}", suggestion=suggestion))
+    return Start(edge=_whole(value, (), _FORMS))
 
 
 def _json(text: str) -> object:
@@ -54,23 +87,53 @@ def _json(text: str) -> object:
         raise Refused(Fault(Kind.BAD_VALUE, message)) from error
 
 
-def _topics(value: Mapping[object, object]) -> dict[str, dict[int, int | Edge]]:
+def _topics(value: Mapping[object, object]) -> dict[str, Whole | dict[int, At]]:
     faults: list[Fault] = []
-    topics: dict[str, dict[int, int | Edge]] = {}
-    for topic, partitions in value.items():
+    topics: dict[str, Whole | dict[int, At]] = {}
+    for topic, at in value.items():
         name = str(topic)
-        if not isinstance(partitions, Mapping):
-            message = "{path} must be a mapping {partition: offset}, not {value}"
-            faults.append(Fault(Kind.WRONG_TYPE, message, path=(name,)))
-            continue
-        topics[name] = {}
-        for partition, offset in partitions.items():
-            try:
-                number = _number(partition, name)
-                topics[name][number] = _offset(offset, (name, str(partition)))
-            except Refused as refused:
-                faults += refused.faults
+        try:
+            if isinstance(at, Mapping):
+                topics[name] = _partitions(name, at)
+            else:
+                forms = "earliest, latest, a time, or a mapping {partition: offset}"
+                topics[name] = _whole(at, (name,), forms)
+        except Refused as refused:
+            faults += refused.faults
     return checked(topics, faults)
+
+
+def _partitions(topic: str, value: Mapping[object, object]) -> dict[int, At]:
+    faults: list[Fault] = []
+    partitions: dict[int, At] = {}
+    for partition, offset in value.items():
+        try:
+            number = _number(partition, topic)
+            partitions[number] = _offset(offset, (topic, str(partition)))
+        except Refused as refused:
+            faults += refused.faults
+    return checked(partitions, faults)
+
+
+def _whole(value: object, path: Path, forms: str) -> Whole:
+    if isinstance(value, str) and (at := _EDGES.get(value) or _time(value, path)):
+        return at
+    suggestion = closest(value, ("earliest", "latest")) if isinstance(value, str) else ""
+    kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
+    message = f"{{path}} must be {forms}, not {{value}}"
+    raise Refused(Fault(kind, message, suggestion=suggestion, path=path))
+
+
+def _time(text: str, path: Path) -> datetime | None:
+    """None: it does not look like a time. Raises Refused where the zone is missing."""
+    try:
+        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        message = "{path} is a time without a zone: {value}"
+        raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_ZONE))
+    return at
 
 
 def _number(partition: object, topic: str) -> int:
@@ -82,16 +145,16 @@ def _number(partition: object, topic: str) -> int:
     return int(text)
 
 
-def _offset(value: object, path: Path) -> int | Edge:
+def _offset(value: object, path: Path) -> At:
     value = whole(value)
-    if isinstance(value, str) and value in _EDGES:
-        return _EDGES[value]
+    if isinstance(value, str) and (at := _EDGES.get(value) or _time(value, path)):
+        return at
     if isinstance(value, int) and not isinstance(value, bool):
         if value in _SPARK_EDGES:
             return _SPARK_EDGES[value]
         if 0 <= value < 2**63:
             return value
-    message = "{path} must be an offset from 0, earliest or latest, not {value}"
+    message = "{path} must be an offset from 0, earliest, latest or a time, not {value}"
     raise Refused(Fault(Kind.BAD_VALUE, message, path=path))
 
 

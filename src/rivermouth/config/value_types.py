@@ -28,9 +28,10 @@ from rivermouth.config.options import check_source_options, read_kafka_options
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret
 from rivermouth.config.spark_conf import check_spark_names
-from rivermouth.config.start import Start, read_start, whole
+from rivermouth.config.start import SCHEMA, Start, read_start, whole
 from rivermouth.config.values import (
     OnDataLoss,
+    OnMissingTime,
     check_count,
     check_names,
     check_property_names,
@@ -43,28 +44,13 @@ from rivermouth.config.values import (
     read_version,
     read_warehouse,
 )
-from rivermouth.config.written import REFERENCE, Schema, Written, one_of, or_reference
+from rivermouth.config.written import Schema, Written, one_of, or_reference
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
 _TEXT: Schema = {"type": "string"}
 _OPTION: Schema = {"type": ["string", "number", "boolean"]}
 _OPTIONS: Schema = {"type": "object", "additionalProperties": _OPTION}
-_EDGE: Schema = {"enum": ["earliest", "latest"]}
-_OFFSET: Schema = {"anyOf": [{"type": "integer", "minimum": -2}, _EDGE, REFERENCE]}
-_OFFSETS: Schema = {
-    "type": "object",
-    "patternProperties": {"^[0-9]+$": _OFFSET},
-    "additionalProperties": False,
-}
-_START: Schema = {
-    "anyOf": [
-        _EDGE,
-        REFERENCE,
-        {"type": "string", "pattern": r"^\s*\{"},
-        {"type": "object", "additionalProperties": _OFFSETS},
-    ]
-}
 _SERVERS: Schema = {
     "description": "The brokers: host:port, several with commas.",
     "examples": ["localhost:9092"],
@@ -181,7 +167,7 @@ Table = Annotated[
 Columns = Annotated[
     tuple[Column, ...], BeforeValidator(read_columns), Written(lambda: _TEXT, "text")
 ]
-StartAt = Annotated[Start, BeforeValidator(read_start), Written(lambda: _START, "see below")]
+StartAt = Annotated[Start, BeforeValidator(read_start), Written(lambda: SCHEMA, "see below")]
 ShapeName = Annotated[
     str,
     BeforeValidator(lambda value: read_name(SHAPES.by_name, value)),
@@ -201,6 +187,11 @@ DataLossChoice = Annotated[
     OnDataLoss,
     BeforeValidator(lambda value: read_choice(OnDataLoss, value)),
     Written(one_of(lambda: [each.value for each in OnDataLoss])),
+]
+MissingTimeChoice = Annotated[
+    OnMissingTime,
+    BeforeValidator(lambda value: read_choice(OnMissingTime, value)),
+    Written(one_of(lambda: [each.value for each in OnMissingTime])),
 ]
 Properties = Annotated[
     Mapping[str, str],

@@ -21,6 +21,14 @@ class OnDataLoss(Enum):
     """Write the range into the ledger as lost, and continue after it."""
 
 
+class OnMissingTime(Enum):
+    """What a start at a time does with a partition that has no record of that time or later."""
+
+    ERROR = "error"
+    LATEST = "latest"
+    """Start at its end, as Spark's ``startingOffsetsByTimestampStrategy`` does."""
+
+
 Choice = TypeVar("Choice", bound=Enum)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _DAY = 86_400_000

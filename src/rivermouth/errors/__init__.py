@@ -32,7 +32,8 @@
     │   ├── TableLocked        RM413          another process writes this table
     │   ├── SchemaDiffers      RM414          the table has other columns than configured
     │   ├── OffsetsTableAhead  RM415          the offsets table knows more than the log
-    │   └── LogTruncated       RM416          Kafka's log ends before the position
+    │   ├── LogTruncated       RM416          Kafka's log ends before the position
+    │   └── StartUnknown       RM417          source.start names no offset of a partition
     ├── CommitError            RM5xx  exit 1  a commit did not come through
     │   ├── CommitUnknown      RM501          the log could not be read back
     │   ├── CommitFailed       RM502          Delta refused or lost the write
@@ -99,6 +100,7 @@ from rivermouth.errors.halts import (
     PartitionGone,
     RetentionLost,
     SchemaDiffers,
+    StartUnknown,
     Superseded,
     TableLocked,
     TableReplaced,
@@ -147,6 +149,7 @@ __all__ = [
     "SecretUnavailable",
     "SetupError",
     "SourceError",
+    "StartUnknown",
     "StoreError",
     "Superseded",
     "TableLocked",

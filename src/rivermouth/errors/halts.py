@@ -92,3 +92,8 @@ class OffsetsTableAhead(Halt):
 class LogTruncated(Halt):
     code = "RM416"
     default_remedy = "Check the broker; 'resume --accept truncation' goes on where the log was cut"
+
+
+class StartUnknown(Halt):
+    code = "RM417"
+    default_remedy = "Name the partitions that exist in source.start, and offsets that they have"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
@@ -129,6 +129,23 @@ class Kafka:
             deletes = "delete" in settings["cleanup.policy"].value and age_ms >= 0
             kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
         return kept
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        """The offset of the first record of each partition whose timestamp is its time, or later.
+
+        None: there is no such record.
+        """
+        by_time: dict[int, list[TopicPartition]] = {}
+        for each, at in times.items():
+            by_time.setdefault(round(at.timestamp() * 1000), []).append(each)
+        found: dict[TopicPartition, int | None] = {}
+        for ms, partitions in by_time.items():
+            spec = _ADMIN.OffsetSpec.for_timestamp(ms)
+            answers = self._offsets(_native(partitions), spec, committed=False)
+            found |= {each: at.offset if at.offset >= 0 else None for each, at in answers.items()}
+        return found
 
     def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())

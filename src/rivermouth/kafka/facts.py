@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.first_offsets import times
 from rivermouth.protocol.guards import to_ask_about
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
@@ -16,10 +18,15 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 
 
 class AskKafka(Protocol):
-    """What is asked of a broker, see ``client.Kafka``. Both raise a SourceError."""
+    """What is asked of a broker, see ``client.Kafka``. Each raises a SourceError."""
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        """The first offset of each partition from its time on."""
 
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         """Where the logs end that were truncated below their anchors."""
@@ -28,10 +35,11 @@ class AskKafka(Protocol):
 def assess_by(
     kafka: AskKafka, facts: KafkaFacts, ledger: LedgerSnapshot, pipeline: Pipeline, now_s: float
 ) -> Assessment:
-    """What a run would do, see ``assess``, with Kafka asked for truncated logs.
+    """What a run would do, see ``assess``, with Kafka asked for starts and truncated logs.
 
-    That question comes last: where a guard halts anyway, it is not asked. Raises SourceError.
+    The latter come last: where a guard halts anyway, it is not asked. Raises SourceError.
     """
+    facts = with_times(kafka, facts, pipeline, ledger.newest)
     found = assess(ledger, facts, pipeline, now_s)
     if found.halt is not None:
         return found
@@ -43,3 +51,12 @@ def with_truncations(kafka: AskKafka, facts: KafkaFacts, newest: Entry | None) -
     """The facts with the logs that were truncated: asked only where a leader epoch has changed."""
     truncated = kafka.truncated_logs(to_ask_about(newest, facts.epochs))
     return replace(facts, truncated=truncated) if truncated else facts
+
+
+def with_times(
+    kafka: AskKafka, facts: KafkaFacts, pipeline: Pipeline, newest: Entry | None = None
+) -> KafkaFacts:
+    """The facts with the offsets of the times at which new topics start, if any does."""
+    known = newest.topics if newest is not None else {}
+    wanted = times(pipeline, [each for each in facts.watermarks if each.topic not in known])
+    return replace(facts, at_times=kafka.offsets_at(wanted)) if wanted else facts

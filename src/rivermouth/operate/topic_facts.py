@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 
 from rivermouth.config import Config, Pipeline, Secrets
@@ -62,6 +63,11 @@ class ConfiguredKafka:
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         return self._kafka.facts(topics)
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        return self._kafka.offsets_at(times)
 
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         return self._kafka.truncated_logs(anchors)

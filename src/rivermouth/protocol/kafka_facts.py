@@ -30,7 +30,9 @@ class KafkaFacts:
     ``held_back`` are offsets behind the last stable one: records of open transactions, and
     all that came after them, which nobody may read before these end. ``ends`` are the end
     offsets, with the leader epochs in which they were told. ``truncated`` are the ends of logs
-    that were truncated below the position, see ``guards.check_not_truncated``.
+    that were truncated below the position, see ``guards.check_not_truncated``. ``at_times`` are
+    the offsets of the first records at the times at which the configuration lets partitions start,
+    or later; None: there is no such record.
     """
 
     cluster: str
@@ -39,6 +41,7 @@ class KafkaFacts:
     held_back: Mapping[TopicPartition, int] = field(default_factory=dict)
     ends: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
     truncated: Mapping[TopicPartition, int] = field(default_factory=dict)
+    at_times: Mapping[TopicPartition, int | None] = field(default_factory=dict)
 
     @property
     def epochs(self) -> dict[TopicPartition, int]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import LogTruncated, RetentionLost
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.first_offsets import first_offsets
 from rivermouth.protocol.guards import check_partition, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,6 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     if newest is not None:
         check_source(name, newest, kafka.cluster, kafka.topics)
     due = next_offsets(recorded, kafka)
-    starts: dict[TopicPartition, int] = {}
     lost: list[OffsetRange] = []
     for each, offset in due.items():
         try:
@@ -44,10 +44,9 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
                 raise
             lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
     passed = {each.topic_partition: each.until_offset for each in lost}
-    for each, marks in kafka.watermarks.items():
-        known = passed.get(each, due.get(each))
-        wanted = source.start.of(each.topic, each.partition)
-        starts[each] = known if known is not None else _resolve(name, each, wanted, marks)
+    known = {each: passed.get(each, at) for each, at in due.items() if each in kafka.watermarks}
+    new = [each for each in kafka.watermarks if each not in known]
+    starts = {**known, **first_offsets(pipeline, kafka, new)}
     return Starts(Position(starts), tuple(lost))
 
 
@@ -98,13 +97,3 @@ def ranges_between(before: Position, after: Position) -> tuple[OffsetRange, ...]
         if start is None or start != until:
             ranges.append(OffsetRange(each, start or 0, until))
     return tuple(ranges)
-
-
-def _resolve(pipeline: str, each: TopicPartition, wanted: int | str, marks: Watermarks) -> int:
-    if wanted == "earliest":
-        return marks.low
-    if wanted == "latest":
-        return marks.high
-    offset = int(wanted)
-    check_partition(pipeline, each, offset, marks)
-    return offset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -96,11 +96,38 @@ def test_a_table_name_leaves_room_for_its_quarantine() -> None:
 
 def test_a_start_names_the_offset_of_each_partition() -> None:
     assert read_start("latest").of("t", 3) == "latest"
-    start = read_start({"t": {"0": 5, 1: "latest"}})
-    assert [start.of("t", n) for n in range(3)] == [5, "latest", "earliest"]
+    start = read_start({"t": {"0": 5, 1: "latest"}, "u": "latest"})
+    assert [start.of("t", n) for n in range(3)] == [5, "latest", None]
+    assert [start.of(topic, 7) for topic in ("u", "another")] == ["latest", "earliest"]
+    assert [start.named(topic) for topic in ("t", "u")] == [{0: 5, 1: "latest"}, {}]
     assert read_start(start) is start
-    assert start == Start(offsets={"t": {0: 5, 1: "latest"}})
+    assert start == Start(offsets={"t": {0: 5, 1: "latest"}, "u": "latest"})
     assert hash(start) == hash(Start())
+
+
+SIX = datetime(2026, 11, 1, 6, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2026-11-01T06:00:00Z", SIX),
+        ("2026-11-01 07:00:00+01:00", SIX),
+        ({"t": "2026-11-01T06:00:00Z"}, SIX),
+        ({"t": {0: "2026-11-01T06:00:00Z"}}, SIX),
+    ],
+)
+def test_a_start_may_be_a_time(written: object, expected: datetime) -> None:
+    assert read_start(written).of("t", 0) == expected
+
+
+@pytest.mark.parametrize("written", ["2026-11-01", "2026-11-01T06:00:00"])
+def test_a_time_has_a_zone(written: str) -> None:
+    for value in (written, {"t": written}, {"t": {"0": written}}):
+        with pytest.raises(Refused) as refused:
+            read_start(value)
+        [fault] = refused.value.faults
+        assert "without a zone" in fault.message
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
-from rivermouth.config import OnDataLoss, Start
+from rivermouth.config import At, OnDataLoss, OnMissingTime, Start
+from rivermouth.config.start import Whole
 from rivermouth.errors import (
     Halt,
     LogTruncated,
     OtherCluster,
     PartitionGone,
     RetentionLost,
+    StartUnknown,
     TopicRecreated,
 )
 from rivermouth.protocol.entry import Entry
@@ -41,6 +45,15 @@ HERE = facts({place(0): (0, 50), place(1): (3, 40)})
 EARLIEST, LATEST = Start("earliest"), Start("latest")
 
 
+END = position(50, 40)
+SIX = datetime(2026, 11, 1, 6, tzinfo=timezone.utc)
+
+
+def timed(*offsets: int | None) -> KafkaFacts:
+    """What Kafka says where it was asked for a time."""
+    return replace(HERE, at_times={place(number): at for number, at in enumerate(offsets)})
+
+
 def at(offset: int) -> Start:
     return Start(offsets={TOPIC: {0: offset, 1: offset}})
 
@@ -51,6 +64,29 @@ def at(offset: int) -> Start:
         ("earliest is what Kafka still has", None, HERE, EARLIEST, position(0, 3)),
         ("latest is the last stable offset", None, HERE, LATEST, position(50, 40)),
         ("a number is taken", None, HERE, at(7), position(7, 7)),
+        (
+            "one at either end of a log is taken",
+            None,
+            HERE,
+            Start(offsets={TOPIC: {0: 50, 1: 3}}),
+            position(50, 3),
+        ),
+        ("all of a topic starts somewhere", None, HERE, Start(offsets={TOPIC: "latest"}), END),
+        ("the first record from a time on", None, timed(7, 5), Start(SIX), position(7, 5)),
+        (
+            "an open transaction holds back the first record from a time on",
+            None,
+            timed(7, 45),
+            Start(SIX),
+            position(7, 40),
+        ),
+        (
+            "a partition in which there is nothing to be found is not asked about",
+            None,
+            timed(7, None),
+            Start(offsets={TOPIC: {0: SIX, 1: "earliest"}}),
+            position(7, 3),
+        ),
         ("the ledger wins over the setting", NEWEST, HERE, LATEST, position(5, 8)),
         (
             "a partition added to a known topic starts at its beginning, whatever the setting",
@@ -119,8 +155,8 @@ def test_a_run_starts_at_explicit_offsets(
             LATEST,
             RetentionLost,
         ),
-        ("a start that Kafka no longer has", None, HERE, at(2), RetentionLost),
-        ("a start that Kafka does not have yet", None, HERE, at(45), LogTruncated),
+        ("a start that Kafka no longer has", None, HERE, at(2), StartUnknown),
+        ("a start that Kafka does not have yet", None, HERE, at(45), StartUnknown),
     ],
 )
 def test_a_start_that_cannot_be_right_halts(
@@ -128,6 +164,46 @@ def test_a_start_that_cannot_be_right_halts(
 ) -> None:
     with pytest.raises(halt):
         start_positions(a_pipeline(start=start), newest, kafka)
+
+
+UNNAMED = "t-1 is not named"
+
+
+@pytest.mark.parametrize(
+    ("start", "kafka", "found", "write"),
+    [
+        ({0: 7}, HERE, UNNAMED, "{t: {0: 7, 1: earliest}}"),
+        ({0: "latest", 1: 4, 9: 0}, HERE, "t-9 does not exist", "{t: {0: latest, 1: 4}}"),
+        ({0: 7, 9: 0}, HERE, f"{UNNAMED}; t-9 does not exist", "{t: {0: 7, 1: earliest}}"),
+        (
+            {0: 51, 1: 2},
+            HERE,
+            "t-0 has the offsets from 0 to 50, not 51; t-1 has the offsets from 3 to 40, not 2",
+            "{t: {0: earliest, 1: earliest}}",
+        ),
+        (
+            {0: SIX, 1: SIX},
+            timed(4, None),
+            "t-1 has no record from 2026-11-01T06:00:00Z on",
+            "{t: {0: 2026-11-01T06:00:00Z, 1: earliest}}",
+        ),
+        (SIX, timed(4, None), "t-1 has no record from 2026-11-01T06:00:00Z on", "{t: {0: 2026-11"),
+    ],
+)
+def test_a_start_that_does_not_fit_names_all_partitions_at_once(
+    start: Whole | Mapping[int, At], kafka: KafkaFacts, found: str, write: str
+) -> None:
+    with pytest.raises(StartUnknown) as halted:
+        start_positions(a_pipeline(start=Start(offsets={TOPIC: start})), None, kafka)
+    assert halted.value.found == found
+    assert halted.value.remedy.startswith(f"Write start: {write}")
+    known = start_positions(a_pipeline(start=Start(offsets={TOPIC: start})), NEWEST, kafka)
+    assert known.position == position(5, 8), "it has no effect where there is a ledger"
+
+
+def test_a_partition_without_a_record_of_that_time_may_start_at_its_end() -> None:
+    pipeline = a_pipeline(start=Start(SIX), on_missing_time=OnMissingTime.LATEST)
+    assert start_positions(pipeline, None, timed(4, None)).position == position(4, 40)
 
 
 def test_newly_discovered_partitions_are_empty_ranges_where_they_start() -> None:
