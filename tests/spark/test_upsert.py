@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark
 from tests.spark.conftest import Bench, RawRow, a_pipeline
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -257,6 +260,47 @@ def test_bad_records_go_to_quarantine_whatever_a_metric_says(
     entry = entry_of([*log.commits()][-1], "p")
     assert entry is not None
     assert entry.rows == (RowCounts(1, 1), RowCounts(0, 1))
+
+
+@pytest.mark.parametrize("land_by", ["MERGE", "replaceUsing"])
+def test_on_a_cluster_a_metric_that_counted_twice_is_noticed(
+    bench: Bench, log: FolderLog, monkeypatch: pytest.MonkeyPatch, land_by: str
+) -> None:
+    """Two records in five offsets, as transactions leave them. A lost executor was replaced."""
+    site = replace(new_site(bench, a_pipeline(), marked=land_by != "MERGE"), tasks=None)
+    landing: Landing = Merge(site) if land_by == "MERGE" else by_replace(site)
+    twice = {"counts": '[{"x": 0, "y": 4}]', "deleting": 0}
+    monkeypatch.setattr(Observation, "get", property(lambda _: twice))
+    rows: list[RawRow] = [(b"1", None, 0, 1), (b"1", order(1, 5), 0, 4)]
+    plan = bench.plan(1, rows, Position())
+
+    landing.land(decoder(a_pipeline())(bench.raw(rows)), plan)
+
+    entry = entry_of([*log.commits()][-1], "p")
+    assert entry is not None
+    assert entry.rows == (RowCounts(2, 0),)
+    assert table_of(bench) == {1: (5, 0, 4)}
+
+
+def test_what_a_merge_has_written_down_is_not_kept(bench: Bench) -> None:
+    """Spark forgets a checkpoint with the DataFrame that leads to it."""
+    landing, position = Merge(new_site(bench, a_pipeline())), Position()
+    context = bench.spark.sparkContext
+
+    def kept() -> set[int]:
+        gc.collect()
+        assert context._jvm is not None
+        context._jvm.System.gc()
+        return {*context._jsc.getPersistentRDDs()}
+
+    before = kept()
+    for number in range(3):
+        rows: list[RawRow] = [(b"1", order(1, number), 0, number)]
+        plan = bench.plan(number + 1, rows, position)
+        landing.land(decoder(a_pipeline())(bench.raw(rows)), plan)
+        position = plan.draft.position
+
+    wait_for(lambda: len(kept() - before) <= 1, "each batch leaves its changes in memory")
 
 
 class Lost(dict[str, Any]):

@@ -61,17 +61,19 @@ class CountedOnTheWay:
         value: int | None = self._observation.get.get(name)
         return value
 
-    def counts(self, decoded: DataFrame) -> Counts:
+    def counts(self, decoded: DataFrame, records: int | None = None) -> Counts:
         """The counts, once the watched rows were evaluated.
 
-        They are counted again in ``decoded``, by grouping, where the metric cannot be right: Spark
-        drops the plan of an empty batch, and what it computes again it may count twice.
+        ``records``: how many there were, where somebody knows. They are counted again in
+        ``decoded``, by grouping, where the metric cannot be right: Spark drops the plan of an empty
+        batch, and what it computes again it may count twice.
         """
         histogram = self._observation.get.get(_COUNTS)
         if histogram is not None:
-            counts = counts_of(self._ranges, self._firsts, histogram)
-            if all(n.applied <= each.span for n, each in zip(counts, self._ranges, strict=True)):
-                return counts
+            found = counts_of(self._ranges, self._firsts, histogram)
+            fit = all(n.applied <= each.span for n, each in zip(found, self._ranges, strict=True))
+            if fit and records in (None, applied(found)):
+                return found
         return grouped_counts(decoded, self._ranges)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
@@ -15,7 +16,7 @@ from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
-from rivermouth.write.rows import Keyed, Rows
+from rivermouth.write.rows import RECORDS, Keyed, Rows
 
 
 class Quarantine(Protocol):
@@ -60,6 +61,17 @@ class Site:
     cache: bool
     staging: Callable[[], Path]
     others: tuple[str, ...] = ()
+
+    def folded(self, changes: DataFrame) -> int | None:
+        """How many records are in ``changes``, which were folded and written down.
+
+        None where nobody has to know: on one host Spark computes nothing twice, so that its
+        metrics are right. Elsewhere what a lost executor had computed is computed again.
+        """
+        if self.tasks is not None:
+            return None
+        [row] = changes.agg(F.sum(RECORDS).alias(RECORDS)).collect()
+        return int(row[RECORDS] or 0)
 
     def few(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.

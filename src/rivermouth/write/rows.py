@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
+RECORDS = "records"
+"""The column of a fold that counts the rows of a key."""
+
 
 @dataclass(frozen=True)
 class Plain:
@@ -24,7 +27,8 @@ class Keyed:
     """The good records of a batch become one change per key.
 
     ``fold`` makes of good decoded rows a DataFrame with one row per key: ``key_columns``, a
-    struct of the ``keys``, and whatever the expressions below ask for. These are SQL over ``s``,
+    struct of the ``keys``, ``records``, the number of rows with that key, and whatever the
+    expressions below ask for. These are SQL over ``s``,
     a row of the fold, and ``t``, the row of the table with that key. In this order: where
     ``delete`` holds, the row goes; where ``update`` holds, ``updates`` give its columns; where no
     row has the key and ``insert`` holds, ``inserts`` give the new one. A shape that never deletes

@@ -52,7 +52,7 @@ class Merge:
                 raise
             self._land_split(decoded, plan)
         else:
-            self._merge(changes, counting.counts(decoded), plan)
+            self._merge(changes, counting.counts(decoded, self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         with kept(decoded, None) as batch:

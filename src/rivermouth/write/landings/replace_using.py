@@ -79,7 +79,8 @@ class ReplaceUsing:
         with staged(self._rows.fold(watched), self._stage / plan.commit) as changes:
             if self._rows.delete is not None and counting.metric("deleting") != 0:
                 self._sweep = True
-            self._commit(changes, counting.counts(decoded), plan)
+            counts = counting.counts(decoded, self._site.folded(changes))
+            self._commit(changes, counts, plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         self._sweep = self._sweep or self._rows.delete is not None

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.spark.address import quoted
-from rivermouth.write.rows import Keyed
+from rivermouth.write.rows import RECORDS, Keyed
 
 
 def latest(pipeline: Pipeline) -> Keyed:
@@ -40,31 +40,34 @@ def latest(pipeline: Pipeline) -> Keyed:
 
 
 def fold(good: DataFrame, order_by: Sequence[str], *, tombstones: bool) -> DataFrame:
-    """One row per key: ``key_columns``, ``had_tombstone``, and the newest ``change``.
+    """One row per key: ``key_columns``, ``records``, ``had_tombstone``, and the newest ``change``.
 
     ``change`` STRUCT<row, _kafka> is null where nothing came after the last tombstone.
     """
-    keyed = good.select("key_columns", "row", "_kafka", "tombstone")
+    keyed, stands = good.select("key_columns", "row", "_kafka", "tombstone"), ~F.col("tombstone")
     if tombstones:
-        keyed = _after_tombstones(keyed)
+        keyed = _with_last_tombstone(keyed)
+        stands &= F.col("last").isNull() | (_offset() > F.col("last"))
     newest = F.max_by(
-        F.when(~F.col("tombstone"), F.struct("row", "_kafka")),
-        F.when(~F.col("tombstone"), _rank_column(order_by)),
+        F.when(stands, F.struct("row", "_kafka")), F.when(stands, _rank_column(order_by))
     )
-    had_tombstone = F.bool_or("tombstone")
     return keyed.groupBy("key_columns").agg(
-        had_tombstone.alias("had_tombstone"), newest.alias("change")
+        F.count("*").alias(RECORDS),
+        F.bool_or("tombstone").alias("had_tombstone"),
+        newest.alias("change"),
     )
 
 
-def _after_tombstones(keyed: DataFrame) -> DataFrame:
-    """Drop what a later tombstone of the same key and partition removes."""
-    offset = F.col("_kafka").getField("offset")
+def _with_last_tombstone(keyed: DataFrame) -> DataFrame:
+    """With ``last``, the offset of the last tombstone of the same key and partition, or null."""
     here = Window.partitionBy(
         "key_columns", F.col("_kafka").getField("topic"), F.col("_kafka").getField("partition")
     )
-    last = F.max(F.when(F.col("tombstone"), offset)).over(here)
-    return keyed.withColumn("last", last).where(F.col("last").isNull() | (offset >= F.col("last")))
+    return keyed.withColumn("last", F.max(F.when(F.col("tombstone"), _offset())).over(here))
+
+
+def _offset() -> Column:
+    return F.col("_kafka").getField("offset")
 
 
 def _rank_column(order_by: Sequence[str]) -> Column:
