@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from confluent_kafka import Uuid
 
 from rivermouth.verify.kafka.readable import Readable, readable
 from rivermouth.verify.kafka.source import Identity
@@ -87,6 +88,43 @@ def test_another_topic_or_cluster_is_a_fault_and_nothing_of_it_is_read(
     assert shown.ranges == {ZERO: (9, 9)}
     assert found(findings) == {Kind.FAULT: 1}
     assert (problems(findings), findings.unchecked) == ((f"topic t: {why}",), [f"t: {why}"])
+
+
+NOT_TOLD = str(Uuid(0, 0))
+"""What the client gives as the id of a topic where the broker tells none."""
+
+
+def with_ids(*ids: str) -> tuple[LedgerEntry, ...]:
+    """Entries that recorded the topic, each with the next of these ids."""
+    numbered = enumerate(ids, start=1)
+    return tuple(entry(n, span(n, n + 1), topics={"t": each}) for n, each in numbered)
+
+
+@pytest.mark.parametrize("configured", [("t",), ()], ids=["configured", "taken out"])
+@pytest.mark.parametrize(
+    ("recorded", "now"),
+    [
+        (("id",), NOT_TOLD),
+        ((NOT_TOLD,), "id"),
+        ((NOT_TOLD, "id"), "id"),
+        (("id", NOT_TOLD), "id"),
+    ],
+)
+def test_a_topic_id_that_is_not_told_is_compared_with_nothing(
+    recorded: tuple[str, ...], now: str, configured: tuple[str, ...]
+) -> None:
+    source = MemorySource(topics={"t": now})
+    shown, findings = ask(source, *with_ids(*recorded), configured=configured)
+    assert (found(findings), findings.unchecked) == ({}, [])
+    assert shown.ranges == {ZERO: (1, 1 + len(recorded))}
+
+
+@pytest.mark.parametrize("recorded", [(NOT_TOLD, "id", "new"), ("id", NOT_TOLD, "new")])
+def test_between_ids_that_are_not_told_two_that_are_told_are_compared(
+    recorded: tuple[str, ...],
+) -> None:
+    _, findings = ask(MemorySource(topics={"t": NOT_TOLD}), *with_ids(*recorded))
+    assert problems(findings) == ("topic t: recorded with the ids id and new",)
 
 
 GONE = MemorySource(topics={})

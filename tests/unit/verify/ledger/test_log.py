@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from confluent_kafka import Uuid
 
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.log import Ledger, read_ledger
@@ -168,6 +169,14 @@ def test_an_accepted_restore_that_starts_elsewhere_is_a_fault() -> None:
     _, findings = ledger_of([*commits, accepted("restore", 3, p0=9)])
     assert found(findings) == {Kind.FAULT: 1}
     assert "not that of the restored entry: t-0 at 9, expected 5" in problems(findings)[0]
+
+
+def test_a_partition_that_was_read_before_the_id_of_its_topic_was_told_starts_again() -> None:
+    not_told = {"t": str(Uuid(0, 0))}
+    commits = [CREATE, wrote(1, (0, 0, 5), topics=not_told)]
+    commits += [wrote(2, (1, 3, 7), position=at(5, 7), topics=not_told), restored(1)]
+    _, findings = ledger_of([*commits, accepted("restore", 3, p0=5, p1=3)])
+    assert problems(findings) == ()
 
 
 def test_an_accepted_reset_starts_a_chain_of_its_own() -> None:
