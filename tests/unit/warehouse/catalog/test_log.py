@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, cast
 
 import pytest
@@ -29,11 +30,14 @@ class Session:
         self._commits = commits
         self._fault = fault
         self._found: list[Row] = []
+        self.limits: list[int | None] = []
+        """How many commits each statement asked for; None: all."""
 
     def sql(self, statement: str) -> Session:
         assert statement.startswith(f"DESCRIBE HISTORY {ADDRESS.sql}")
-        limit = int(statement.partition("LIMIT ")[2] or 1 << 30)
-        self._found = [Row(**each) for each in reversed(self._commits)][:limit]
+        limit = statement.partition("LIMIT ")[2]
+        self.limits.append(int(limit) if limit else None)
+        self._found = [Row(**each) for each in reversed(self._commits)][: self.limits[-1]]
         return self
 
     def selectExpr(self, *columns: str) -> Session:
@@ -71,6 +75,22 @@ def test_what_came_after_a_version_is_found_however_much_it_is(version: int) -> 
     log = a_log(*(commit(n) for n in range(150)))
     found = [each.version for each in log.commits_after(version)]
     assert found == list(range(version + 1, 150))
+
+
+def test_after_a_write_only_the_newest_commits_are_asked_for() -> None:
+    session = Session(*(commit(n) for n in range(3000)))
+    log = CatalogLog(cast(SparkSession, session), ADDRESS)
+    assert [each.version for each in log.commits_after(2998)] == [2999]
+    assert session.limits == [20]
+
+
+def test_backwards_the_history_is_asked_for_in_pieces_as_far_as_it_is_read() -> None:
+    session = Session(*(commit(n) for n in range(3000)))
+    newest_first = CatalogLog(cast(SparkSession, session), ADDRESS).commits_backwards()
+    assert [each.version for each in islice(newest_first, 20)] == [*range(2999, 2979, -1)]
+    assert session.limits == [20]
+    assert [each.version for each in islice(newest_first, 180)] == [*range(2979, 2799, -1)]
+    assert session.limits == [20, 200]
 
 
 def test_backwards_no_version_comes_twice_while_others_commit() -> None:
