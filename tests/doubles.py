@@ -187,6 +187,25 @@ class CrashingLog(MemoryLog):
         return super().commits_after(version)
 
 
+class WatchedLog(MemoryLog):
+    """A log that notes which versions are read, but for what came after a known one."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.log)
+        self.read: set[int] = set()
+
+    def commits(self) -> Iterator[CommitRecord]:
+        return self._noted(super().commits())
+
+    def commits_backwards(self) -> Iterator[CommitRecord]:
+        return self._noted(super().commits_backwards())
+
+    def _noted(self, records: Iterator[CommitRecord]) -> Iterator[CommitRecord]:
+        for each in records:
+            self.read.add(each.version)
+            yield each
+
+
 class MemoryKafka(Kafka):
     def __init__(self, world: World) -> None:
         self._world = world

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -20,8 +21,19 @@ from rivermouth.errors import (
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position, TopicPartition
+from rivermouth.run.ingest import Ingest
 from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
-from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline, until_done
+from tests.doubles import (
+    NO_SESSION,
+    STEPS,
+    Driver,
+    Killed,
+    WatchedLog,
+    World,
+    a_pipeline,
+    edges,
+    until_done,
+)
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -80,6 +92,22 @@ def test_an_accepted_restore_reads_again_what_it_undid() -> None:
     assert newest(world).accepts == Accepted("restore", 4, 2)
     until_done(world)
     check_exactly_once(world)
+
+
+def test_accepting_reads_no_more_of_the_log_than_a_start() -> None:
+    world = a_world(30)
+    driver = Driver(world).open()
+    while driver.batch(1):
+        pass
+    world.restore(29)
+    log, given = WatchedLog(world), edges(world, driver.crash, driver.heard)
+    ingest = Ingest(a_pipeline(), replace(given, store=replace(given.store, log=log)))
+    with pytest.raises(TableUndone):
+        ingest.open(NO_SESSION)
+    by_start = {*log.read}
+    log.read.clear()
+    ingest.resume(NO_SESSION, "restore")
+    assert log.read == by_start == {28, 29, 30, 31, 32}, "from what entry 29 was planned on"
 
 
 @pytest.mark.parametrize("to", [0, 1, 2])

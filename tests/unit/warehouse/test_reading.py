@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from rivermouth.protocol.commits import CommitRecord
 from rivermouth.warehouse.memory.log import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, read_on
 from tests.builders import TABLE, place, position
-from tests.doubles import NO_SESSION, Driver, World, a_pipeline, until_done
+from tests.doubles import NO_SESSION, Driver, WatchedLog, World, a_pipeline, until_done
 
 pytestmark = pytest.mark.unit
-
-
-class Watched(MemoryLog):
-    """A log that notes which versions are read."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world.log)
-        self.read: set[int] = set()
-
-    def commits(self) -> Iterator[CommitRecord]:
-        return self._noted(super().commits())
-
-    def commits_backwards(self) -> Iterator[CommitRecord]:
-        return self._noted(super().commits_backwards())
-
-    def _noted(self, records: Iterator[CommitRecord]) -> Iterator[CommitRecord]:
-        for each in records:
-            self.read.add(each.version)
-            yield each
 
 
 @pytest.fixture
@@ -48,7 +26,7 @@ def world() -> World:
 def test_the_end_of_a_log_is_enough_where_the_newest_entry_says_what_it_was_planned_on(
     world: World,
 ) -> None:
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert log.read == {8, 9}, "the entry, and the version that it was planned on"
     whole = audit_ledger(LedgerStore(log, world.offsets), a_pipeline())
@@ -62,7 +40,7 @@ def test_the_end_of_a_log_is_enough_where_the_newest_entry_says_what_it_was_plan
 
 def test_entries_that_the_offsets_table_lacks_are_read_too(world: World) -> None:
     world.offsets.txns["orders"] = 6
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert [each.entry.sequence for each in recent.entries] == [7, 8, 9]
     assert min(log.read) == 6
@@ -71,7 +49,7 @@ def test_entries_that_the_offsets_table_lacks_are_read_too(world: World) -> None
 def test_behind_many_commits_of_others_these_are_read_and_no_more(world: World) -> None:
     for _ in range(2000):
         world.did("WRITE", mode="Append")
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert min(log.read) == 8
     assert recent.history.sequence == 9
@@ -92,7 +70,7 @@ def test_what_was_committed_since_is_read_on(world: World) -> None:
 
 def test_a_restore_leads_back_to_the_entry_that_it_left_in_effect(world: World) -> None:
     world.restore(5)
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert min(log.read) == 4, "what entry 5 was planned on"
     assert recent.history.effective is not None
@@ -102,7 +80,7 @@ def test_a_restore_leads_back_to_the_entry_that_it_left_in_effect(world: World) 
 def test_a_restore_that_was_accepted_leads_back_no_further(world: World) -> None:
     world.restore(3)
     Driver(world).ingest.resume(NO_SESSION, "restore")
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     assert min(log.read) == 10, "the RESTORE, on which the accepting entry was planned"
     assert (recent.history.faults, recent.history.position) == ((), position(2))
@@ -112,7 +90,7 @@ def test_of_two_restores_the_earlier_target_counts(world: World) -> None:
     world.restore(5)
     world.restore(10)
     world.restore(7)
-    log = Watched(world)
+    log = WatchedLog(world)
     recent = read_ledger(LedgerStore(log, world.offsets), a_pipeline())
     whole = audit_ledger(LedgerStore(MemoryLog(world.log), world.offsets), a_pipeline())
     assert recent.history.effective == whole.history.effective
