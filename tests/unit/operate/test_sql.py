@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -51,7 +52,7 @@ def config(tmp_path: Path) -> Config:
     return config
 
 
-def commit(config: Config, sequence: int, commit_id: str) -> Path:
+def commit(config: Config, sequence: int, commit_id: str, *, bad: int = 1) -> Path:
     entry = Entry(
         pipeline="orders",
         sequence=sequence,
@@ -61,7 +62,7 @@ def commit(config: Config, sequence: int, commit_id: str) -> Path:
         topics={},
         ranges=(OffsetRange(place(), sequence - 1, sequence),),
         position=Position({place(): sequence}),
-        rows=(RowCounts(0, 1),),
+        rows=(RowCounts(1 - bad, bad),),
     )
     rows = {
         "id": [sequence],
@@ -122,6 +123,16 @@ def test_quarantine_shows_only_commits_in_effect(config: Config) -> None:
     assert commits_shown(config) == ["c1", "c2"]
     DeltaTable(str(config.folder / "silver" / "Orders")).restore(0)
     assert commits_shown(config) == ["c1"]
+
+
+def test_only_commits_with_bad_records_are_listed_for_a_quarantine(config: Config) -> None:
+    for sequence in range(2, 12):
+        commit(config, sequence, f"good{sequence}", bad=0)
+    commit(config, 12, "c12")
+    quarantine(config, "c1", "c12", "left over by a crash")
+    plan, _ = query(config, 'EXPLAIN SELECT * FROM silver."Orders_quarantine"').as_dicts()
+    assert {*re.findall(r'"(\w+)"', plan["plan"])} == {"c1", "c12"}
+    assert commits_shown(config) == ["c1", "c12"]
 
 
 def test_the_log_is_read_only_where_a_statement_names_a_quarantine(
