@@ -19,7 +19,11 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.warehouse.folder.log import FolderLog, duration_s, record_of
+from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.reading import read_ledger
 from tests.builders import PIPELINE, entry_after, position, replayed, span
+from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -87,6 +91,22 @@ def test_entries_and_txn_are_read_from_the_files(table: Table) -> None:
 
 def test_the_log_tells_the_id_of_the_table(table: Table) -> None:
     assert table.log.table(app_id(PIPELINE)).table_id == str(table.delta.metadata().id)
+
+
+def test_a_start_loads_the_snapshot_of_the_table_once(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def load(path: str) -> DeltaTable:
+        loaded.append(path)
+        return DeltaTable(path)
+
+    monkeypatch.setattr("rivermouth.warehouse.folder.log.DeltaTable", load)
+    found = read_ledger(LedgerStore(table.log, MemoryOffsets()), a_pipeline())
+    assert (found.table, found.txn) == (str(table.delta.metadata().id), 3)
+    assert found.retention_s == duration_s(None)
+    assert loaded == [str(table.path)]
 
 
 def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
