@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.local.loopback import free_port
 from rivermouth.operate.status import State, status
+from rivermouth.run.report import RetryReport
 from rivermouth.verify import verify
+from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from tests.faults.outcomes import (
     applied,
     check_proved,
@@ -51,13 +54,27 @@ def five(lake: Lake, topic: str) -> None:
     lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
 
 
+@dataclass
+class Noted(Heard):
+    """Reads what ``status`` would be told with each try."""
+
+    notes: RetryNotes = field(kw_only=True)
+    noted: list[Retrying] = field(default_factory=list)
+
+    def tries_again(self, report: RetryReport) -> None:
+        super().tries_again(report)
+        note = self.notes.read(report.pipeline)
+        assert note is not None
+        self.noted.append(note)
+
+
 def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     away = Lake(lake.folder, f"127.0.0.1:{free_port()}")
     away.configure(p=retrying(append_pipeline("nowhere"), 15))
     began = time.monotonic()
-    heard = Heard()
+    heard = Noted(notes=RetryNotes(away.warehouse))
 
     error = refusal(away.run(rivermouth_spark, "p", heard=heard))
 
@@ -67,6 +84,8 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     codes = {each.error.code for each in heard.retries}
     assert {"RM301"} <= codes <= {"RM301", "RM304"}, "away, and then not ready yet"
     assert heard.ends[0].retries == len(heard.retries)
+    assert [note.tries for note in heard.noted] == [*range(1, len(heard.retries) + 1)]
+    assert heard.notes.read("p") is None, "the pipeline has ended"
     assert away.rows("bronze.nowhere") == []
 
 

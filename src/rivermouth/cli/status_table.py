@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rivermouth.cli.proving import proved
+from rivermouth.cli.proving import ago, proved
 from rivermouth.cli.render import wrapped
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.status import Status
+from rivermouth.warehouse.folder.retrying import Retrying
 
 
 def render(found: Status, now: Callable[[], float] = time.time) -> str:
@@ -32,10 +33,21 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
         for each in found.pipelines
         for kind, entry in each.accepted
     ]
+    retries = [
+        wrapped(f"{each.name}: {_retried(each.retrying, now())}", "  ", "")
+        for each in found.pipelines
+        if each.retrying is not None
+    ]
     table = text_table(headers, rows, numbers=(2, 3, 4, 5))
     known = (each for each in found.pipelines if each.sequence is not None)
     proofs = [wrapped(proved(each.name, each.proof, now()), "  ", "") for each in known]
-    return "\n".join([table, *reasons, *accepted, *proofs])
+    return "\n".join([table, *reasons, *retries, *accepted, *proofs])
+
+
+def _retried(note: Retrying, now_s: float) -> str:
+    since, last = (ago(now_s - ms / 1000) for ms in (note.since_ms, note.at_ms))
+    tries = "once" if note.tries == 1 else f"{note.tries:,} times"
+    return f"a run tried it again, {tries}, first {since}, last {last}: {note.reason}"
 
 
 def _number(value: int | None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.folder.ledger import folder_ledger
+from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
 from rivermouth.warehouse.reading import read_ledger
 
@@ -61,6 +62,7 @@ class PipelineStatus:
     sequence that the offsets table holds: below ``sequence`` it is not up to date. ``accepted`` are
     the changes of source and settings that an operator accepted, each with its entry. ``proof`` is
     what ``verify`` proved last, and whether it stands; None where nothing is on record.
+    ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
     """
 
     name: str
@@ -76,6 +78,7 @@ class PipelineStatus:
     held_back: int | None = None
     accepted: tuple[tuple[str, int], ...] = ()
     proof: Standing | None = None
+    retrying: Retrying | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -90,6 +93,7 @@ class PipelineStatus:
             "position": self.position,
             "accepted": [{"change": kind, "entry": at} for kind, at in self.accepted],
             "proof": self.proof.as_dict() if self.proof is not None else None,
+            "retrying": asdict(self.retrying) if self.retrying is not None else None,
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -122,7 +126,8 @@ def status(
     ``kafka`` answers for topics and ledgers (default: the configured broker, asked at most
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
     configuration only names; ``stores`` says where each ledger is (default: in the configured
-    folder); ``proofs`` tells what is proved of each pipeline (default: nothing).
+    folder, where a run also notes what it tries again); ``proofs`` tells what is proved of each
+    pipeline (default: nothing).
     """
     asked = kafka or ConfiguredKafka(config, secrets)
     store_of = stores or partial(folder_ledger, config.folder)
@@ -135,7 +140,13 @@ def status(
     ]
     proof_of = proofs or (lambda _: None)
     proved = [proof_of(each) for each in pipelines]
-    return Status([replace(each, proof=its) for each, its in zip(found, proved, strict=True)])
+    note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
+    return Status(
+        [
+            replace(each, proof=its, retrying=note_of(each.name))
+            for each, its in zip(found, proved, strict=True)
+        ]
+    )
 
 
 def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:

@@ -27,6 +27,7 @@ from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Ingest
+from rivermouth.run.noting import noting
 from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
 from rivermouth.run.report import Listener, PipelineReport
@@ -88,7 +89,7 @@ class Run:
         ledgers = [each.ledger_name for each in config.pipelines.values()]
         upkeep = OffsetsUpkeep(offsets, ledgers, config.offsets_retention)
         with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
-            together = _Together(listener, stop, turns, writer, workers)
+            together = _Together(noting(listener, config), stop, turns, writer, workers)
             return list(threads.map(partial(self._drive, together), names))
 
     def resume(

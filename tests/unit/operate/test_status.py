@@ -33,6 +33,7 @@ from rivermouth.protocol.offsets import (
     Watermarks,
 )
 from rivermouth.warehouse.folder.ledger import folder_ledger
+from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import Counted
 
 pytestmark = pytest.mark.unit
@@ -150,6 +151,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "position": None,
         "accepted": [],
         "proof": None,
+        "retrying": None,
         "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
@@ -173,6 +175,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "position": {"t": {"0": 10, "1": 5}},
         "accepted": [],
         "proof": None,
+        "retrying": None,
         "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 
@@ -410,6 +413,23 @@ def test_the_rendering_fits_and_says_unknown_as_a_dash(config: Config) -> None:
     assert "-" in table
     assert reason.startswith("p: RM416")
     assert proof == "p: never proved"
+
+
+def test_a_pipeline_that_a_run_tries_again_says_so(config: Config) -> None:
+    commit(config, ENTRY)
+    at_ms = int(STAMP.timestamp() * 1000)
+    RetryNotes(config.folder).write("p", Retrying(at_ms - 180_000, at_ms, 12, "RM301 k: is away"))
+
+    found = status(config, Answering(facts()), STAMP.timestamp)
+
+    assert found.as_dict()["pipelines"][0]["retrying"] == {
+        "since_ms": at_ms - 180_000,
+        "at_ms": at_ms,
+        "tries": 12,
+        "reason": "RM301 k: is away",
+    }
+    said = "p: a run tried it again, 12 times, first 3 min ago, last just now: RM301 k: is away"
+    assert said in render(found, STAMP.timestamp).replace("\n  ", " ")
 
 
 def test_a_secret_that_nobody_knows_leaves_only_kafka_unknown(tmp_path: Path) -> None:

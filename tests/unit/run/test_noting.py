@@ -1,0 +1,82 @@
+"""What a run leaves for ``status`` of a pipeline that it tries again."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from rivermouth.errors import KafkaUnreachable
+from rivermouth.protocol.offsets import Position
+from rivermouth.run.noting import Noting
+from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, Silent
+from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
+
+pytestmark = pytest.mark.unit
+
+AWAY = KafkaUnreachable("no broker answers", where="k:9092")
+FAILED = RetryReport("orders", AWAY, 1.0)
+OPENED = OpenReport("orders", 3, Position(), 0, 0)
+ENDED = PipelineReport("orders", 0, 0, 0, 3, 1.0)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> RetryNotes:
+    return RetryNotes(tmp_path)
+
+
+@pytest.fixture
+def noting(notes: RetryNotes) -> Noting:
+    seconds = count(100)
+    return Noting(Silent(), notes, lambda: float(next(seconds)))
+
+
+def test_a_note_tells_since_when_how_often_and_why(noting: Noting, notes: RetryNotes) -> None:
+    noting.tries_again(FAILED)
+    assert notes.read("orders") == Retrying(100_000, 100_000, 1, str(AWAY))
+    noting.tries_again(FAILED)
+    assert notes.read("orders") == Retrying(100_000, 101_000, 2, str(AWAY))
+    assert notes.read("another") is None
+
+
+def test_a_pipeline_that_is_open_again_takes_its_note_away(
+    noting: Noting, notes: RetryNotes
+) -> None:
+    noting.tries_again(FAILED)
+    noting.opened(OPENED)
+    assert notes.read("orders") is None
+    noting.tries_again(FAILED)
+    assert notes.read("orders") == Retrying(101_000, 101_000, 1, str(AWAY)), "it counts anew"
+
+
+def test_a_pipeline_that_has_ended_takes_its_note_away(noting: Noting, notes: RetryNotes) -> None:
+    noting.tries_again(FAILED)
+    noting.finished(ENDED)
+    assert notes.read("orders") is None
+
+
+def test_the_note_of_a_run_that_was_killed_goes_with_the_next_one(notes: RetryNotes) -> None:
+    notes.write("orders", Retrying(1, 2, 3, "it was long ago"))
+    Noting(Silent(), notes).opened(OPENED)
+    assert notes.read("orders") is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tries": 1}', "7"])
+def test_a_note_that_is_half_written_is_none(notes: RetryNotes, tmp_path: Path, text: str) -> None:
+    notes.write("orders", Retrying(1, 2, 3, "x"))
+    [file] = tmp_path.rglob("orders.json")
+    file.write_text(text)
+    assert notes.read("orders") is None
+
+
+def test_a_folder_that_takes_no_note_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "rivermouth").write_text("a file where a folder should be")
+    heard: list[RetryReport] = []
+
+    class Hears(Silent):
+        def tries_again(self, report: RetryReport) -> None:
+            heard.append(report)
+
+    Noting(Hears(), RetryNotes(tmp_path)).tries_again(FAILED)
+    assert heard == [FAILED]
