@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
+from rivermouth.local.heap import heap_settings
+from rivermouth.local.machine import memory_mb
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import started
 from tests.waiting import PATIENCE_S, wait_for_rows
@@ -33,11 +35,21 @@ def shop(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     lake.topic("cli-bids", 2, retention_ms="86400000")
     lake.topic("cli-orders", 1, cleanup_policy="compact")
     lake.configure(bids=append_pipeline("cli-bids"), orders=upsert_pipeline("cli-orders"))
+    events_of(lake).mkdir()
+    as_text = {"enabled": "true", "compress": "false", "rolling.enabled": "false"}
+    event_log = {**as_text, "dir": events_of(lake).as_uri()}
+    spark = {f"spark.eventLog.{name}": value for name, value in event_log.items()}
+    rewritten(lake, lambda it: it.update(spark=spark)).rename(lake.file)
     lake.produce("cli-bids", [(None, bid(i), i % 2) for i in range(40)])
     lake.produce("cli-bids", [(None, b"{oops", 0)])
     lake.produce("cli-orders", [(b"%d" % i, order(i, "open", i), 0) for i in range(5)])
     lake.produce("cli-orders", [(b"2", None, 0)])
     return lake
+
+
+def events_of(lake: Lake) -> Path:
+    """Where the sessions of the configuration say what they do, and with which settings."""
+    return lake.folder / "events"
 
 
 def environ(lake: Lake) -> dict[str, str]:
@@ -113,6 +125,16 @@ def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: L
     assert lines[-1].startswith("OK: stopped; the next run continues from here. Next: ")
     assert [line for line in lines if len(line) > 80 and str(shop.file) not in line] == []
     assert not any((shop.scratch / "checkpoints").glob("*"))
+
+
+def test_its_session_had_the_settings_of_the_file_and_memory_for_its_partitions(
+    shop: Lake,
+) -> None:
+    logs = [*events_of(shop).iterdir()]
+    assert len(logs) == 1, "the file asks for a log of each session"
+    events = map(json.loads, logs[0].read_text(encoding="utf-8").splitlines())
+    [settings] = (each["Spark Properties"] for each in events if "Spark Properties" in each)
+    assert settings.items() >= heap_settings([2, 1], memory_mb()).items()
 
 
 def test_status_reads_the_position_without_pyspark(shop: Lake) -> None:

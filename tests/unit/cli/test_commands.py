@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +17,8 @@ import rivermouth as package
 from rivermouth.cli.app import main
 from rivermouth.cli.outcome import NOT_OK
 from rivermouth.config import json_schema
-from rivermouth.errors import RivermouthError
+from rivermouth.errors import RivermouthError, SetupError
+from rivermouth.local.heap import CAPACITY, MEMORY, heap_settings
 from rivermouth.local.scratch import scratch_root
 from rivermouth.run.report import exit_code
 from tests.unit.cli.conftest import CONFIG, Rivermouth
@@ -232,6 +233,51 @@ def test_run_without_the_extra_says_which_one_and_is_exit_code_2(lake_yml: Path)
     assert ended.returncode == 2
     assert ended.stderr.startswith("RM206 ")
     assert "pip install 'rivermouth[local]'" in ended.stderr
+
+
+class TwoTopics:
+    """Stands for Kafka: it tells how many partitions a topic has."""
+
+    def __init__(self, options: Mapping[str, str], timeout_s: float) -> None: ...
+
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        return {each: {"bids": 2_000, "orders": 100}[each] for each in topics}
+
+
+@pytest.mark.parametrize(
+    ("section", "own"),
+    [
+        ("", {}),
+        ("spark: {spark.x: 007}\n", {"spark.x": "007"}),
+        (f"spark: {{{CAPACITY}: 9, spark.x: true}}\n", {CAPACITY: "9", "spark.x": "true"}),
+    ],
+    ids=["none", "further ones", "one of ours"],
+)
+def test_the_session_of_a_run_has_the_memory_for_its_partitions_and_the_settings_of_the_file(
+    rivermouth: Rivermouth,
+    lake_yml: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    section: str,
+    own: Mapping[str, str],
+) -> None:
+    lake_yml.write_text(CONFIG + section, encoding="utf-8")
+    given: list[Mapping[str, str]] = []
+
+    def started(scratch: Path, settings: Mapping[str, str]) -> NoReturn:
+        given.append(settings)
+        raise SetupError("no Spark here")
+
+    monkeypatch.setattr("rivermouth.cli.stopping.Stop.listen", lambda stop: None)
+    monkeypatch.setattr("rivermouth.kafka.client.Kafka", TwoTopics)
+    monkeypatch.setattr("rivermouth.local.machine.memory_mb", lambda: 24_000)
+    monkeypatch.setattr("rivermouth.local.jars.jars", lambda *_, **named: ())
+    monkeypatch.setattr("rivermouth.local.session.start_session", started)
+
+    ended = rivermouth("run", lake_yml, "--select", "bids")
+
+    assert (ended.code, "no Spark here" in ended.err) == (2, True)
+    assert given == [{**heap_settings([2_000], 24_000), **own}]
+    assert given[0][MEMORY] == "6465m", "more than a session has that knows of no partition"
 
 
 def test_an_error_that_nobody_foresaw_is_one_line_and_its_traceback_is_kept(
