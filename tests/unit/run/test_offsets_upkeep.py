@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from rivermouth.run.offsets_upkeep import OffsetsUpkeep
+from rivermouth.config import Pipeline, load
+from rivermouth.registry.platforms import SERVERLESS
+from rivermouth.run.assembly import Assembly
+from rivermouth.run.ingest import Ingest
+from rivermouth.run.offsets_upkeep import EVERY, OffsetsUpkeep
+from rivermouth.run.projecting import Projecting
+from rivermouth.run.report import Listener, Silent
+from rivermouth.run.run import Run
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory.warehouse import MemoryWarehouse
+from tests.builders import place
+from tests.doubles import NO_SESSION, Crash, World, edges
 
 pytestmark = pytest.mark.unit
+
+TWO_DAYS = """
+version: 1
+kafka: {bootstrap.servers: "k:9092"}
+warehouse: lake
+offsets_retention: 2d
+pipelines:
+  a: {source: {topics: [t], format: json}, schema: id BIGINT, target: {table: s.a}, ledger: first}
+  b: {source: {topics: [t], format: json}, schema: id BIGINT, target: {table: s.b}}
+"""
 
 
 @dataclass
@@ -73,3 +97,39 @@ def test_what_fails_stops_nobody(fails: str, done: list[str]) -> None:
     offsets = Noting(at=10, fails=fails)
     OffsetsUpkeep(offsets, [], timedelta(days=1), 10, lambda: 86400.0)()
     assert offsets.did == done
+
+
+def opened_only(
+    shared: Assembly,
+    pipeline: Pipeline,
+    listener: Listener,
+    held: ExitStack,
+    projecting: Projecting,
+    stop: threading.Event,
+) -> Ingest:
+    """A pipeline in memory whose opening commits an entry; then the run is to end."""
+    del held
+    stop.set()
+    world = World(ends={place(): 5})
+    return Ingest(pipeline, edges(world, Crash(), listener, shared.offsets(), projecting))
+
+
+def test_a_run_keeps_rows_of_the_configured_pipelines_for_as_long_as_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets = Noting(at=EVERY)
+    file = tmp_path / "lake.yml"
+    file.write_text(TWO_DAYS, encoding="utf-8")
+    monkeypatch.setattr("rivermouth.run.run.warehouse_of", lambda *_: MemoryWarehouse(offsets))
+    monkeypatch.setattr(Assembly, "ingest", opened_only)
+    run = Run(load(file), NO_SESSION, tmp_path, continuous=False, platform=SERVERLESS)
+
+    [report] = run.pipelines(["a"], Silent(), threading.Event())
+
+    assert report.error is None
+    assert [each.recorded.entry.pipeline for each in offsets.projected] == ["first"]
+    did = [each.split() for each in offsets.did]
+    assert [each[0] for each in did] == ["forget", "compact"]
+    _, before_ms, *pipelines = did[0]
+    assert pipelines == ["first", "b"]
+    assert time.time() - int(before_ms) / 1000 == pytest.approx(2 * 86400, abs=600)
