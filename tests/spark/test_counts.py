@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -62,6 +64,24 @@ def test_a_further_aggregate_is_told_beside_the_counts(rivermouth_spark: SparkSe
     counting.watched(rows, big=F.count_if(F.col("id") > 6)).groupBy("id").count().localCheckpoint()
 
     assert counting.metric("big") == 3
+
+
+def aggregates(node: Any) -> int:
+    """How many aggregates are in an expression of Spark's."""
+    children = node.children()
+    inside = sum(aggregates(children.apply(n)) for n in range(children.size()))
+    return inside + int(node.getClass().getSimpleName() == "AggregateExpression")
+
+
+@pytest.mark.parametrize("number", [17, 2_000])
+def test_one_aggregate_counts_many_ranges(rivermouth_spark: SparkSession, number: int) -> None:
+    """Each aggregate is asked for each record."""
+    rows, ranges = decoded(rivermouth_spark, 10, 1, 1), ranges_of(1, 1_000)[-number:]
+    plan = CountedOnTheWay(ranges).watched(rows)._jdf.queryExecution().analyzed()
+
+    metrics = plan.metrics()
+
+    assert [aggregates(metrics.apply(n)) for n in range(metrics.size())] == [1]
 
 
 def test_the_calls_into_the_jvm_do_not_grow_with_the_ranges(
