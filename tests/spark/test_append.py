@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import Outcome, app_id, classify, entry_of
+from rivermouth.protocol.commits import Outcome, Recorded, app_id, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.catalog.row_counts import with_counts
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.entry import record
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+from tests.builders import entry_after, span
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -91,6 +96,22 @@ def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     assert min(each["min._kafka.offset"] for each in files) == 3
     assert max(each["max._kafka.offset"] for each in files) == 4
+
+
+def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_its_ranges(
+    bench: Bench,
+) -> None:
+    """The table's path stands for its name in a catalog."""
+    append, _ = landing(bench)
+    land(bench, append, [(None, b'{"n": 1}', 0, 500)])
+    [between] = DeltaTable(str(bench.folder / "numbers")).file_uris()
+    land(bench, append, [(None, b'{"n": 2}', 0, 1_000), (None, b'{"n": 3}', 1, 0)], 2)
+    Path(between).unlink()  # who reads it fails
+    entry = replace(entry_after(None, span(1_000, 1_001), span(0, 1, 1)), rows=None)
+
+    [counted] = with_counts(bench.spark, bench.address("numbers"), [Recorded(2, 0, entry)])
+
+    assert counted.rows == (RowCounts(1, 0), RowCounts(1, 0))
 
 
 def test_a_stale_sequence_appends_nothing(bench: Bench) -> None:
