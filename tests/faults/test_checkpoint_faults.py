@@ -126,18 +126,26 @@ def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
 def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
+    """A run does not look for rows that were taken out. It puts none of them back."""
     filled(lake, rivermouth_spark, "edited")
     offsets = DeltaTable(str(lake.path("rivermouth.offsets")))
+    rows = lake.rows("rivermouth.offsets")
+    offsets.delete("sequence = 2")
     offsets.update(updates={"until_offset": "2", "applied": "999"}, predicate="sequence = 3")
     ten(lake, "edited")
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
 
-    assert heard.ends[0].applied == 10
+    assert (heard.opens[0].projected, heard.ends[0].applied) == (0, 10)
+    assert [each for each in lake.rows("rivermouth.offsets") if each["sequence"] == 2] == []
     found = problems(lake)
-    assert found, "verify must not pass over it"
-    assert {line.partition(" edited-")[0] for line in found} == {"offsets table, sequence 3"}
+    assert {line.partition(" edited-")[0] for line in found} == {
+        "offsets table, sequence 2",
+        "offsets table, sequence 3",
+    }
     rebuild_offsets(load(lake.file))
+    rebuilt = lake.rows("rivermouth.offsets")
+    assert [each for each in rows if each not in rebuilt] == []
     check_proved(lake, records=20)
 
 
