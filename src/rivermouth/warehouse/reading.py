@@ -19,7 +19,8 @@ def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The ledger as it is now, from the end of the log: enough to say what a run would do.
 
     Of the log is read what the newest entry's driver did not know, see ``end_of_log``: that does
-    not grow with the log. What is broken there is in the value. Raises LogUnreadable,
+    not grow with the log. All of it is read once while a configured topic is not in the ledger:
+    another pipeline may have read it into this table. What is broken there is in the value. Raises LogUnreadable,
     OffsetsUnreadable, and LedgerBroken where a commit is missing.
     """
     projected = store.offsets.sequence(pipeline.ledger_name)

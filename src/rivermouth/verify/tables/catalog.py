@@ -2,7 +2,7 @@
 
 A history shows no ``txn``. So the text of a commit counts as an entry where its operation writes
 rows. Rows go through the memory of the driver, at most about a million at a time, see
-``CatalogRows``.
+``CatalogRows``; of the offsets table those of one pipeline at once.
 """
 
 from __future__ import annotations
