@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,7 +24,10 @@ _FORMS = "earliest, latest, a time, or one of these by topic, or {topic: {partit
 _ZONE = "write a time with its zone, for example 2026-11-01T06:00:00Z"
 
 _EDGE: Schema = {"enum": ["earliest", "latest"]}
-_TIME: Schema = {"type": "string", "format": "date-time"}
+_TIME_TEXT = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{3}([0-9]{3})?)?)?)?"
+)
+_TIME: Schema = {"type": "string", "pattern": f"^{_TIME_TEXT}(Z|[+-][0-9]{{2}}:[0-9]{{2}})$"}
 _OFFSET: Schema = {"anyOf": [{"type": "integer", "minimum": -2}, _EDGE, _TIME, REFERENCE]}
 _OFFSETS: Schema = {
     "type": "object",
@@ -125,7 +129,9 @@ def _whole(value: object, path: Path, forms: str) -> Whole:
 
 
 def _time(text: str, path: Path) -> datetime | None:
-    """None: it does not look like a time. Raises Refused where the zone is missing."""
+    """None: it does not look like a time. Raises Refused without a zone, and before 1970."""
+    if not re.match(_TIME_TEXT, text, re.ASCII):
+        return None
     try:
         at = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -133,6 +139,8 @@ def _time(text: str, path: Path) -> datetime | None:
     if at.tzinfo is None:
         message = "{path} is a time without a zone: {value}"
         raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_ZONE))
+    if at.timestamp() < 0:  # Kafka takes negative numbers for the ends of a log
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is before 1970: {value}", path=path))
     return at
 
 

@@ -6,6 +6,7 @@ It uses confluent-kafka: no JVM, no consumer group. Errors of the client are tra
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -137,15 +138,11 @@ class Kafka:
 
         None: there is no such record.
         """
-        by_time: dict[int, list[TopicPartition]] = {}
-        for each, at in times.items():
-            by_time.setdefault(round(at.timestamp() * 1000), []).append(each)
-        found: dict[TopicPartition, int | None] = {}
-        for ms, partitions in by_time.items():
-            spec = _ADMIN.OffsetSpec.for_timestamp(ms)
-            answers = self._offsets(_native(partitions), spec, committed=False)
-            found |= {each: at.offset if at.offset >= 0 else None for each, at in answers.items()}
-        return found
+        times_ms = [math.ceil(at.timestamp() * 1000) for at in times.values()]
+        specs = map(_ADMIN.OffsetSpec.for_timestamp, times_ms)
+        asked = dict(zip(_native(times), specs, strict=True))
+        answers = self._list(asked, committed=False)
+        return {each: at.offset if at.offset >= 0 else None for each, at in answers.items()}
 
     def _low(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         answers = self._offsets(_native(partitions), _ADMIN.OffsetSpec.earliest())
@@ -154,12 +151,17 @@ class Kafka:
     def _offsets(
         self, partitions: list[NativeTopicPartition], spec: Any, *, committed: bool = True
     ) -> dict[TopicPartition, Any]:
-        if not partitions:
+        return self._list(dict.fromkeys(partitions, spec), committed=committed)
+
+    def _list(
+        self, specs: dict[NativeTopicPartition, Any], *, committed: bool
+    ) -> dict[TopicPartition, Any]:
+        if not specs:
             return {}
         levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
         asked = self._ask(
             lambda: self._admin.list_offsets(
-                dict.fromkeys(partitions, spec),
+                specs,
                 isolation_level=levels[committed],
                 request_timeout=self._timeout_s,
             )

@@ -57,6 +57,6 @@ def with_times(
     kafka: AskKafka, facts: KafkaFacts, pipeline: Pipeline, newest: Entry | None = None
 ) -> KafkaFacts:
     """The facts with the offsets of the times at which new topics start, if any does."""
-    known = newest.topics if newest is not None else {}
+    known = newest.begun if newest is not None else frozenset()
     wanted = times(pipeline, [each for each in facts.watermarks if each.topic not in known])
     return replace(facts, at_times=kafka.offsets_at(wanted)) if wanted else facts

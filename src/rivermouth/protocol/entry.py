@@ -93,6 +93,15 @@ class Draft:
         if accepting and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts a rollback or changes covers no offsets")
 
+    @property
+    def begun(self) -> frozenset[str]:
+        """The topics that have a position.
+
+        ``topics`` tells ids of more: an accepting entry has that of a topic that was added to the
+        configuration and is not read yet.
+        """
+        return frozenset(each.topic for each in self.position)
+
     def entry(self, commit: str, base: int | None, rows: Counts | None) -> Entry:
         """The entry of the commit with this id, see ``Entry``. Raises ValueError."""
         return Entry(**vars(self), commit=commit, base=base, rows=rows)

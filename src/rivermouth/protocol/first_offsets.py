@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from rivermouth.config import At, OnMissingTime, Pipeline
@@ -20,6 +21,14 @@ def times(
     return {each: at for each, at in wanted.items() if isinstance(at, datetime)}
 
 
+@dataclass(frozen=True)
+class _Misfit:
+    """Why a partition cannot start as configured, and what can be written instead."""
+
+    why: str
+    instead: At = "earliest"
+
+
 def first_offsets(
     pipeline: Pipeline, kafka: KafkaFacts, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
@@ -27,76 +36,82 @@ def first_offsets(
 
     Raises StartUnknown, which lists every partition for which the configuration gives none.
     """
-    found: dict[TopicPartition, int] = {}
-    problems: dict[TopicPartition, str] = {}
-    for each in sorted(partitions):
-        at = _offset(pipeline, kafka, each)
-        if isinstance(at, int):
-            found[each] = at
-        else:
-            problems[each] = at
-    topics = {each.topic for each in (*found, *problems)}
-    problems |= dict.fromkeys(_not_there(pipeline, kafka, topics), "does not exist")
-    if problems:
-        raise _unknown(pipeline, kafka, problems)
-    return found
+    wanted = {each: _offset(pipeline, kafka, each) for each in sorted(partitions)}
+    misfits = {each: at for each, at in wanted.items() if isinstance(at, _Misfit)}
+    gone = _not_there(pipeline, kafka, {each.topic for each in wanted})
+    if misfits or gone:
+        why = {**{each: at.why for each, at in misfits.items()}, **gone}
+        missing = any(isinstance(_at(pipeline, each), datetime) for each in misfits)
+        or_latest = ", or on_missing_time: latest" if missing else ""
+        raise StartUnknown(
+            "source.start does not fit the partitions",
+            where=pipeline.name,
+            expected="an offset that exists for each partition",
+            found="; ".join(f"{each} {text}" for each, text in sorted(why.items())),
+            remedy=f"Write start: {_to_write(pipeline, kafka, misfits, gone)}{or_latest}",
+        )
+    return {each: at for each, at in wanted.items() if isinstance(at, int)}
 
 
-def _offset(pipeline: Pipeline, kafka: KafkaFacts, each: TopicPartition) -> int | str:
-    """The offset, or what stands against it."""
-    at, marks = pipeline.source.start.of(each.topic, each.partition), kafka.watermarks[each]
+def _at(pipeline: Pipeline, each: TopicPartition) -> At | None:
+    return pipeline.source.start.of(each.topic, each.partition)
+
+
+def _offset(pipeline: Pipeline, kafka: KafkaFacts, each: TopicPartition) -> int | _Misfit:
+    at, marks = _at(pipeline, each), kafka.watermarks[each]
     if at is None:
-        return "is not named"
+        return _Misfit("is not named")
     if isinstance(at, datetime):
-        return _at_time(pipeline, kafka.at_times.get(each), at, marks)
+        return _at_time(pipeline, kafka.at_times[each], at, marks)
     if isinstance(at, str):
         return marks.low if at == "earliest" else marks.high
     if not marks.low <= at <= marks.high:
-        return f"has the offsets from {marks.low} to {marks.high}, not {at}"
+        why = f"has the offsets from {marks.low} to {marks.high}, not {at}"
+        return _Misfit(why, "earliest" if at < marks.low else "latest")
     return at
 
 
-def _at_time(pipeline: Pipeline, offset: int | None, at: datetime, marks: Watermarks) -> int | str:
-    if offset is None and pipeline.source.on_missing_time is OnMissingTime.ERROR:
-        return f"has no record from {_text(at)} on"
+def _at_time(
+    pipeline: Pipeline, offset: int | None, at: datetime, marks: Watermarks
+) -> int | _Misfit:
+    """``offset`` None: no record is that young. Then an empty partition has one start only."""
+    may_end = pipeline.source.on_missing_time is OnMissingTime.LATEST or marks.low == marks.high
+    if offset is None and not may_end:
+        return _Misfit(f"has no record from {_text(at)} on", "latest")
     # What an open transaction holds back is read once it ends.
     return marks.high if offset is None else min(offset, marks.high)
 
 
 def _not_there(
     pipeline: Pipeline, kafka: KafkaFacts, topics: Iterable[str]
-) -> list[TopicPartition]:
+) -> dict[TopicPartition, str]:
     named = (
         TopicPartition(topic, number)
         for topic in topics
         for number in pipeline.source.start.named(topic)
     )
-    return [each for each in named if each not in kafka.watermarks]
+    return {each: "does not exist" for each in named if each not in kafka.watermarks}
 
 
-def _unknown(
-    pipeline: Pipeline, kafka: KafkaFacts, problems: Mapping[TopicPartition, str]
-) -> StartUnknown:
-    return StartUnknown(
-        "source.start does not fit the partitions",
-        where=pipeline.name,
-        expected="an offset that exists for each partition",
-        found="; ".join(f"{each} {why}" for each, why in sorted(problems.items())),
-        remedy=f"Write start: {_to_write(pipeline, kafka, problems)}",
-    )
-
-
-def _to_write(pipeline: Pipeline, kafka: KafkaFacts, problems: Mapping[TopicPartition, str]) -> str:
-    """The topics with problems as they can be written: ``earliest`` where there is a problem."""
-    start, topics = pipeline.source.start, {each.topic for each in problems}
-    written: dict[str, list[str]] = {topic: [] for topic in sorted(topics)}
-    for each in sorted(kafka.watermarks):
-        if each.topic in topics:
-            at = start.of(each.topic, each.partition)
-            said = "earliest" if each in problems or at is None else _text(at)
-            written[each.topic].append(f"{each.partition}: {said}")
-    inner = ", ".join(f"{topic}: {{{', '.join(all_of)}}}" for topic, all_of in written.items())
-    return f"{{{inner}}}"
+def _to_write(
+    pipeline: Pipeline,
+    kafka: KafkaFacts,
+    misfits: Mapping[TopicPartition, _Misfit],
+    gone: Iterable[TopicPartition],
+) -> str:
+    """The whole setting: by partition where something does not fit, else as it is."""
+    start, single = pipeline.source.start, {each.topic for each in (*misfits, *gone)}
+    written: dict[str, str] = {}
+    for topic in pipeline.source.topics:
+        if topic not in single and not start.named(topic):
+            written[topic] = _text(start.of(topic, 0) or "earliest")
+            continue
+        here = (each for each in sorted(kafka.watermarks) if each.topic == topic)
+        ats = {each: _at(pipeline, each) or 0 for each in here}
+        told = {each: misfits[each].instead if each in misfits else at for each, at in ats.items()}
+        inner = ", ".join(f"{each.partition}: {_text(at)}" for each, at in told.items())
+        written[topic] = f"{{{inner}}}"
+    return f"{{{', '.join(f'{topic}: {text}' for topic, text in written.items())}}}"
 
 
 def _text(at: At) -> str:

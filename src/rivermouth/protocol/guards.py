@@ -172,13 +172,13 @@ def check_alone(
     A pipeline that has no entry of it would ingest it again: one that was renamed, and one that
     takes over the topic of another. Two such pipelines in one configuration are refused anyway.
     """
-    known = newest.topics if newest is not None else {}
+    known = newest.begun if newest is not None else frozenset()
     for each in others:
         nothing = each.effective is not None and not each.effective.sequence
         if each.newest is None or nothing or each.newest.cluster != cluster:
             continue
-        for topic in sorted(each.newest.topics.keys() - known.keys()):
-            if not _may_be_same(each.newest.topics[topic], topics.get(topic)):
+        for topic in sorted(each.newest.begun - known):
+            if not _may_be_same(each.newest.topics.get(topic, ""), topics.get(topic)):
                 continue
             raise IdentityChanged(
                 f"the pipeline {each.pipeline} has written topic {topic} into this table",

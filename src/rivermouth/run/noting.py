@@ -18,7 +18,10 @@ def noting(listener: Listener, config: Config) -> Listener:
 
 
 class Noting:
-    """Passes all on to ``listener``. A note goes once its pipeline is open again, or has ended."""
+    """Passes all on to ``listener``. A note goes once its pipeline is open again, or has ended.
+
+    Whoever never opened a pipeline leaves the note of the run that has it.
+    """
 
     def __init__(
         self, listener: Listener, notes: RetryNotes, now: Callable[[], float] = time.time
@@ -26,28 +29,27 @@ class Noting:
         self._listener = listener
         self._notes = notes
         self._now = now
-        self._left: dict[str, Retrying] = {}
+        self._since_ms: dict[str, int] = {}
+        self._ours: set[str] = set()
 
     def opened(self, report: OpenReport) -> None:
-        self._forget(report.pipeline)
+        self._ours.add(report.pipeline)
+        self._notes.remove(report.pipeline)
         self._listener.opened(report)
 
     def committed(self, report: CommitReport) -> None:
         self._listener.committed(report)
 
     def tries_again(self, report: RetryReport) -> None:
-        now_ms, before = int(self._now() * 1000), self._left.get(report.pipeline)
-        since_ms, tries = (before.since_ms, before.tries + 1) if before else (now_ms, 1)
-        note = Retrying(since_ms, now_ms, tries, str(report.error))
-        self._left[report.pipeline] = note
-        self._notes.write(report.pipeline, note)
+        name, now_ms = report.pipeline, int(self._now() * 1000)
+        if report.tries == 1:
+            self._since_ms[name] = now_ms
+        since_ms = self._since_ms.get(name, now_ms)
+        self._ours.add(name)
+        self._notes.write(name, Retrying(since_ms, now_ms, report.tries, str(report.error)))
         self._listener.tries_again(report)
 
     def finished(self, report: PipelineReport) -> None:
-        self._forget(report.pipeline)
+        if report.pipeline in self._ours:
+            self._notes.remove(report.pipeline)
         self._listener.finished(report)
-
-    def _forget(self, pipeline: str) -> None:
-        """Also what a run left that was killed."""
-        self._left.pop(pipeline, None)
-        self._notes.remove(pipeline)

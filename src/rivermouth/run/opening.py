@@ -15,7 +15,7 @@ DELETES = "deletes"
 def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
-    known = ledger.newest.topics if ledger.newest is not None else {}
+    known = ledger.newest.begun if ledger.newest is not None else frozenset()
     new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
     return OpenReport(
         pipeline=pipeline,

@@ -82,11 +82,15 @@ class OpenReport:
 
 @dataclass(frozen=True)
 class RetryReport:
-    """A pipeline failed with ``error``, which may pass; it is tried again after ``pause_s``."""
+    """A pipeline failed with ``error``, which may pass; it is tried again after ``pause_s``.
+
+    ``tries``: how often it has failed in a row.
+    """
 
     pipeline: str
     error: RivermouthError
     pause_s: float
+    tries: int = 1
 
     def line(self) -> str:
         """``orders: tried again in 0.8 s: RM301 k:9092: no broker answers; found …``."""

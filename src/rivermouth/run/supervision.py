@@ -78,11 +78,12 @@ class Supervision:
         """Wait, where it may pass; whether to try again after that."""
         if self._stop.is_set() or not self._may_pass(error):
             return False
-        pause_s = (self._reading if self._open else self._opening).next_pause()
+        patience = self._reading if self._open else self._opening
+        pause_s = patience.next_pause()
         if pause_s is None:
             return False
         trace.step(self._pipeline.ledger_name, "halt", code=error.code)
-        self.tries_again(RetryReport(self._pipeline.name, error, pause_s))
+        self.tries_again(RetryReport(self._pipeline.name, error, pause_s, patience.tries))
         return not self._pause(pause_s)
 
     def _may_pass(self, error: RivermouthError) -> bool:
@@ -99,11 +100,14 @@ class _Patience:
     def __init__(self, pauses: Callable[[], Iterator[float]]) -> None:
         self._pauses = pauses
         self._left: Iterator[float] | None = None
+        self.tries = 0
+        """How often in a row."""
 
     def next_pause(self) -> float | None:
         """Seconds to wait now; None: the time is up. The first question begins it."""
         if self._left is None:
-            self._left = self._pauses()
+            self._left, self.tries = self._pauses(), 0
+        self.tries += 1
         return next(self._left, None)
 
     def begin_anew(self) -> None:

@@ -19,9 +19,9 @@ def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
     """The ledger as it is now, from the end of the log: enough to say what a run would do.
 
     Of the log is read what the newest entry's driver did not know, see ``end_of_log``: that does
-    not grow with the log. All of it is read once while a configured topic is not in the ledger:
-    another pipeline may have read it into this table. What is broken there is in the value. Raises LogUnreadable,
-    OffsetsUnreadable, and LedgerBroken where a commit is missing.
+    not grow with the log. All of it is read while the ledger has no position of a configured topic:
+    another pipeline may have read it into this table. What is broken there is in the value. Raises
+    LogUnreadable, OffsetsUnreadable, and LedgerBroken where a commit is missing.
     """
     projected = store.offsets.sequence(pipeline.ledger_name)
     recent = end_of_log(store.log.commits_backwards(), pipeline.ledger_name, projected)
@@ -72,8 +72,8 @@ def _snapshot(
     lost = history.newest is None and not history.faults and txn > 0
     if lost and kept is not None and kept.sequence == txn:
         history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
-    known = history.newest.topics if history.newest is not None else {}
-    is_new = not {*pipeline.source.topics} <= known.keys()
+    known = history.newest.begun if history.newest is not None else frozenset()
+    is_new = not {*pipeline.source.topics} <= known
     return LedgerSnapshot(
         history=history,
         entries=entries,

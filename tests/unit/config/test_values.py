@@ -121,6 +121,12 @@ def test_a_start_may_be_a_time(written: object, expected: datetime) -> None:
     assert read_start(written).of("t", 0) == expected
 
 
+def test_no_start_is_before_1970() -> None:
+    with pytest.raises(Refused) as refused:  # Kafka would take it for an end of the log
+        read_start("1969-12-31T23:59:59.999Z")
+    assert "is before 1970" in refused.value.faults[0].message
+
+
 @pytest.mark.parametrize("written", ["2026-11-01", "2026-11-01T06:00:00"])
 def test_a_time_has_a_zone(written: str) -> None:
     for value in (written, {"t": written}, {"t": {"0": written}}):

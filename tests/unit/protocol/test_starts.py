@@ -179,15 +179,20 @@ UNNAMED = "t-1 is not named"
             {0: 51, 1: 2},
             HERE,
             "t-0 has the offsets from 0 to 50, not 51; t-1 has the offsets from 3 to 40, not 2",
-            "{t: {0: earliest, 1: earliest}}",
+            "{t: {0: latest, 1: earliest}}",
         ),
         (
             {0: SIX, 1: SIX},
             timed(4, None),
             "t-1 has no record from 2026-11-01T06:00:00Z on",
-            "{t: {0: 2026-11-01T06:00:00Z, 1: earliest}}",
+            "{t: {0: 2026-11-01T06:00:00Z, 1: latest}}, or on_missing_time: latest",
         ),
-        (SIX, timed(4, None), "t-1 has no record from 2026-11-01T06:00:00Z on", "{t: {0: 2026-11"),
+        (
+            SIX,
+            timed(4, None),
+            "t-1 has no record from 2026-11-01T06:00:00Z on",
+            "{t: {0: 2026-11-01T06:00:00Z, 1: latest}}, or on_missing_time: latest",
+        ),
     ],
 )
 def test_a_start_that_does_not_fit_names_all_partitions_at_once(
@@ -196,9 +201,26 @@ def test_a_start_that_does_not_fit_names_all_partitions_at_once(
     with pytest.raises(StartUnknown) as halted:
         start_positions(a_pipeline(start=Start(offsets={TOPIC: start})), None, kafka)
     assert halted.value.found == found
-    assert halted.value.remedy.startswith(f"Write start: {write}")
+    assert halted.value.remedy == f"Write start: {write}"
     known = start_positions(a_pipeline(start=Start(offsets={TOPIC: start})), NEWEST, kafka)
     assert known.position == position(5, 8), "it has no effect where there is a ledger"
+
+
+def test_what_to_write_leaves_the_other_topics_where_they_start() -> None:
+    marks = {place(0): (0, 50), place(0, "u"): (0, 9), place(0, "v"): (0, 9)}
+    kafka = facts(marks, topics={**TOPICS, "u": "topic-2", "v": "topic-3"})
+    start = Start(offsets={TOPIC: {1: 5}, "u": "latest", "v": {0: 3}})
+    with pytest.raises(StartUnknown) as halted:
+        start_positions(a_pipeline("t", "u", "v", "w", start=start), None, kafka)
+    written = "{t: {0: earliest}, u: latest, v: {0: 3}, w: earliest}"
+    assert halted.value.remedy == f"Write start: {written}"
+
+
+def test_an_empty_partition_has_one_start_only() -> None:
+    kafka = facts({place(0): (0, 50), place(1): (4, 4)})
+    kafka = replace(kafka, at_times={place(0): 7, place(1): None})
+    found = start_positions(a_pipeline(start=Start(SIX)), None, kafka)
+    assert found.position == position(7, 4)
 
 
 def test_a_partition_without_a_record_of_that_time_may_start_at_its_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def noting(notes: RetryNotes) -> Noting:
 def test_a_note_tells_since_when_how_often_and_why(noting: Noting, notes: RetryNotes) -> None:
     noting.tries_again(FAILED)
     assert notes.read("orders") == Retrying(100_000, 100_000, 1, str(AWAY))
-    noting.tries_again(FAILED)
+    noting.tries_again(replace(FAILED, tries=2))
     assert notes.read("orders") == Retrying(100_000, 101_000, 2, str(AWAY))
     assert notes.read("another") is None
 
@@ -47,7 +48,24 @@ def test_a_pipeline_that_is_open_again_takes_its_note_away(
     noting.opened(OPENED)
     assert notes.read("orders") is None
     noting.tries_again(FAILED)
-    assert notes.read("orders") == Retrying(101_000, 101_000, 1, str(AWAY)), "it counts anew"
+    assert notes.read("orders") == Retrying(101_000, 101_000, 1, str(AWAY))
+
+
+def test_a_batch_that_fails_after_each_opening_is_counted_on(
+    noting: Noting, notes: RetryNotes
+) -> None:
+    noting.tries_again(FAILED)
+    noting.opened(OPENED)
+    noting.tries_again(replace(FAILED, tries=2))
+    assert notes.read("orders") == Retrying(100_000, 101_000, 2, str(AWAY))
+
+
+def test_a_second_run_that_was_locked_out_leaves_the_note_of_the_first(
+    noting: Noting, notes: RetryNotes
+) -> None:
+    noting.tries_again(FAILED)
+    Noting(Silent(), notes).finished(ENDED)
+    assert notes.read("orders") is not None
 
 
 def test_a_pipeline_that_has_ended_takes_its_note_away(noting: Noting, notes: RetryNotes) -> None:

@@ -120,6 +120,7 @@ def test_what_passes_is_tried_again_until_it_has_passed(error: RivermouthError) 
     bench.run((error,), (error,), (opens, commits))
     assert (bench.attempts, bench.waited) == (3, [1, 2])
     assert [(each.error, each.pause_s) for each in bench.heard.retries] == [(error, 1), (error, 2)]
+    assert [each.tries for each in bench.heard.retries] == [1, 2]
     assert bench.heard.opens == [OPENED]
 
 
