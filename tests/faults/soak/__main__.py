@@ -3,9 +3,10 @@
 Many pipelines run continuously in one process, while the broker restarts, partitions are added, the
 driver is killed, and a table is restored and its halt accepted. At the end a run drains what is
 left, and ``verify`` proves every pipeline. The last line is JSON; ``growth`` is the resident memory
-of the last quarter divided by that of the quarter before. Exit code 1 where anything was violated
-or given up: a pipeline stopped for good, ``verify`` found something or read another number of
-records than were fed, the feed ended early, or ``growth`` is above 1.05.
+of the last quarter divided by that of the quarter before, ``live_heap_mb`` what the JVM holds in
+the middle of the time and at its end, when all garbage is collected. Exit code 1 where anything was
+violated or given up: a pipeline stopped for good, ``verify`` found something or read another number
+of records than were fed, the feed ended early, or ``growth`` is above 1.05.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rivermouth.local.broker import Broker
 from tests.faults.soak.feed import Feed
 from tests.faults.soak.fleet import Fleet
 from tests.faults.soak.judging import differing, grown
-from tests.faults.soak.memory import Watch, growth
+from tests.faults.soak.memory import Watch, growth, live_heap_mb
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Event, Happening, schedule
 
@@ -46,24 +47,31 @@ def happen(fleet: Fleet, event: Event) -> None:
         fleet.restore(name)
 
 
-def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> None:
-    """Run to the end. The fleet notes what gave up: a driver that ended, or a pipeline in it."""
-    began, left = time.monotonic(), list(events)
+def soak(fleet: Fleet, events: Sequence[Event], whole_s: float) -> list[float]:
+    """Run to the end; return the live heap in the middle of the time, and at its end.
+
+    The fleet notes what gave up: a driver that ended, or a pipeline in it.
+    """
+    began, left, heap = time.monotonic(), list(events), list[float]()
     fleet.start()
     while (at := time.monotonic() - began) < whole_s:
         if left and left[0].at_s <= at:
             event = left.pop(0)
             print(f"{at:6.0f} s: {event.what.value}, {fleet.names[event.pipeline]}", flush=True)
             happen(fleet, event)
+        if not heap and at >= whole_s / 2:
+            heap.append(live_heap_mb(fleet.group()))
         if fleet.ran_away():
             fleet.given_up.append(f"the driver ended by itself after {at:.0f} s")
             fleet.kill()
             fleet.start()
         time.sleep(0.5)
+    heap.append(live_heap_mb(fleet.group()))
     code = fleet.stop()
     if code != 0:
         fleet.given_up.append(f"the last driver ended with exit code {code}")
     fleet.listen()
+    return heap
 
 
 def judged(fleet: Fleet, fed: Mapping[str, int]) -> tuple[list[str], int]:
@@ -98,7 +106,7 @@ def main() -> int:
         fleet = Fleet(folder, broker, asked.pipelines)
         try:
             with Watch(fleet.group) as watch, Feed(fleet, asked.seed) as feed:
-                soak(fleet, events, whole_s)
+                heap = soak(fleet, events, whole_s)
             violations, read = judged(fleet, feed.records)
         finally:
             if fleet.group():
@@ -120,6 +128,7 @@ def main() -> int:
         "events": Counter(each.what.value for each in events),
         "mb_at_most": round(max(each.mb for each in watch.samples)),
         "growth": round(rise, 3),
+        "live_heap_mb": [round(each) for each in heap],
         "given_up": len(fleet.given_up),
         "violations": len(violations),
     }

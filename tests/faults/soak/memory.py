@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from rivermouth.local.java import find_java
+from tests.processes import listed
 
 EVERY_S = 5.0
 
@@ -51,16 +55,43 @@ class Watch:
 
 
 def resident_mb(group: int) -> dict[str, float]:
-    """Resident MB of the Python and Java processes of a group."""
+    """Resident MB of the Python and Java processes of a group.
+
+    Others are left out: what the JVM starts is its copy for a moment, named after a thread.
+    """
     command = ["ps", "-A", "-o", "pgid=,rss=,comm="]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = {"python": 0.0, "java": 0.0}
     for line in shown.splitlines():
         pgid, kilobytes, name = line.split(None, 2)
         if int(pgid) == group:
-            kind = "java" if name.startswith("java") else "python"
-            found[kind] += int(kilobytes) / 1024
+            for kind in found:
+                if name.startswith(kind):
+                    found[kind] += int(kilobytes) / 1024
     return found
+
+
+_USED = re.compile(r"^ *(?:PSYoungGen|ParOldGen) .*?used (\d+)K", re.MULTILINE)
+
+
+def live_heap_mb(group: int) -> float:
+    """MB of the heap that the JVM of a group holds when all garbage is collected."""
+    [jvm] = (
+        pid for pid, pgid, name in listed("pgid", "comm") if (pgid, name) == (str(group), "java")
+    )
+    jcmd = find_java().home / "bin" / "jcmd"
+
+    def said(command: str) -> str:
+        asked = [str(jcmd), jvm, command]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+    said("GC.run")
+    return used_mb(said("GC.heap_info"))
+
+
+def used_mb(heap_info: str) -> float:
+    """What is used, in the words of the parallel collector."""
+    return sum(int(each) for each in _USED.findall(heap_info)) / 1024
 
 
 def growth(samples: Sequence[Sample], whole_s: float) -> float:

@@ -1,7 +1,8 @@
 """What happens in a soak, and when. Pure.
 
-Everything that ends the driver happens in the first half. So the second half is one life of one
-process, whose memory may not grow.
+Everything that ends the driver happens in the first quarter. So the second half is one life of one
+process, whose memory may not grow. It begins a quarter after the last start: a JVM takes its heap
+bit by bit, and the last of it when it first collects all of its garbage.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Event:
     pipeline: int = 0
 
 
-KILLS_AT = (0.08, 0.22, 0.42)
-PARTITIONS_AT = (0.12, 0.3, 0.62, 0.85)
-RESTORES_AT = (0.36,)
+KILLS_AT = (0.06, 0.14, 0.22)
+PARTITIONS_AT = (0.1, 0.3, 0.62, 0.85)
+RESTORES_AT = (0.18,)
 BROKER_RESTARTS = 5
 
 
