@@ -28,11 +28,11 @@ class Keyed:
 
     ``fold`` makes of good decoded rows a DataFrame with one row per key: ``key_columns``, a
     struct of the ``keys``, ``records``, the number of rows with that key, and whatever the
-    expressions below ask for. These are SQL over ``s``,
-    a row of the fold, and ``t``, the row of the table with that key. In this order: where
-    ``delete`` holds, the row goes; where ``update`` holds, ``updates`` give its columns; where no
-    row has the key and ``insert`` holds, ``inserts`` give the new one. A shape that never deletes
-    or never updates leaves ``delete`` or ``update`` at None.
+    expressions below ask for. These are SQL over ``s``, a row of the fold, and ``t``, the row of
+    the table with that key. In this order: where ``delete`` holds, the row goes; where ``update``
+    holds, ``updates`` give its columns; where no row has the key and ``insert`` holds, ``inserts``
+    give the new one. A shape that never deletes or never updates leaves ``delete`` or ``update`` at
+    None.
     """
 
     keys: tuple[str, ...]

@@ -59,11 +59,8 @@ def resident_mb(group: int) -> dict[str, float]:
 
     Others are left out: what the JVM starts is its copy for a moment, named after a thread.
     """
-    command = ["ps", "-A", "-o", "pgid=,rss=,comm="]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = {"python": 0.0, "java": 0.0}
-    for line in shown.splitlines():
-        pgid, kilobytes, name = line.split(None, 2)
+    for _, pgid, kilobytes, name in listed("pgid", "rss", "comm"):
         if int(pgid) == group:
             for kind in found:
                 if name.startswith(kind):

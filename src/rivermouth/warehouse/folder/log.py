@@ -1,8 +1,7 @@
 """The edge to a Delta log that lies at a path: read as plain files, without Spark.
 
 Reading back after a commit looks at one new JSON file, and a start at those of the log's end. The
-snapshot's own facts (table id, ``txn`` versions) come through deltalake,
-which knows checkpoints.
+snapshot's own facts (table id, ``txn`` versions) come through deltalake, which knows checkpoints.
 """
 
 from __future__ import annotations
