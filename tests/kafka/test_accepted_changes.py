@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import State, status
-from rivermouth.testing import create_topic, produce
+from rivermouth.testing import create_topic
 from rivermouth.verify import PipelineProof, Since, beside_offsets, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
@@ -140,30 +142,41 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("kept", [True, False])
 def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: Lake, rivermouth_spark: SparkSession, kept: bool
 ) -> None:
-    read_once(lake, rivermouth_spark, "same-offsets", 0, 1, 2)
-    stamps = [row["_kafka"]["timestamp"] for row in lake.rows("bronze.same_offsets")]
+    """All is compared with the mirror, the timestamps too."""
+    topic = f"same-offsets-{kept}".lower()
+    read_once(lake, rivermouth_spark, topic, 0, 1, 2)
+    table = f"bronze.{topic.replace('-', '_')}"
+    rows = sorted((row["_kafka"] for row in lake.rows(table)), key=lambda at: at["offset"])
+    stamps = [round(at["timestamp"].timestamp() * 1000) for at in rows]
     assert len(stamps) == 3
     with Broker() as other:
-        moved = _mirror(lake, other, "same-offsets", bids(0, 1, 2, 3))
+        moved = _mirror(lake, other, topic, bids(0, 1, 2, 3), stamps if kept else ())
         resume(moved, "cluster", "--offsets", "same")
 
         went_well(moved.run(rivermouth_spark, "p"))
 
-        assert auctions(lake, "bronze.same_offsets") == [0, 1, 2, 3]
+        assert auctions(lake, table) == [0, 1, 2, 3]
         [found] = verify(load(moved.file)).pipelines
-        # All is compared with the mirror, which here did not keep the timestamps.
+        others = () if kept else range(3)
         assert found.problems == tuple(
-            f"same-offsets-0@{n}: other values in _kafka.timestamp" for n in range(3)
+            f"{topic}-0@{n}: other values in _kafka.timestamp" for n in others
         )
         assert (found.records, found.complete) == (4, True)
 
 
-def _mirror(lake: Lake, other: Broker, topic: str, records: Iterable[Any]) -> Lake:
+def _mirror(
+    lake: Lake, other: Broker, topic: str, records: Iterable[Any], stamps: Iterable[int] = ()
+) -> Lake:
+    """The lake over another cluster with these records; the first ones get these timestamps."""
     create_topic(other.bootstrap_servers, topic)
-    produce(other.bootstrap_servers, topic, records)
+    producer = Producer({"bootstrap.servers": other.bootstrap_servers})
+    for (key, value, partition), stamp in zip(records, chain(stamps, repeat(0)), strict=False):
+        producer.produce(topic, value, key, partition, timestamp=stamp)
+    assert producer.flush(PATIENCE_S) == 0
     moved = Lake(lake.folder, other.bootstrap_servers)
     moved.configure(p=append_pipeline(topic))
     return moved

@@ -25,6 +25,7 @@ from rivermouth.cli.progress import Lines
 from rivermouth.cli.proving import read_since
 from rivermouth.cli.render import console
 from rivermouth.cli.resuming import CHANGES, ROLLBACKS, check_accepted, read_offsets
+from rivermouth.cli.running import start_spark
 from rivermouth.cli.settings import selected
 from rivermouth.cli.stopping import Stop
 from rivermouth.config import Catalog, Config, load
@@ -90,9 +91,7 @@ class Job:
     def session(self) -> SparkSession:
         """The session of the platform; on a laptop a new local one."""
         if self.local:
-            from rivermouth.local.session import start_session
-
-            return start_session(scratch_root(), self.config.spark)
+            return start_spark(self.config, console(stderr=True), self.names)
         session = SparkSession.builder.getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "UTC")  # JSON times without a zone are UTC
         return session

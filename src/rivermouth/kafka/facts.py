@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.assess import Assessment, assess
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.first_offsets import times
 from rivermouth.protocol.guards import to_ask_about
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -57,6 +57,6 @@ def with_times(
     kafka: AskKafka, facts: KafkaFacts, pipeline: Pipeline, newest: Entry | None = None
 ) -> KafkaFacts:
     """The facts with the offsets of the times at which new topics start, if any does."""
-    known = newest.begun if newest is not None else frozenset()
+    known = topics_begun(newest)
     wanted = times(pipeline, [each for each in facts.watermarks if each.topic not in known])
     return replace(facts, at_times=kafka.offsets_at(wanted)) if wanted else facts

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
+from rivermouth.local.machine import cores
 from rivermouth.local.scratch import ScratchFolder
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
@@ -37,11 +38,11 @@ The code cache is set, since without that compiler it is 48 MB, and Hive and Con
 """
 
 
-def session_settings(cores: int, folder: Path) -> dict[str, str]:
-    """The settings of a local session with ``cores`` task slots and its own ``folder``."""
+def session_settings(slots: int, folder: Path) -> dict[str, str]:
+    """The settings of a local session with ``slots`` task slots and its own ``folder``."""
     return {
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.databricks.delta.snapshotPartitions": str(cores),
+        "spark.sql.shuffle.partitions": str(slots),
+        "spark.databricks.delta.snapshotPartitions": str(slots),
         # The JVM uses UTC too: in any other zone Delta rebuilds its state in every commit.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": (
@@ -51,7 +52,7 @@ def session_settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.variable.substitute": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         # VACUUM lists folders in that many tasks; the default is 10,000.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(slots),
         "spark.sql.parquet.compression.codec": "zstd",
         # Not INT96: readers outside Spark convert it to nanoseconds, which overflow.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -85,7 +86,7 @@ def start_session(
     ``settings`` override ours; ``tuned=False`` keeps only those of Delta. The output of the
     JVM goes to ``scratch/spark.log``. Raises a SetupError if Java or the jars are missing.
     """
-    slots = os.cpu_count() or 2
+    slots = cores()
     java, classpath = find_java(), jars("spark")
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH

@@ -93,15 +93,6 @@ class Draft:
         if accepting and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts a rollback or changes covers no offsets")
 
-    @property
-    def begun(self) -> frozenset[str]:
-        """The topics that have a position.
-
-        ``topics`` tells ids of more: an accepting entry has that of a topic that was added to the
-        configuration and is not read yet.
-        """
-        return frozenset(each.topic for each in self.position)
-
     def entry(self, commit: str, base: int | None, rows: Counts | None) -> Entry:
         """The entry of the commit with this id, see ``Entry``. Raises ValueError."""
         return Entry(**vars(self), commit=commit, base=base, rows=rows)
@@ -129,3 +120,12 @@ class Entry(Draft):
     def draft(self) -> Draft:
         """Its draft: what was decided before the commit existed."""
         return Draft(**{each.name: getattr(self, each.name) for each in fields(Draft)})
+
+
+def topics_begun(newest: Draft | None) -> frozenset[str]:
+    """The topics that have a position by the newest entry; none where there is no entry.
+
+    ``Draft.topics`` tells ids of more: an accepting entry has that of a topic that was added to
+    the configuration and is not read yet.
+    """
+    return frozenset(each.topic for each in newest.position) if newest is not None else frozenset()

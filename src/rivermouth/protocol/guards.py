@@ -21,7 +21,7 @@ from rivermouth.errors import (
 )
 from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import differ
 from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
@@ -172,12 +172,11 @@ def check_alone(
     A pipeline that has no entry of it would ingest it again: one that was renamed, and one that
     takes over the topic of another. Two such pipelines in one configuration are refused anyway.
     """
-    known = newest.begun if newest is not None else frozenset()
     for each in others:
         nothing = each.effective is not None and not each.effective.sequence
         if each.newest is None or nothing or each.newest.cluster != cluster:
             continue
-        for topic in sorted(each.newest.begun - known):
+        for topic in sorted(topics_begun(each.newest) - topics_begun(newest)):
             if not _may_be_same(each.newest.topics.get(topic, ""), topics.get(topic)):
                 continue
             raise IdentityChanged(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rivermouth.debug import trace
 from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.entry import topics_begun
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
@@ -15,7 +16,7 @@ DELETES = "deletes"
 def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
-    known = ledger.newest.begun if ledger.newest is not None else frozenset()
+    known = topics_begun(ledger.newest)
     new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
     return OpenReport(
         pipeline=pipeline,

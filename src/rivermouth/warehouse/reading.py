@@ -7,6 +7,7 @@ from typing import Any
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitRecord, Recorded, app_id
+from rivermouth.protocol.entry import topics_begun
 from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
@@ -72,8 +73,7 @@ def _snapshot(
     lost = history.newest is None and not history.faults and txn > 0
     if lost and kept is not None and kept.sequence == txn:
         history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
-    known = history.newest.begun if history.newest is not None else frozenset()
-    is_new = not {*pipeline.source.topics} <= known
+    is_new = not {*pipeline.source.topics} <= topics_begun(history.newest)
     return LedgerSnapshot(
         history=history,
         entries=entries,
