@@ -22,6 +22,7 @@ from tests.faults.checker.cursor import Cursor
 from tests.faults.checker.evidence import Evidence, Place, Watched
 from tests.faults.checker.kafka import Cluster
 from tests.faults.checker.records import meanings
+from tests.waiting import wait_for
 
 PASSWORD = "canary-4b1d9e2a77"
 """In every configuration, needed by nobody: it may show up nowhere."""
@@ -77,7 +78,10 @@ class World:
     def renewed(self, topic: str) -> None:
         """A topic was created again: the history says so, and a producer that knows no other."""
         self._end_producer()
-        known = Cluster(self.servers).facts([topic]).topics[topic]
+        cluster = Cluster(self.servers)
+        # A broker says that it has made a topic a moment before it tells of it.
+        wait_for(lambda: topic in cluster.facts([topic]).topics)
+        known = cluster.facts([topic]).topics[topic]
         line = {"phase": "recreated", "topic": topic, "topic_id": known}
         with self.history.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
