@@ -26,9 +26,11 @@ from rivermouth.config import (
     Start,
     TableName,
     Target,
+    Topics,
 )
 from rivermouth.errors import BatchFailed, CommitConflict, LogUnreadable, RivermouthError
 from rivermouth.kafka.client import Kafka
+from rivermouth.kafka.facts import with_topics
 from rivermouth.protocol.commits import CommitPlan, CommitRecord
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -210,6 +212,9 @@ class MemoryKafka(Kafka):
     def __init__(self, world: World) -> None:
         self._world = world
 
+    def names(self) -> frozenset[str]:
+        return frozenset(self._world.topics)
+
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         marks = {
             each: Watermarks(self._world.low.get(each, 0), end)
@@ -362,6 +367,7 @@ def translated(fault: Exception) -> RivermouthError:
 
 def a_pipeline(
     *topics: str,
+    pattern: str = "",
     start: Start | None = None,
     keys: tuple[str, ...] = (),
     on_data_loss: OnDataLoss = OnDataLoss.HALT,
@@ -370,7 +376,7 @@ def a_pipeline(
     return Pipeline(
         name=PIPELINE,
         source=Source(
-            topics=topics or (TOPIC,),
+            topics=Topics(topics or (TOPIC,)) if not pattern else Topics(pattern=pattern),
             format="json",
             start=start or Start(),
             on_data_loss=on_data_loss,
@@ -428,7 +434,7 @@ class Driver:
         self.late = LateProjecting(offsets)
         projecting = self.late if late else AtOnce(offsets)
         given = edges(world, self.crash, self.heard, offsets, projecting)
-        self.ingest = Ingest(pipeline or a_pipeline(), given)
+        self.ingest = Ingest(with_topics(given.kafka, pipeline or a_pipeline()), given)
 
     def project(self, number: int = 1 << 30, crash: str = "") -> None:
         """Let the first ``number`` commits that wait come into the offsets table."""

@@ -75,6 +75,9 @@ ONLY_IN_TEST_ALL = {
     "tests/kafka/test_cli.py": {
         "test_a_configured_topic_that_is_gone_is_exit_code_1",
     },
+    "tests/kafka/test_patterns.py": {
+        "test_thirty_topics_with_twenty_more_and_five_that_go_through_kills",
+    },
     "tests/kafka/test_maintain.py": {
         "test_a_file_goes_only_after_the_hours_to_retain",
         "test_a_run_goes_on_while_its_table_is_maintained",

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Catalog, Column, Pipeline, Source, TableName, Target
+from rivermouth.config import Catalog, Column, Pipeline, Source, TableName, Target, Topics
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitPlan, Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
@@ -39,7 +39,7 @@ class Site:
         """An append pipeline with a table of its own, which is there."""
         pipeline = Pipeline(
             name=name,
-            source=Source(topics=("t",), format="json"),
+            source=Source(topics=Topics(("t",)), format="json"),
             columns=(Column("id", "BIGINT"),),
             target=Target(table=TableName(self.schema, f"{name}_{next(self.numbers)}")),
         )

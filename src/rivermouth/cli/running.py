@@ -108,15 +108,18 @@ def memory_of(config: Config, reading: Sequence[str]) -> Mapping[str, str]:
     """The memory that the partitions of these pipelines need, as far as Kafka tells them."""
     from rivermouth.errors import SetupError, SourceError
     from rivermouth.kafka.client import Kafka
+    from rivermouth.kafka.facts import with_topics
     from rivermouth.local.heap import MEMORY, heap_settings
     from rivermouth.local.machine import memory_mb
 
     if not reading:
         return {}
-    topics = [each for name in reading for each in config.pipelines[name].source.topics]
+    topics: list[str] = []
     counts: Mapping[str, int] = {}
     with suppress(SourceError, SetupError):  # the run meets it again, and tells
         kafka = Kafka(config.kafka.revealed(known_secrets()), timeout_s=3.0)
+        pipelines = [with_topics(kafka, config.pipelines[name]) for name in reading]
+        topics = [topic for each in pipelines for topic in each.source.topics]
         counts = kafka.partition_counts({*topics})
     known = [counts.get(each, 0) for each in topics] if counts else None
     return heap_settings(known, memory_mb(), str(config.spark.get(MEMORY, "")))

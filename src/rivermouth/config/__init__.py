@@ -19,6 +19,7 @@ from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
 from rivermouth.config.start import At, Start
+from rivermouth.config.topics import Topics
 from rivermouth.config.values import OnDataLoss, OnMissingTime
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Start",
     "TableName",
     "Target",
+    "Topics",
     "codes",
     "json_schema",
     "load",

@@ -34,7 +34,7 @@ from rivermouth.config.value_types import (
     SourceOptions,
     StartAt,
     Table,
-    Topics,
+    TopicsRead,
 )
 from rivermouth.config.values import OnDataLoss, OnMissingTime
 from rivermouth.config.written import InPlace, Model, SparkName, Unwritten
@@ -60,9 +60,9 @@ TEN_SECONDS = timedelta(seconds=10)
 class Source(Model):
     """What a pipeline reads."""
 
-    topics: Annotated[Topics, SparkName("subscribe", listed=True)] = Field(
-        description="The topics to read. Patterns are not supported.",
-        examples=[["orders"], ["orders", "payments"]],
+    topics: Annotated[TopicsRead, SparkName("subscribe", listed=True)] = Field(
+        description="The topics to read: a list, or a pattern that whole names match.",
+        examples=[["orders"], ["orders", "payments"], {"pattern": "orders_.*"}],
     )
     format: FormatName = Field(description="How the values of records are encoded.")
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(

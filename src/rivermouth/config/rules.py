@@ -14,6 +14,7 @@ from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
+from rivermouth.config.topics import Topics
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -122,9 +123,9 @@ def _key_is_integral(key: str | None, mode: str, keys: Names, schema: Columns) -
             yield Fault(Kind.MESSAGE_KEY, message, path=("source", "key"), fix=fix)
 
 
-def _topics_are_read(start: Start, topics: Names) -> Iterator[Fault]:
+def _topics_are_read(start: Start, topics: Topics) -> Iterator[Fault]:
     for topic in start.offsets:
-        if topic not in topics:
+        if not topics.take(topic):
             path: Path = ("source", "start", topic)
             suggestion = closest(topic, topics)
             message = "{path} names the topic {found}, which is not in topics"
@@ -173,7 +174,7 @@ def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
 
 def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
     first: dict[str, str] = {}
-    reads: dict[tuple[str, str], str] = {}
+    readers: dict[str, dict[str, Topics]] = {}
     for name, pipeline in pipelines.items():
         if "target.table" not in pipeline:
             continue
@@ -185,13 +186,29 @@ def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             message = f"{{path}} is also the table of pipeline {other}, with another"
             fix = "use the same in both, or write two tables"
             yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
-        for index, topic in enumerate(pipeline.get("source.topics", ())):
-            reader = reads.setdefault((table, topic), name)
-            if reader != name:
-                path = ("pipelines", name, "source", "topics", index)
-                message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
-                fix = "each record would be written twice: read it in one pipeline only"
-                yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
+        if "source.topics" in pipeline:
+            others = readers.setdefault(table, {})
+            for fault in _read_twice(pipeline["source.topics"], others):
+                path = ("pipelines", name, "source", "topics", *fault.path)
+                yield replace(fault, path=path)
+            others[name] = pipeline["source.topics"]
+
+
+def _read_twice(topics: Topics, others: Mapping[str, Topics]) -> Iterator[Fault]:
+    """Topics that another pipeline reads into the same table; paths lead down from topics."""
+    fix = "each record would be written twice: read it in one pipeline only"
+    for index, topic in enumerate(topics):
+        reader = next((name for name, each in others.items() if each.take(topic)), None)
+        if reader is not None:
+            message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
+            yield Fault(Kind.SHARED_TABLE, message, path=(index,), fix=fix)
+    for reader, each in others.items() if topics.pattern else ():
+        if each.pattern:
+            message = f"{{path}} and the pattern of pipeline {reader}, of one table, may both match"
+            yield Fault(Kind.SHARED_TABLE, f"{message} a topic", path=("pattern",), fix=fix)
+        for topic in filter(topics.take, each):
+            message = f"{{path}} matches {topic}, which pipeline {reader} reads into this table"
+            yield Fault(Kind.SHARED_TABLE, message, path=("pattern",), fix=fix)
 
 
 def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:

@@ -21,12 +21,11 @@ from rivermouth.config.sound import read
 from rivermouth.config.written import Model, Setting, keys_of, settings
 
 _ONCE = "whether a run ends is not a setting: use rivermouth run --once"
-_LIST_TOPICS = "list the topics under topics: [a, b]"
 _EXPLAINED: Mapping[str, str] = {
     "availableNow": _ONCE,
     "processingTime": "write trigger: 10s in the pipeline or at the top",
-    "subscribePattern": _LIST_TOPICS,
-    "assign": _LIST_TOPICS,
+    "subscribePattern": "write topics: {pattern: …}, which whole names match",
+    "assign": "list the topics under topics: [a, b]; all of their partitions are read",
     "endingOffsets": _ONCE,
     "checkpointLocation": "the position is in the table; there is no checkpoint to keep",
     "options": "write each option in place, for example kafka.max.poll.records: 500",

@@ -29,13 +29,14 @@ from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret
 from rivermouth.config.spark_conf import check_spark_names
 from rivermouth.config.start import SCHEMA, Start, read_start, whole
+from rivermouth.config.topics import SCHEMA as TOPICS
+from rivermouth.config.topics import Topics, read_topics
 from rivermouth.config.values import (
     OnDataLoss,
     OnMissingTime,
     check_count,
     check_names,
     check_property_names,
-    check_topics,
     read_choice,
     read_days,
     read_duration,
@@ -59,8 +60,8 @@ _SERVERS: Schema = {
 }
 
 
-def _list(least: int) -> Schema:
-    return {"type": "array", "items": _TEXT, "uniqueItems": True, "minItems": least}
+def _list() -> Schema:
+    return {"type": "array", "items": _TEXT, "uniqueItems": True, "minItems": 0}
 
 
 def _pattern(pattern: str) -> Schema:
@@ -145,19 +146,17 @@ _COLUMNS = "list of columns"
 Keys = Annotated[
     _Names,
     Written(
-        lambda: _list(0),
+        _list,
         _COLUMNS,
         more=lambda: f"{_needs_keys()} {_refused(lambda shape: shape.keyed)}",
     ),
 ]
 OrderBy = Annotated[
     _Names,
-    Written(lambda: _list(0), _COLUMNS, more=lambda: _refused(lambda shape: shape.ordered)),
+    Written(_list, _COLUMNS, more=lambda: _refused(lambda shape: shape.ordered)),
 ]
-Topics = Annotated[
-    tuple[str, ...],
-    AfterValidator(check_topics),
-    Written(lambda: _list(1), "list"),
+TopicsRead = Annotated[
+    Topics, BeforeValidator(read_topics), Written(lambda: TOPICS, "list, or mapping")
 ]
 Table = Annotated[
     TableName,

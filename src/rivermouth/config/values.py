@@ -91,19 +91,6 @@ def read_duration(value: object) -> timedelta:
     return timedelta(milliseconds=milliseconds)
 
 
-def check_topics(topics: tuple[str, ...]) -> tuple[str, ...]:
-    """Legal Kafka names, at least one, none twice; raises ``Refused``."""
-    if not topics:
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix="name at least one topic"))
-    faults = list(repeated(topics))
-    for index, topic in enumerate(topics):
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
-            fix = "use letters, digits, dot, _ and -, at most 249"
-            message = "{path} is not a legal topic name: {value}"
-            faults.append(Fault(Kind.BAD_VALUE, message, fix=fix, path=(index,)))
-    return checked(topics, faults)
-
-
 def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """No name twice; raises ``Refused``."""
     return checked(names, repeated(names))

@@ -71,8 +71,7 @@ class Kafka:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
         cluster, ids, partitions = self._describe(tuple(topics))
         # The high watermark first: records that arrive later are not behind a transaction.
-        native = _native(partitions)
-        written = self._offsets(native, _ADMIN.OffsetSpec.latest(), committed=False)
+        written = self._offsets(_native(partitions), _ADMIN.OffsetSpec.latest(), committed=False)
         low, ends = self._low(partitions), self.ends(partitions)
         unstable = {each: written[each].offset - end.offset for each, end in ends.items()}
         held_back = {each: offsets for each, offsets in unstable.items() if offsets > 0}
@@ -80,8 +79,11 @@ class Kafka:
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
         """Cluster id, and topic id by topic; two requests."""
-        cluster, ids, _ = self._describe(tuple(topics))
-        return cluster, ids
+        return self._describe(tuple(topics))[:2]
+
+    def names(self) -> frozenset[str]:
+        """The names of all topics that this login may see."""
+        return frozenset(self._ask(lambda: self._admin.list_topics(timeout=self._timeout_s)).topics)
 
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has, without those that Kafka does not tell of."""
@@ -111,8 +113,7 @@ class Kafka:
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
-        low = self._low(partitions)
-        return _marks(low, self.ends(partitions))
+        return _marks(self._low(partitions), self.ends(partitions))
 
     def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
         """How long each topic keeps a record; None if it deletes no record because of its age."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from rivermouth.config import Pipeline
+from rivermouth.errors import TopicMissing
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.first_offsets import times
@@ -20,6 +21,9 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 class AskKafka(Protocol):
     """What is asked of a broker, see ``client.Kafka``. Each raises a SourceError."""
 
+    def names(self) -> frozenset[str]:
+        """The names of all topics that this login may see."""
+
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
 
@@ -30,6 +34,27 @@ class AskKafka(Protocol):
 
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         """Where the logs end that were truncated below their anchors."""
+
+
+def with_topics(kafka: AskKafka, pipeline: Pipeline) -> Pipeline:
+    """The pipeline with the topics that its pattern matches now; without a pattern as it is.
+
+    Raises TopicMissing where it matches none, and SourceError.
+    """
+    topics = pipeline.source.topics
+    if not topics.pattern:
+        return pipeline
+    found = topics.among(kafka.names())
+    if not found:
+        raise TopicMissing(
+            f"no topic matches the pattern {topics.pattern}",
+            where=pipeline.name,
+            expected="a topic whose whole name matches, and that does not begin with __",
+            found="none",
+            remedy="Correct source.topics, or create a topic; it is never created for you",
+        )
+    source = pipeline.source.model_copy(update={"topics": found})
+    return pipeline.model_copy(update={"source": source})
 
 
 def assess_by(

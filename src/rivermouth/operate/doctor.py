@@ -159,6 +159,7 @@ def _kinds(pipeline: Pipeline) -> str:
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
     from rivermouth.kafka.client import Kafka
+    from rivermouth.kafka.facts import with_topics
     from rivermouth.kafka.options import java_options
 
     try:
@@ -170,9 +171,12 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
         yield refused("broker", error)
         return
     yield Check("broker", True, f"{config.kafka.bootstrap_servers}: cluster {cluster}")
-    topics = dict.fromkeys(
-        topic for each in config.pipelines.values() for topic in each.source.topics
-    )
+    topics: dict[str, None] = {}
+    for each in config.pipelines.values():
+        try:
+            topics |= dict.fromkeys(with_topics(kafka, each).source.topics)
+        except SourceError as error:
+            yield refused(f"topics of {each.name}", error)
     for topic in topics:
         yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
 

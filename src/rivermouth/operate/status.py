@@ -19,10 +19,10 @@ from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError
 from rivermouth.kafka.facts import AskKafka, assess_by
 from rivermouth.operate.looking import look
-from rivermouth.operate.topic_facts import ConfiguredKafka, Fault, answers
+from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
 from rivermouth.protocol.assess import Assessment, assess
-from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.protocol.vanished import shown
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
@@ -135,7 +135,7 @@ def status(
     ledgers = {each.name: _ledger(store_of(each), each) for each in pipelines}
     answered = answers(pipelines, asked)
     found = [
-        _status(each, store_of(each), ledgers[each.name], answered[each.name], asked, now())
+        _status(answered[each.name], store_of(each), ledgers[each.name], asked, now())
         for each in pipelines
     ]
     proof_of = proofs or (lambda _: None)
@@ -157,25 +157,25 @@ def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | Rivermou
 
 
 def _status(
-    pipeline: Pipeline,
+    answer: Answer,
     store: LedgerStore,
     ledger: LedgerSnapshot | RivermouthError,
-    answer: KafkaFacts | Fault,
     kafka: AskKafka,
     now_s: float,
 ) -> PipelineStatus:
+    pipeline = answer.pipeline
     found = PipelineStatus(pipeline.name, State.UNKNOWN, str(pipeline.target.table))
     if isinstance(ledger, RivermouthError):
         return _refused(found, ledger)
     try:
-        assessment = _assessed(pipeline, store, ledger, answer, kafka, now_s)
+        assessment = _assessed(answer, store, ledger, kafka, now_s)
     except RivermouthError as fault:
         return _refused(_of_ledger(found, ledger), fault)
     found = _of_ledger(found, assessment.ledger)
     if assessment.halt is not None:
         return _refused(found, assessment.halt)
-    if isinstance(answer, Fault):
-        return _refused(found, answer)
+    if isinstance(answer.facts, Fault):
+        return _refused(found, answer.facts)
     return _with_lag(store, found, assessment, now_s)
 
 
@@ -185,19 +185,15 @@ def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:
 
 
 def _assessed(
-    pipeline: Pipeline,
-    store: LedgerStore,
-    ledger: LedgerSnapshot,
-    answer: KafkaFacts | Fault,
-    kafka: AskKafka,
-    now_s: float,
+    answer: Answer, store: LedgerStore, ledger: LedgerSnapshot, kafka: AskKafka, now_s: float
 ) -> Assessment:
     """What a run would do; Kafka is asked again where a run has committed meanwhile."""
-    if isinstance(answer, Fault):
+    pipeline, told = answer.pipeline, answer.facts
+    if isinstance(told, Fault):
         return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
     def judge(each: LedgerSnapshot) -> Assessment:
-        facts = answer if each is ledger else kafka.facts(pipeline.source.topics)
+        facts = told if each is ledger else kafka.facts(pipeline.source.topics)
         return assess_by(kafka, facts, each, pipeline, now_s)
 
     return look(store, pipeline, ledger, judge)
@@ -219,7 +215,9 @@ def _with_lag(
 ) -> PipelineStatus:
     """The status of a pipeline that a run would go on with."""
     messages, waiting = assessment.behind, assessment.held_back
-    reason = _waiting(waiting) if waiting else None
+    reasons = [_waiting(waiting)] if waiting else []
+    reasons += [shown(assessment.vanished)] if assessment.vanished else []
+    reason = "; ".join(reasons) or None
     found = replace(found, held_back=waiting, reason=reason, lag_messages=messages)
     if assessment.ledger.newest is None:
         return replace(found, state=State.NEW)

@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from rivermouth.config import Config, Pipeline, Secrets
 from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.facts import AskKafka, with_topics
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
 
 _TIMEOUT_S = 5.0
 
 Fault = SourceError | SetupError
+_NOTHING = KafkaFacts("", {}, {})
 
 
-def answers(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, KafkaFacts | Fault]:
+@dataclass(frozen=True)
+class Answer:
+    """What Kafka says for a pipeline, which has the topics that its pattern matches now."""
+
+    pipeline: Pipeline
+    facts: KafkaFacts | Fault
+
+
+def answers(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, Answer]:
     """Kafka's answer for each pipeline, by its name."""
+    matched = {each.name: _matched(each, kafka) for each in pipelines}
+    whole = [each.pipeline for each in matched.values() if not isinstance(each.facts, Fault)]
+    facts = _facts(whole, kafka)
+    return {
+        name: replace(each, facts=facts[name]) if name in facts else each
+        for name, each in matched.items()
+    }
+
+
+def _matched(pipeline: Pipeline, kafka: AskKafka) -> Answer:
+    try:
+        return Answer(with_topics(kafka, pipeline), _NOTHING)
+    except (SourceError, SetupError) as fault:
+        return Answer(pipeline, fault)
+
+
+def _facts(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, KafkaFacts | Fault]:
     wanted = {each.name: each.source.topics for each in pipelines}
+    if not wanted:
+        return {}
     try:
         facts = kafka.facts(sorted({topic for topics in wanted.values() for topic in topics}))
     except SetupError as fault:  # a secret that cannot be read: nobody was asked
@@ -60,6 +89,9 @@ class ConfiguredKafka:
     @cached_property
     def _kafka(self) -> Kafka:
         return Kafka(self._config.kafka.revealed(self._secrets), _TIMEOUT_S)
+
+    def names(self) -> frozenset[str]:
+        return self._kafka.names()
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         return self._kafka.facts(topics)

@@ -20,6 +20,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
+from rivermouth.protocol.vanished import unread
 
 SAME, START = "same", "start"
 Offsets = str | Position
@@ -119,7 +120,10 @@ def _find(newest: Entry, kafka: KafkaFacts, pipeline: Pipeline) -> _Found:
         settings=changed_settings(newest, pipeline.identity),
         cluster=is_other,
         topics=topics,
-        gone=tuple(each for each in _asked(newest, kafka) if each not in kafka.watermarks),
+        gone=(
+            *(each for each in _asked(newest, kafka) if each not in kafka.watermarks),
+            *unread(pipeline, newest),
+        ),
         cut=cut,
     )
 

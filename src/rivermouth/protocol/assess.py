@@ -24,6 +24,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, behind
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import Starts, discovered, start_positions
+from rivermouth.protocol.vanished import vanished
 
 
 class State(Enum):
@@ -53,8 +54,9 @@ class Assessment:
     offset to read of every partition that exists, ``lost`` what Kafka deleted before that was
     read. ``discovered`` are partitions to record, ``opening`` the entry that a run writes first,
     if it owes one. ``to_project`` are entries that the offsets table lacks. ``behind`` and
-    ``held_back`` are in offsets, see ``KafkaFacts``. All that Kafka tells is empty where it was
-    not asked.
+    ``held_back`` are in offsets, see ``KafkaFacts``. ``vanished`` are topics of a pattern that
+    were read to their end, and that Kafka no longer has. All that Kafka tells is empty where it
+    was not asked.
     """
 
     state: State
@@ -67,6 +69,7 @@ class Assessment:
     to_project: tuple[Recorded, ...] = ()
     behind: int = 0
     held_back: int = 0
+    vanished: tuple[str, ...] = ()
 
 
 def assess(
@@ -95,6 +98,7 @@ def assess(
         to_project=tuple(each for each in ledger.entries if each.entry.sequence > ledger.projected),
         behind=behind(starts.position, kafka.watermarks) if kafka is not None else 0,
         held_back=sum(kafka.held_back.values()) if kafka is not None else 0,
+        vanished=vanished(pipeline, ledger.newest) if kafka is not None else (),
     )
 
 

@@ -11,6 +11,7 @@ from rivermouth.protocol.first_offsets import first_offsets
 from rivermouth.protocol.guards import check_partition, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.vanished import check_vanished
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     """Where to start reading, as explicit numbers.
 
     From the ledger where it knows the partition. A topic new to the pipeline starts where
-    the configuration says; a partition added to a known topic starts at offset 0, since
-    nothing that came in before we noticed it may be skipped. Where Kafka has deleted records
+    the configuration says. A topic that came to match a pattern starts at its first record, and a
+    partition added to a known topic at offset 0, since nothing that came in before we noticed it
+    may be skipped. Where Kafka has deleted records
     after that offset and the configuration says to record a loss, the start is the earliest
     offset, and the range between is lost. Raises the Halt that applies.
     """
@@ -34,6 +36,7 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     recorded = newest.position if newest is not None else Position()
     if newest is not None:
         check_source(name, newest, kafka.cluster, kafka.topics)
+        check_vanished(pipeline, newest)
     due = next_offsets(recorded, kafka)
     lost: list[OffsetRange] = []
     for each, offset in due.items():
@@ -45,9 +48,24 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
             lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
     passed = {each.topic_partition: each.until_offset for each in lost}
     known = {each: passed.get(each, at) for each, at in due.items() if each in kafka.watermarks}
-    new = [each for each in kafka.watermarks if each not in known]
-    starts = {**known, **first_offsets(pipeline, kafka, new)}
+    came = _came_later(pipeline, recorded, kafka)
+    new = [each for each in kafka.watermarks if each not in known and each not in came]
+    starts = {**came, **known, **first_offsets(pipeline, kafka, new)}
     return Starts(Position(starts), tuple(lost))
+
+
+def _came_later(
+    pipeline: Pipeline, recorded: Position, kafka: KafkaFacts
+) -> dict[TopicPartition, int]:
+    """The first record of each topic that has come to match the pattern since the first run.
+
+    ``start`` is of those that were there then, or that it names.
+    """
+    source, known = pipeline.source, {each.topic for each in recorded}
+    if not source.topics.pattern or not known:
+        return {}
+    named = {*known, *source.start.offsets}
+    return {each: at.low for each, at in kafka.watermarks.items() if each.topic not in named}
 
 
 def next_offsets(recorded: Position, kafka: KafkaFacts) -> dict[TopicPartition, int]:

@@ -14,6 +14,7 @@ from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.secret import Secrets
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
+from rivermouth.kafka.facts import with_topics
 from rivermouth.local.scratch import shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
@@ -71,8 +72,9 @@ class Assembly:
             check_target(self.session, pipeline, address)
             landing = self._landing(pipeline, held, attempts)
         held.enter_context(flushed(projecting, pipeline.ledger_name))
+        kafka = Kafka(self.config.kafka.revealed(self.secrets))
         edges = Edges(
-            kafka=Kafka(self.config.kafka.revealed(self.secrets)),
+            kafka=kafka,
             store=self.warehouse.ledger(pipeline),
             writes=self.warehouse.writes(pipeline),
             landing=landing,
@@ -81,7 +83,7 @@ class Assembly:
             attempts=attempts,
             projecting=projecting,
         )
-        return Ingest(pipeline, edges)
+        return Ingest(with_topics(kafka, pipeline), edges)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import Pipeline
+from rivermouth.config import Pipeline, Topics
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
@@ -150,6 +150,10 @@ class Ingest:
         for each, offset in next_offsets(position, facts).items():
             check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
         return facts.watermarks
+
+    def topics_now(self) -> Topics:
+        """What the pattern of the topics matches by now. Raises SourceError."""
+        return self.pipeline.source.topics.among(self._edges.kafka.names())
 
     def _begin(self, ledger: LedgerSnapshot) -> Committer:
         edges = self._edges

@@ -27,6 +27,7 @@ def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
         lost=found.lost,
         held_back=found.held_back,
         recovered=ledger.history.recovered is not None,
+        vanished=found.vanished,
         without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.vanished import shown
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class OpenReport:
     """Whether log clean-up had taken all entries, and the offsets table told the newest."""
     without_id: tuple[str, ...] = ()
     """New topics of which the broker tells no id."""
+    vanished: tuple[str, ...] = ()
+    """Topics of a pattern that were read to their end, and that Kafka no longer has."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""
@@ -77,6 +80,8 @@ class OpenReport:
         if self.without_id:
             text += f"; the broker tells no id of {', '.join(self.without_id)}: a topic that is"
             text += " deleted and created again is noticed only while it is shorter than before"
+        if self.vanished:
+            text += f"; {shown(self.vanished)}"
         return text
 
 

@@ -31,6 +31,7 @@ from rivermouth.run.noting import noting
 from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
 from rivermouth.run.report import Listener, PipelineReport
+from rivermouth.run.stale import UntilStale, other_topics
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Stop, Trigger
@@ -162,7 +163,7 @@ class Run:
         return None
 
     def _attempt(self, pipeline: Pipeline, watch: Supervision, together: _Together) -> None:
-        """Open the pipeline and feed it, and so again whenever files of the login were replaced."""
+        """Open the pipeline and feed it, and again whenever what it was opened with is stale."""
         stop, again = together.stop, True
         while again:
             with ExitStack() as held:
@@ -177,16 +178,17 @@ class Run:
     ) -> bool:
         """Feed the pipeline with batches; whether an endless run is to open again.
 
-        Its clients have read the files of the login when they were made, and keep them.
+        Its clients have read the files of the login when they were made, and keep them. The
+        topics that a pattern matches are those of the opening, too.
         """
         stop, beside = together.stop, together.beside
         kafka = self._shared.config.kafka.revealed(self._shared.secrets)
-        files = LoginFiles(kafka)
         if not self._continuous:
             self._feed(ingest, starts, kafka, watch, stop, beside)
             return False
-        self._feed(ingest, starts, kafka, watch, _UntilReplaced(stop, files), beside)
-        return not stop.is_set() and files.replaced()
+        until = UntilStale(stop, LoginFiles(kafka).replaced, other_topics(ingest))
+        self._feed(ingest, starts, kafka, watch, until, beside)
+        return until.stale and not stop.is_set()
 
     def _feed(
         self,
@@ -222,20 +224,6 @@ class _Together:
     turns: threading.Semaphore
     writer: Projecting
     beside: int
-
-
-class _UntilReplaced:
-    """A stop that is also set once a file of the login was replaced."""
-
-    def __init__(self, stop: threading.Event, files: LoginFiles) -> None:
-        self._stop = stop
-        self._files = files
-
-    def is_set(self) -> bool:
-        return self._stop.is_set() or self._files.replaced()
-
-    def wait(self, timeout: float) -> bool:
-        return self._stop.wait(timeout) or self._files.replaced()
 
 
 def _kafka_options(

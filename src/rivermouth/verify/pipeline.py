@@ -116,7 +116,7 @@ def _subject(
     config: Config, pipeline: Pipeline, ledger: Ledger, source: Source, findings: Findings
 ) -> Subject:
     coverage = Coverage(ledger.effective, trimmed=ledger.trimmed)
-    shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
+    shown = readable(ledger, coverage, source, pipeline.source.topics.take, findings)
     if ledger.effective and ledger.trimmed and ledger.since is None:
         first = ledger.effective[0].sequence
         line = f"entries before {first}: log clean-up removed them"

@@ -22,6 +22,7 @@ from rivermouth.config import (
     Start,
     TableName,
     Target,
+    Topics,
     load,
     unresolved,
 )
@@ -57,7 +58,7 @@ def test_the_example_of_the_design_means_what_it_says(loads: Loads, tmp_path: Pa
     assert list(config.pipelines) == ["bids", "orders"]
     assert config.pipelines["bids"] == Pipeline(
         name="bids",
-        source=Source(topics=("bids",), format="json"),
+        source=Source(topics=Topics(("bids",)), format="json"),
         columns=(
             Column("auction", "BIGINT"),
             Column("bidder", "BIGINT"),
@@ -100,7 +101,7 @@ def test_every_field_reads_its_type_from_a_variable(lake: str, loads: Loads) -> 
     config = loads(text, environ)
     source = config.pipelines["p"].source
     assert (config.warehouse, config.trigger) == (Path("/w"), timedelta(minutes=2))
-    assert source.topics == ("7", "x-7")
+    assert source.topics.names == ("7", "x-7")
     assert (source.key, source.max_offsets_per_trigger) == ("long", 1000)
     assert source.start.of("7", 0) == 7
     assert config.pipelines["p"].target.table == TableName("gold", "t")
@@ -113,7 +114,7 @@ def test_spark_names_are_aliases(lake: str, loads: Loads) -> None:
         ' startingOffsets: \'{"t": {"0": 23, "1": -1, "2": -2}}\', ',
     )
     source = loads(text).pipelines["p"].source
-    assert source.topics == ("t", "u")
+    assert source.topics.names == ("t", "u")
     assert source.max_offsets_per_trigger == 9
     ends = [source.start.of("t", partition) for partition in range(4)]
     assert ends == [23, "latest", "earliest", None]
@@ -134,7 +135,7 @@ def test_anchors_and_merge_keys_work(lake: str, loads: Loads) -> None:
         "  q:\n    source: {<<: *json, topics: [u]}\n    schema: id INT\n    target: {table: s.q}\n"
     )
     source = loads(text).pipelines["q"].source
-    assert (source.topics, source.format) == (("u",), "json")
+    assert (source.topics.names, source.format) == (("u",), "json")
     assert source.options == {"kafka.max.poll.records": "50"}
 
 
@@ -273,7 +274,7 @@ def test_a_config_without_secrets_survives_pickling(lake: str, loads: Loads) -> 
 
 
 def test_models_refuse_what_files_may_not_say() -> None:
-    source = Source(topics=("t",), format="json")
+    source = Source(topics=Topics(("t",)), format="json")
     with pytest.raises(ValidationError):
         Pipeline(
             name="p",
@@ -285,7 +286,7 @@ def test_models_refuse_what_files_may_not_say() -> None:
         Kafka(options={"bootstrap.servers": "k:1", "kafka.password": "hunter2"})
     assert "hunter2" not in str(refused.value)
     with pytest.raises(ValidationError):
-        source.topics = ("u",)  # the models are frozen
+        source.topics = Topics(("u",))  # the models are frozen
 
 
 def test_two_pipelines_may_share_a_table_if_they_agree(

@@ -78,6 +78,9 @@ class Answering:
     ) -> dict[TopicPartition, int | None]:
         return dict.fromkeys(times)
 
+    def names(self) -> frozenset[str]:
+        return frozenset(self.answer.topics)
+
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         self.asked.append([*topics])
         for each in self.asked[-1]:

@@ -69,14 +69,17 @@ def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
 def on_this_machine(config: Path, file: Path, servers: str) -> None:
     """Check the configuration, and write it for the test's broker, without your Kafka options.
 
-    The topics are new on that broker, so settings of a start offset are left out too.
+    The topics are new on that broker, so settings of a start offset are left out too. A pattern
+    would match none of them: a topic with the name of the pipeline stands for it.
     """
     load(config, ENVIRON)
     yaml = YAML(typ="safe", pure=True)
     whole = yaml.load(config.read_text(encoding="utf-8"))
     whole["kafka"] = {"bootstrap.servers": servers}
-    for pipeline in whole["pipelines"].values():
+    for name, pipeline in whole["pipelines"].items():
         source = pipeline["source"]
+        if isinstance(source.get("topics"), dict):
+            source["topics"] = [name]
         for key in [each for each in source if each.startswith(("kafka.", "start"))]:
             del source[key]
     with file.open("w", encoding="utf-8") as text:

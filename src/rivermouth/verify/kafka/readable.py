@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rivermouth.verify.kafka.source import Identity, Source
@@ -24,7 +24,7 @@ def readable(
     ledger: Ledger,
     coverage: Coverage,
     source: Source,
-    configured: Container[str],
+    configured: Callable[[str], bool],
     findings: Findings,
 ) -> Readable:
     """Compare Kafka with the ledger and say what can be read. Raises SourceError.
@@ -72,7 +72,7 @@ def _note_deleted(
     why: str,
     newest: LedgerEntry,
     coverage: Coverage,
-    configured: Container[str],
+    configured: Callable[[str], bool],
     findings: Findings,
 ) -> None:
     """Count what was read of a deleted topic, and what should have been read of it."""
@@ -83,13 +83,13 @@ def _note_deleted(
         for partition, end in newest.ends.items()
         if partition[0] == topic
     )
-    if unread and topic in configured:
+    if unread and configured(topic):
         line = f"topic {topic}: {why}, and {unread:,} offsets of it were never read"
         findings.add(Kind.FAULT, line)
 
 
 def _deleted_topics(
-    ledger: Ledger, identity: Identity, configured: Container[str]
+    ledger: Ledger, identity: Identity, configured: Callable[[str], bool]
 ) -> dict[str, str]:
     """Topics that are no longer there. Under the name of one that is not configured any more there
     may be another topic.
@@ -102,7 +102,7 @@ def _deleted_topics(
             now = identity.topics.get(topic)
             if now is None:
                 found[topic] = "no longer in Kafka"
-            elif differ(now, topic_id) and topic not in configured:
+            elif differ(now, topic_id) and not configured(topic):
                 found[topic] = f"no longer in Kafka, another topic has its name (id {now})"
     return found
 

@@ -25,7 +25,7 @@ def ask(
 ) -> tuple[Readable, Findings]:
     findings = Findings("p")
     ledger = Ledger(1, entries, entries)
-    return readable(ledger, Coverage(entries), source, configured, findings), findings
+    return readable(ledger, Coverage(entries), source, configured.__contains__, findings), findings
 
 
 def test_what_kafka_holds_whole_is_readable() -> None:

@@ -1,0 +1,127 @@
+"""Topics by a pattern: found at each opening, read from their first record, missed when gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from rivermouth.config import Pipeline, Start
+from rivermouth.errors import PartitionGone, TopicMissing, TopicRecreated
+from rivermouth.protocol.offsets import Position
+from rivermouth.run.report import OpenReport
+from tests.builders import place
+from tests.doubles import NO_SESSION, Driver, World, a_pipeline
+
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
+
+A, B, C = (place(0, topic) for topic in ("in_a", "in_b", "in_c"))
+
+
+def there(world: World, topics: Iterable[str]) -> World:
+    """Kafka has exactly these topics now."""
+    world.topics = {topic: f"id-{topic}" for topic in topics}
+    return world
+
+
+def a_world(**ends: int) -> World:
+    """Topics of one partition each, with so many records."""
+    world = World(ends={place(0, topic): end for topic, end in ends.items()})
+    return there(world, ends)
+
+
+def pattern(start: Start | None = None) -> Pipeline:
+    return a_pipeline(pattern="in_.*", start=start)
+
+
+def read(world: World, pipeline: Pipeline, limit: int = 1 << 30) -> Driver:
+    driver = Driver(world, pipeline).open()
+    driver.batch(limit)
+    return driver
+
+
+def opening(driver: Driver) -> OpenReport:
+    assert driver.heard.opening is not None
+    return driver.heard.opening
+
+
+def test_whole_names_match_and_no_internal_ones() -> None:
+    world = a_world(in_a=2, in_b=3, xin_a=1, __in_a=1, out=1)
+    driver = read(world, pattern())
+    assert driver.ingest.pipeline.source.topics.names == ("in_a", "in_b")
+    assert {each for each, _ in world.applied()} == {A, B}
+    nothing = a_pipeline(pattern="in_")
+    with pytest.raises(TopicMissing, match="no topic matches the pattern in_"):
+        Driver(world, nothing)
+    assert Driver(world, a_pipeline(pattern=".*a")).open().stands.offsets.keys() == {
+        A,
+        place(0, "xin_a"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "expected"),
+    [
+        ("where the pipeline started at the end", Start("latest"), 0),
+        ("unless the configuration names it", Start("latest", {"in_b": "latest"}), 4),
+    ],
+)
+def test_a_topic_that_comes_later_is_read_from_its_first_record(
+    name: str, start: Start, expected: int
+) -> None:
+    world = a_world(in_a=5)
+    assert Driver(world, pattern(start)).open().stands == Position({A: 5})
+    world.ends[B] = 4
+    there(world, ["in_a", "in_b"])
+    assert Driver(world, pattern(start)).open().stands == Position({A: 5, B: expected}), name
+
+
+def test_a_topic_that_comes_later_starts_at_the_first_record_that_is_kept() -> None:
+    world = a_world(in_a=5)
+    Driver(world, pattern()).open()
+    world.ends[B], world.low[B] = 9, 3
+    there(world, ["in_a", "in_b"])
+    assert Driver(world, pattern()).open().stands.get(B) == 3
+
+
+def test_a_topic_that_is_gone_and_was_read_is_named_and_the_rest_is_read_on() -> None:
+    world = a_world(in_a=5, in_b=3)
+    read(world, pattern())
+    world.ends[A] = 8
+    there(world, ["in_a"])
+    driver = read(world, pattern())
+    assert "no longer in Kafka, and read to the end: in_b" in opening(driver).line()
+    assert len(world.applied()) == 11
+    driver = Driver(world, pattern()).open()  # a batch without it does not change that
+    assert opening(driver).vanished == ("in_b",)
+
+
+def test_a_topic_that_is_gone_with_records_that_were_not_read_halts_until_accepted() -> None:
+    world = a_world(in_a=5, in_b=3)
+    read(world, pattern(), limit=2)
+    there(world, ["in_a"])
+    with pytest.raises(PartitionGone) as halted:
+        Driver(world, pattern()).open()
+    assert halted.value.found == "in_b-0 had 1 offsets more"
+    Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
+    driver = read(world, pattern())
+    assert opening(driver).vanished == ()
+    assert {each for each, _ in world.applied()} == {A, B}
+
+
+def test_a_topic_that_comes_back_is_another_one() -> None:
+    world = a_world(in_a=5, in_b=3)
+    read(world, pattern())
+    read(there(world, ["in_a"]), pattern())
+    there(world, ["in_a", "in_b"])
+    assert Driver(world, pattern()).open().stands.get(B) == 3
+    world.topics = {**world.topics, "in_b": "another"}
+    with pytest.raises(TopicRecreated):
+        Driver(world, pattern()).open()
+
+
+def test_a_list_that_becomes_a_pattern_goes_on_in_its_ledger() -> None:
+    world = a_world(in_a=5, in_b=3)
+    read(world, a_pipeline("in_a", start=Start("latest")))
+    assert Driver(world, pattern()).open().stands == Position({A: 5, B: 0})
+    assert world.applied() == []
