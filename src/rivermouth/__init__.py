@@ -8,8 +8,8 @@ second driver, each record has had its effect exactly once or lies in quarantine
 cannot be upheld the pipeline halts before it writes, and says which offsets and what to do.
 One YAML file describes it all, on a laptop and on Databricks (``rivermouth --help``).
 
-The names below need neither Spark nor Kafka; ``rivermouth.run.Run`` runs pipelines in a
-session of yours. Each is imported when it is first asked for, so that the command starts fast.
+To import this package needs neither Spark nor Kafka; ``rivermouth.run.Run`` runs pipelines in a
+session of yours. Each name is imported when it is first asked for, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
     from rivermouth.errors import ConfigError, Halt, RivermouthError
+    from rivermouth.protocol.offsets import OffsetRange, TopicPartition
+    from rivermouth.reading.counted import ReadableRange, readable
+    from rivermouth.reading.frames import read
+    from rivermouth.reading.recorded import RecordedRanges, ranges
+    from rivermouth.reading.times import ranges_between
     from rivermouth.run.report import (
         CommitReport,
         Listener,
@@ -35,13 +40,21 @@ __all__ = [
     "ConfigError",
     "Halt",
     "Listener",
+    "OffsetRange",
     "OpenReport",
     "PipelineReport",
+    "ReadableRange",
+    "RecordedRanges",
     "RetryReport",
     "RivermouthError",
+    "TopicPartition",
     "__version__",
     "exit_code",
     "load",
+    "ranges",
+    "ranges_between",
+    "read",
+    "readable",
 ]
 __version__ = "0.1.0"
 
@@ -57,6 +70,14 @@ _ROOMS = {
     "PipelineReport": "run.report",
     "RetryReport": "run.report",
     "exit_code": "run.report",
+    "OffsetRange": "protocol.offsets",
+    "TopicPartition": "protocol.offsets",
+    "RecordedRanges": "reading.recorded",
+    "ranges": "reading.recorded",
+    "ranges_between": "reading.times",
+    "read": "reading.frames",
+    "ReadableRange": "reading.counted",
+    "readable": "reading.counted",
 }
 
 

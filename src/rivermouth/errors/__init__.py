@@ -43,7 +43,8 @@
     ├── Refusal                RM7xx  exit 2  asked for what cannot be done
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
-    │   └── ScaffoldRefused    RM703          no project can be written there, or of that
+    │   ├── ScaffoldRefused    RM703          no project can be written there, or of that
+    │   └── RangesRefused      RM704          offset ranges that nobody can read, or tell
     ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
     │   ├── LogUnreadable      RM801          the log of a table could not be read
     │   └── OffsetsUnreadable  RM802          the offsets table could not be read
@@ -75,6 +76,7 @@ from rivermouth.errors.failures import (
     OffsetsUnreadable,
     ProjectionFailed,
     QueryRefused,
+    RangesRefused,
     Refusal,
     ResumeRefused,
     RivermouthError,
@@ -140,6 +142,7 @@ __all__ = [
     "Passing",
     "ProjectionFailed",
     "QueryRefused",
+    "RangesRefused",
     "Refusal",
     "ResumeRefused",
     "RetentionLost",

@@ -208,6 +208,11 @@ class ScaffoldRefused(Refusal):
     default_remedy = "Choose a new or empty folder"
 
 
+class RangesRefused(Refusal):
+    code = "RM704"
+    default_remedy = "Correct what is asked for"
+
+
 class Unexpected(RivermouthError):
     code = "RM900"
     default_passes = Passing.IF_IT_WORKED

@@ -18,7 +18,6 @@ from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError
 from rivermouth.kafka.login_files import LoginFiles
-from rivermouth.kafka.options import spark_options
 from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.consequences import ResumePlan
@@ -37,7 +36,7 @@ from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.source.options import reader_options
+from rivermouth.source.options import kafka_options, reader_options
 from rivermouth.source.streaming import Stream, streaming_options
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.deleted_rows import deleted_rows
@@ -204,7 +203,8 @@ class Run:
         every_ms = int(pipeline.trigger.total_seconds() * 1000)
         trigger = Trigger(every_ms if self._continuous else None)
         partitions = len(starts.offsets) * beside
-        options = reader_options(_kafka_options(pipeline, kafka, shared.platform), partitions)
+        told = kafka_options(kafka, pipeline.source.options, shared.platform)
+        options = reader_options(told, partitions)
         if shared.platform.has(Capability.STREAMING):
             with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))
@@ -224,15 +224,6 @@ class _Together:
     turns: threading.Semaphore
     writer: Projecting
     beside: int
-
-
-def _kafka_options(
-    pipeline: Pipeline, kafka: Mapping[str, str], platform: Platform
-) -> Mapping[str, str]:
-    """What Spark's source is told of Kafka: the whole cluster's options, then the source's."""
-    own = pipeline.source.options.items()
-    options = {**kafka, **{name.removeprefix("kafka."): value for name, value in own}}
-    return spark_options(options, databricks=platform.has(Capability.SHADED_KAFKA))
 
 
 _ONCE_AT_ONCE = 4

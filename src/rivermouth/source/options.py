@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rivermouth.kafka.options import spark_options
+from rivermouth.registry.platforms import Capability, Platform
+
 _UNREAD_BYTES = 256 << 20
 _FETCH_LEAST, _FETCH_MOST = 128 << 10, 16 << 20
 
@@ -18,6 +21,17 @@ READER_DEFAULTS: Mapping[str, str] = {
     # behind it: by default half a second for each partition, in each batch that reads to the end.
     "kafka.fetch.max.wait.ms": "0",
 }
+
+
+def kafka_options(
+    kafka: Mapping[str, str], own: Mapping[str, str], platform: Platform
+) -> dict[str, str]:
+    """What Spark's source is told of Kafka: the cluster's options, over them those of a source.
+
+    ``kafka`` are the revealed ones, and ``own`` begin with ``kafka.``. Raises KafkaRefused.
+    """
+    named = {name.removeprefix("kafka."): value for name, value in own.items()}
+    return spark_options({**kafka, **named}, databricks=platform.has(Capability.SHADED_KAFKA))
 
 
 def reader_options(kafka: Mapping[str, str], partitions: int = 1) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Offset ranges as values: which there are, what Kafka still holds of them, and their records."""

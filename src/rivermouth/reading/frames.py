@@ -1,0 +1,83 @@
+"""Exactly the records of given ranges, as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from rivermouth.config import Config, Pipeline, Secrets, unresolved
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.reading.asked import configured, joined, one_per_partition
+from rivermouth.reading.held import Given, held
+from rivermouth.registry.platforms import platform_of
+from rivermouth.source.driver_planned import read_ranges
+from rivermouth.source.options import kafka_options, reader_options
+from rivermouth.spark.errors import translate
+
+RAW = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
+    " timestampType INT"
+)
+"""The columns of Kafka rows."""
+
+
+def read(
+    spark: SparkSession,
+    config: Config,
+    ranges: Iterable[Given],
+    pipeline: str | None = None,
+    *,
+    secrets: Secrets = unresolved,
+) -> DataFrame:
+    """The records of ``ranges`` that a ``read_committed`` reader sees, one row each, in no order.
+
+    ``ranges`` are ``OffsetRange`` or what ``rivermouth.ranges`` gives, in any order; each offset
+    once. Without ``pipeline`` the rows are Kafka's: key, value, topic, partition, offset,
+    timestamp, timestampType. With one they are decoded by its format and columns, as they are
+    configured now (see ``formats.decoded``):
+
+    - ``row`` STRUCT of the configured columns, null for a tombstone and a bad record
+    - ``key_columns`` STRUCT of the key columns, for a target with ``keys``
+    - ``_kafka`` STRUCT of topic, partition, offset and timestamp
+    - ``tombstone`` BOOLEAN
+    - ``code`` STRING: null for a good record, else why a run puts it into quarantine
+    - ``key`` and ``value`` BINARY
+
+    The DataFrame is lazy and reads Kafka each time it is evaluated: always the same records, also
+    after partitions were added, as long as Kafka keeps them. If retention deletes some of them
+    later, an evaluation fails (``failOnDataLoss``). What compaction removes is not there any more:
+    ``rivermouth.readable`` counts. Ranges of one partition that do not touch are read by as many
+    readers. ``secrets`` knows what the configuration only names.
+
+    Raises, before it returns: RangesRefused for ranges that overlap, end after the last record that
+    may be read, or lie in a partition that does not exist, and for a pipeline that is not
+    configured; RetentionLost for a range that begins before the first offset that Kafka holds;
+    TopicMissing; TopicRecreated and OtherCluster for recorded ranges of another topic or cluster;
+    other errors of Kafka as SourceError.
+    """
+    chosen = configured(config, pipeline) if pipeline is not None else None
+    wanted = held(config, ranges, secrets).ranges
+    try:
+        raw = _raw(spark, _options(config, chosen, secrets), joined(wanted))
+        return raw if chosen is None else decoder(chosen)(raw)
+    except PySparkException as fault:
+        raise translate(fault, pipeline or str(config.path)) from fault
+
+
+def _options(config: Config, pipeline: Pipeline | None, secrets: Secrets) -> dict[str, str]:
+    own = pipeline.source.options if pipeline is not None else {}
+    return kafka_options(config.kafka.revealed(secrets), own, platform_of())
+
+
+def _raw(
+    spark: SparkSession, options: dict[str, str], ranges: tuple[OffsetRange, ...]
+) -> DataFrame:
+    if not ranges:
+        return spark.createDataFrame([], RAW)
+    parts = one_per_partition(ranges)
+    reader = reader_options(options, len({each.topic_partition for each in ranges}))
+    return reduce(DataFrame.unionAll, [read_ranges(spark, reader, each) for each in parts])

@@ -1,0 +1,56 @@
+"""Ranges compared with what Kafka holds, before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rivermouth.config import Config, Secrets
+from rivermouth.operate.topic_facts import ConfiguredKafka
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.reading.asked import apart, check_kept, check_same_source, check_written
+from rivermouth.reading.recorded import RecordedRanges
+
+Given = OffsetRange | RecordedRanges
+"""A range, or those of a ledger entry, of which cluster and topics are known."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The ranges that hold an offset, in order, and what Kafka says of their topics."""
+
+    ranges: tuple[OffsetRange, ...]
+    facts: KafkaFacts
+
+
+def plain(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
+    """The ranges, in the order given."""
+    return tuple(
+        one
+        for each in given
+        for one in (each.ranges if isinstance(each, RecordedRanges) else (each,))
+    )
+
+
+def held(
+    config: Config, given: Iterable[Given], secrets: Secrets, *, begins_too: bool = True
+) -> Held:
+    """The ranges, if they can be read; where not ``begins_too``, their beginnings may be deleted.
+
+    Kafka is not asked where no range holds an offset. Raises what ``read`` raises.
+    """
+    given = tuple(given)
+    ranges = apart(plain(given))
+    if not ranges:
+        return Held((), KafkaFacts("", {}, {}))
+    topics = {each.topic for each in ranges}
+    facts = ConfiguredKafka(config, secrets).facts(sorted(topics))
+    for each in given:
+        if isinstance(each, RecordedRanges) and any(one.span for one in each.ranges):
+            ids = {one.topic: each.topics[one.topic] for one in each.ranges if one.span}
+            check_same_source(each.cluster, ids.items(), facts)
+    check_written(ranges, facts)
+    if begins_too:
+        check_kept(ranges, facts)
+    return Held(ranges, facts)

@@ -1,0 +1,225 @@
+"""Offset ranges as values, on a real broker with real Spark: exactly these records, each time."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as NativeTopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.sql import DataFrame, SparkSession
+
+import rivermouth
+from rivermouth import OffsetRange, TopicPartition
+from rivermouth.errors import RangesRefused, RetentionLost, TopicMissing, TopicRecreated
+from rivermouth.local.broker import Broker
+from tests.lake import Lake, append_pipeline, bid
+from tests.waiting import wait_for, wait_for_markers
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reading.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("\n## Ranges as values\n")[2].partition("\n## ")[0]
+
+
+def span(topic: str, partition: int, start: int, until: int) -> OffsetRange:
+    return OffsetRange(TopicPartition(topic, partition), start, until)
+
+
+def places(raw: DataFrame) -> list[tuple[int, int]]:
+    """(partition, offset) of every Kafka row."""
+    return sorted((each["partition"], each["offset"]) for each in raw.collect())
+
+
+def add_partitions(lake: Lake, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": lake.servers})
+    for done in admin.create_partitions([NewPartitions(topic, count)]).values():
+        done.result(30)
+    wait_for(lambda: len(admin.list_topics(topic, 10).topics[topic].partitions) == count)
+
+
+def delete_before(lake: Lake, topic: str, offset: int) -> None:
+    """Delete the records of partition 0 before ``offset``, as retention does."""
+    admin = AdminClient({"bootstrap.servers": lake.servers})
+    for done in admin.delete_records([NativeTopicPartition(topic, 0, offset)]).values():
+        done.result(30)
+
+
+def in_transaction(lake: Lake, topic: str, *values: bytes, commit: bool | None) -> Producer:
+    """Write records in a transaction; it stays open where ``commit`` is None."""
+    options = {"bootstrap.servers": lake.servers, "transactional.id": f"{topic}-{commit}"}
+    producer = Producer(options)
+    producer.init_transactions()
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush()
+    if commit is not None:
+        (producer.commit_transaction if commit else producer.abort_transaction)()
+        wait_for_markers(options)
+    return producer
+
+
+def test_the_same_records_come_each_time_and_none_beyond_the_borders(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("reread", 2)
+    config = lake.configure(p=append_pipeline("reread"))
+    lake.produce("reread", [(None, bid(i), i % 2) for i in range(20)])
+    in_transaction(lake, "reread", bid(90), bid(91), commit=False)  # 10, 11, marker 12
+    in_transaction(lake, "reread", bid(92), commit=True)  # 13, marker 14
+    wanted = [span("reread", 0, 3, 5), span("reread", 0, 8, 15), span("reread", 1, 4, 7)]
+
+    raw = rivermouth.read(rivermouth_spark, config, [*wanted, span("reread", 1, 0, 0)])
+    first = places(raw)
+    add_partitions(lake, "reread", 4)
+    lake.produce("reread", [(None, bid(i), i % 4) for i in range(20)])
+
+    expected = [(0, 3), (0, 4), (0, 8), (0, 9), (0, 13), (1, 4), (1, 5), (1, 6)]
+    assert first == expected
+    assert places(raw) == expected
+    assert places(rivermouth.read(rivermouth_spark, config, wanted[::-1])) == expected
+    counts = [each.records for each in rivermouth.readable(config, wanted)]
+    assert counts == [2, 3, 3]
+    nothing = rivermouth.read(rivermouth_spark, config, [span("reread", 0, 3, 3)])
+    assert nothing.collect() == []
+    assert [*nothing.schema] == [*raw.schema]
+
+
+def test_what_is_deleted_or_not_written_is_refused_before_anything_is_read(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("refused")
+    config = lake.configure(p=append_pipeline("refused"))
+    lake.produce("refused", [(None, bid(i), 0) for i in range(10)])
+    left_open = in_transaction(lake, "refused", bid(90), commit=None)  # 10
+    whole = span("refused", 0, 2, 10)
+    late = rivermouth.read(rivermouth_spark, config, [whole])
+    delete_before(lake, "refused", 6)
+
+    def refusal(*ranges: OffsetRange) -> Exception:
+        with pytest.raises(rivermouth.RivermouthError) as refused:
+            rivermouth.read(rivermouth_spark, config, ranges)
+        return refused.value
+
+    assert isinstance(lost := refusal(whole), RetentionLost)
+    assert "refused-0[2,10) in a log that starts at 6" in lost.found
+    assert isinstance(beyond := refusal(span("refused", 0, 6, 11)), RangesRefused)
+    assert "ends at 10, with 1 offsets behind open transactions" in beyond.found
+    assert isinstance(refusal(span("refused", 3, 0, 1)), RangesRefused)
+    assert isinstance(refusal(span("no-such-topic", 0, 0, 1)), TopicMissing)
+    assert isinstance(refusal(whole, span("refused", 0, 7, 8)), RangesRefused)
+    with pytest.raises(Exception, match=r"(?i)offset"):  # failOnDataLoss: never fewer rows
+        late.collect()
+    left = rivermouth.readable(config, [span("refused", 0, 4, 9), span("refused", 0, 0, 4)])
+    assert [(each.records, each.first, each.last) for each in left] == [(3, 6, 8), (0, None, None)]
+    assert [each.deleted for each in left] == [span("refused", 0, 4, 6), span("refused", 0, 0, 4)]
+    left_open.abort_transaction()
+
+
+def decoded(rows: DataFrame) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """The good rows by topic, partition and offset, as the table has them."""
+    good = rows.where("code IS NULL").select("row.*", "_kafka").toArrow().to_pylist()
+    return by_place(good)
+
+
+def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, int, int], dict[str, Any]]:
+    found = {}
+    for each in rows:
+        kafka = each["_kafka"]
+        found[kafka["topic"], kafka["partition"], kafka["offset"]] = each
+    assert len(found) == len(rows), "an offset came twice"
+    return found
+
+
+def test_a_reread_of_each_recorded_range_gives_the_rows_of_the_table(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("recorded", 2)
+    config = lake.configure(p=append_pipeline("recorded", max_offsets_per_trigger=10))
+    lake.produce("recorded", [(None, bid(i), i % 2) for i in range(25)])
+    in_transaction(lake, "recorded", bid(90), commit=False)
+    lake.produce("recorded", [(b"k", b"{oops", 0), (None, bid(26), 0)])
+    heard = lake.run(rivermouth_spark, "p")
+    assert heard.ends[0].error is None, str(heard.ends[0].error)
+
+    entries = rivermouth.ranges(config, "p")
+    whole = rivermouth.read(rivermouth_spark, config, entries, pipeline="p")
+
+    table = by_place(lake.rows("bronze.recorded"))
+    assert len(table) == 26
+    assert decoded(whole) == table
+    bad = whole.where("code IS NOT NULL").select("code", "key", "value").collect()
+    assert [tuple(each) for each in bad] == [("RM603", b"k", b"{oops")]
+    read = [(each.sequence, each.ranges) for each in heard.commits]
+    assert [(each.sequence, each.ranges) for each in entries][-len(read) :] == read
+    pieces: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for entry in (each for each in entries if any(one.span for one in each.ranges)):
+        rows = decoded(rivermouth.read(rivermouth_spark, config, [entry], pipeline="p"))
+        assert not {*pieces} & {*rows}
+        pieces |= rows
+    assert pieces == table
+    newest = entries[-1]
+    assert rivermouth.ranges(config, "p", since=newest.sequence) == (newest,)
+    assert rivermouth.ranges(config, "p", until=newest.committed_at) == entries[:-1]
+
+    lake.delete_topic("recorded")
+    lake.topic("recorded", 2)
+    lake.produce("recorded", [(None, bid(i), i % 2) for i in range(60)])
+    with pytest.raises(TopicRecreated):
+        rivermouth.read(rivermouth_spark, config, entries)
+
+
+def test_a_range_between_two_times_begins_and_ends_at_the_first_record_from_then_on(
+    lake: Lake,
+) -> None:
+    lake.topic("between-times", 2)
+    config = lake.configure(p=append_pipeline("between-times"))
+    begin = datetime.fromtimestamp(int(time.time()) - 100, timezone.utc)
+    producer = Producer({"bootstrap.servers": lake.servers})
+    for second in range(10):
+        stamp = int(begin.timestamp() + second) * 1000
+        producer.produce("between-times", bid(second), partition=0, timestamp=stamp)
+    producer.flush()
+
+    def between(start: float, end: float | None) -> tuple[OffsetRange, ...]:
+        until = None if end is None else begin + timedelta(seconds=end)
+        return rivermouth.ranges_between(
+            config, "between-times", begin + timedelta(seconds=start), until
+        )
+
+    empty = span("between-times", 1, 0, 0)
+    assert between(3, 7) == (span("between-times", 0, 3, 7), empty)
+    assert between(2.5, 7.5) == (span("between-times", 0, 3, 8), empty)
+    assert between(3, None) == (span("between-times", 0, 3, 10), empty)
+    assert between(-50, 50) == (span("between-times", 0, 0, 10), empty)
+    assert between(50, None) == (span("between-times", 0, 10, 10), empty)
+
+
+def test_the_python_of_the_page_runs(
+    tmp_path: Path,
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
+    lake.topic("bids-of-the-page", 2)
+    lake.configure(**{"bids-of-the-page": append_pipeline("bids-of-the-page")})
+    lake.produce("bids-of-the-page", [(None, bid(i), i % 2) for i in range(20)])
+    assert lake.run(rivermouth_spark, "bids-of-the-page").ends[0].error is None
+    lake.file.rename(tmp_path / "lake.yml")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"spark": rivermouth_spark}
+    snippets = re.findall(r"^```python\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
+    assert len(snippets) == 2
+    for snippet in snippets:
+        exec(snippet.replace('"bids"', '"bids-of-the-page"'), names)
+    said = capsys.readouterr().out
+    assert "6 records from 2 to 7 deleted: None" in said
