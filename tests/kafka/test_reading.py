@@ -210,16 +210,16 @@ def test_the_python_of_the_page_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
-    lake.topic("bids-of-the-page", 2)
-    lake.configure(**{"bids-of-the-page": append_pipeline("bids-of-the-page")})
-    lake.produce("bids-of-the-page", [(None, bid(i), i % 2) for i in range(20)])
-    assert lake.run(rivermouth_spark, "bids-of-the-page").ends[0].error is None
+    lake.topic("bids_of_the_page", 2)
+    lake.configure(**{"bids_of_the_page": append_pipeline("bids_of_the_page")})
+    lake.produce("bids_of_the_page", [(None, bid(i), i % 2) for i in range(20)])
+    assert lake.run(rivermouth_spark, "bids_of_the_page").ends[0].error is None
     lake.file.rename(tmp_path / "lake.yml")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"spark": rivermouth_spark}
     snippets = re.findall(r"^```python\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
     assert len(snippets) == 2
     for snippet in snippets:
-        exec(snippet.replace('"bids"', '"bids-of-the-page"'), names)
+        exec(snippet.replace('"bids"', '"bids_of_the_page"'), names)
     said = capsys.readouterr().out
     assert "6 records from 2 to 7 deleted: None" in said

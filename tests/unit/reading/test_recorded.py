@@ -105,6 +105,9 @@ def test_after_an_accepted_restore_those_are_in_effect_that_the_table_rests_on(
     assert rolled_back not in [each.sequence for each in found]
     read = [one for each in found for one in each.ranges if one.span]
     assert read == [span(0, 4), span(4, 8)]
+    for since in range(1, found[-1].sequence + 2):
+        part = tuple(each for each in found if each.sequence >= since)
+        assert recorded_in(MemoryLog(world.log), pipeline, since) == part
 
 
 @pytest.mark.parametrize(
