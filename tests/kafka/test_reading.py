@@ -211,7 +211,7 @@ def test_the_python_of_the_page_runs(
 ) -> None:
     lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
     lake.topic("bids_of_the_page", 2)
-    lake.configure(**{"bids_of_the_page": append_pipeline("bids_of_the_page")})
+    lake.configure(bids_of_the_page=append_pipeline("bids_of_the_page"))
     lake.produce("bids_of_the_page", [(None, bid(i), i % 2) for i in range(20)])
     assert lake.run(rivermouth_spark, "bids_of_the_page").ends[0].error is None
     lake.file.rename(tmp_path / "lake.yml")

@@ -40,12 +40,14 @@ def read(
     timestamp, timestampType. With one they are decoded by its format and columns, as they are
     configured now (see ``formats.decoded``):
 
-    - ``row`` STRUCT of the configured columns, null for a tombstone and a bad record
+    - ``row`` STRUCT of the configured columns; it says nothing of a tombstone or a bad record
     - ``key_columns`` STRUCT of the key columns, for a target with ``keys``
     - ``_kafka`` STRUCT of topic, partition, offset and timestamp
     - ``tombstone`` BOOLEAN
     - ``code`` STRING: null for a good record, else why a run puts it into quarantine
     - ``key`` and ``value`` BINARY
+
+    Times without a zone are decoded in the zone of the session; runs have UTC there.
 
     The DataFrame is lazy and reads Kafka each time it is evaluated: always the same records, also
     after partitions were added, as long as Kafka keeps them. If retention deletes some of them

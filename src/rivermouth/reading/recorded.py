@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rivermouth.config import Catalog, Config, Pipeline
 from rivermouth.errors import LedgerBroken, RangesRefused
-from rivermouth.protocol.commits import Recorded
+from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.replay import replay
@@ -21,7 +21,7 @@ from rivermouth.warehouse.ports import LedgerLog
 if TYPE_CHECKING:  # the log of a folder is read without Spark
     from pyspark.sql import SparkSession
 
-Since = int | datetime | None
+Bound = int | datetime | None
 """The sequence of an entry, or the time of a commit; None: no bound."""
 
 
@@ -47,8 +47,8 @@ class RecordedRanges:
 def ranges(
     config: Config,
     pipeline: str,
-    since: Since = None,
-    until: Since = None,
+    since: Bound = None,
+    until: Bound = None,
     *,
     spark: SparkSession | None = None,
 ) -> tuple[RecordedRanges, ...]:
@@ -70,14 +70,15 @@ def ranges(
 
 
 def recorded_in(
-    log: LedgerLog, pipeline: Pipeline, since: Since = None, until: Since = None
+    log: LedgerLog, pipeline: Pipeline, since: Bound = None, until: Bound = None
 ) -> tuple[RecordedRanges, ...]:
     """The same from the log of the pipeline's table."""
     name = pipeline.ledger_name
+    commits: Iterable[CommitRecord]
     if isinstance(since, int):
         commits = end_of_log(log.commits_backwards(), name, max(since, 1) - 1)
     else:
-        commits = [*log.commits()]
+        commits = log.commits()
     where = f"{pipeline.name} {pipeline.target.table}"
     history, entries = replay(History(name, where), commits)
     if history.broken:
@@ -111,7 +112,7 @@ def _log(config: Config, pipeline: Pipeline, spark: SparkSession | None) -> Ledg
     return warehouse_of(config, spark).ledger(pipeline).log
 
 
-def _check_bounds(since: Since, until: Since) -> None:
+def _check_bounds(since: Bound, until: Bound) -> None:
     times = [zoned(each) for each in (since, until) if isinstance(each, datetime)]
     sequences = [each for each in (since, until) if isinstance(each, int)]
     if times != sorted(times) or sequences != sorted(sequences):

@@ -11,7 +11,7 @@ import pytest
 
 from rivermouth.config import Catalog, Pipeline
 from rivermouth.errors import Halt, RangesRefused
-from rivermouth.reading.recorded import Since, ranges, recorded_in
+from rivermouth.reading.recorded import Bound, ranges, recorded_in
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from tests.builders import CLUSTER, PIPELINE, TOPICS, TableLog, entry_after, span
 from tests.doubles import NO_SESSION, Driver, WatchedLog, World
@@ -42,7 +42,7 @@ def log_of(table: TableLog, first_version: int = 0) -> MemoryLog:
     return MemoryLog(MemoryTable(commits=table.records, first_version=first_version))
 
 
-CASES: dict[str, tuple[Callable[[], TableLog], Since, Since, list[int]]] = {
+CASES: dict[str, tuple[Callable[[], TableLog], Bound, Bound, list[int]]] = {
     "all": (lambda: wrote(4), None, None, [1, 2, 3, 4]),
     "from an entry on": (lambda: wrote(4), 3, None, [3, 4]),
     "up to before an entry": (lambda: wrote(4), None, 3, [1, 2]),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Callable[[], TableLog], Since, Since, list[int]]] = {
 
 @pytest.mark.parametrize(("table", "since", "until", "found"), CASES.values(), ids=CASES)
 def test_the_entries_in_effect_between_two_bounds(
-    table: Callable[[], TableLog], since: Since, until: Since, found: list[int], pipeline: Pipeline
+    table: Callable[[], TableLog], since: Bound, until: Bound, found: list[int], pipeline: Pipeline
 ) -> None:
     entries = recorded_in(log_of(table()), pipeline, since, until)
     assert [each.sequence for each in entries] == found
@@ -123,7 +123,7 @@ def test_after_an_accepted_restore_those_are_in_effect_that_the_table_rests_on(
     ],
 )
 def test_what_log_clean_up_took_is_never_left_out_silently(
-    since: Since, found: list[int] | str, pipeline: Pipeline
+    since: Bound, found: list[int] | str, pipeline: Pipeline
 ) -> None:
     log = log_of(wrote(4), first_version=3)
     if isinstance(found, list):
@@ -175,7 +175,7 @@ def test_where_nobody_can_tell_what_is_in_effect_nothing_is_given(
 
 
 @pytest.mark.parametrize(("since", "until"), [(3, 2), (at(3), at(2))])
-def test_bounds_in_the_wrong_order_are_refused(tmp_path: Path, since: Since, until: Since) -> None:
+def test_bounds_in_the_wrong_order_are_refused(tmp_path: Path, since: Bound, until: Bound) -> None:
     with pytest.raises(RangesRefused, match="since comes after until"):
         ranges(configured(tmp_path), "p", since, until)
 
