@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.source.options import READER_DEFAULTS, reader_options
+from rivermouth.registry.platforms import LOCAL, STANDARD
+from rivermouth.source.options import READER_DEFAULTS, kafka_options, reader_options
 
 pytestmark = pytest.mark.unit
 
@@ -36,3 +37,15 @@ def test_no_question_waits_behind_a_fetch_at_the_end_of_a_log() -> None:
 def test_an_option_of_the_configuration_wins() -> None:
     assert reader_options({FETCH: "1048576"}, 2_000)[FETCH] == "1048576"
     assert reader_options({"kafka.isolation.level": "x"})["kafka.isolation.level"] != "x"
+
+
+def test_an_option_of_a_source_wins_over_that_of_the_cluster_and_the_platform_is_heeded() -> None:
+    cluster = {"bootstrap.servers": "k:1", "client.rack": "a", "sasl.mechanism": "PLAIN"}
+    cluster |= {"sasl.username": "u", "sasl.password": "p"}
+    told = kafka_options(cluster, {"kafka.client.rack": "b"}, LOCAL)
+    assert told["kafka.bootstrap.servers"] == "k:1"
+    assert told["kafka.client.rack"] == "b"
+    assert told["kafka.sasl.jaas.config"].startswith("org.apache.kafka.")
+    shaded = kafka_options(cluster, {}, STANDARD)
+    assert shaded["kafka.sasl.jaas.config"].startswith("kafkashaded.")
+    assert shaded["kafka.client.rack"] == "a"
