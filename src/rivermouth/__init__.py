@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
     from rivermouth.errors import ConfigError, Halt, RivermouthError
+    from rivermouth.operate.topic import topic
+    from rivermouth.operate.topic_report import TopicReport
     from rivermouth.protocol.offsets import OffsetRange, TopicPartition
     from rivermouth.reading.counted import ReadableRange, readable
     from rivermouth.reading.frames import read
@@ -48,6 +50,7 @@ __all__ = [
     "RetryReport",
     "RivermouthError",
     "TopicPartition",
+    "TopicReport",
     "__version__",
     "exit_code",
     "load",
@@ -55,6 +58,7 @@ __all__ = [
     "ranges_between",
     "read",
     "readable",
+    "topic",
 ]
 __version__ = "0.1.0"
 
@@ -78,6 +82,8 @@ _ROOMS = {
     "read": "reading.frames",
     "ReadableRange": "reading.counted",
     "readable": "reading.counted",
+    "TopicReport": "operate.topic_report",
+    "topic": "operate.topic",
 }
 
 

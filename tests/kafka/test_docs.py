@@ -1,4 +1,4 @@
-"""What README and docs/tables.md show is run here, word for word, on real parts.
+"""What README, docs/tables.md and docs/reading.md show is run here, word for word, on real parts.
 
 Only the place of the warehouse is put in: the page says ``/data/lake``.
 """
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 OPTIONAL = ("duckdb", "pandas")
 
 
@@ -77,15 +78,13 @@ def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
     readme_answers: dict[str, str],
 ) -> None:
     answers = {line.split()[1]: answer for line, answer in readme_answers.items()}
-    assert [*answers] == ["doctor", "run", "status", "verify", "sql", "bundle"]
+    assert [*answers] == ["doctor", "run", "status", "topic", "verify", "sql", "bundle"]
     assert re.search(r"^open +6$", answers["sql"], re.MULTILINE)
     assert "databricks.yml" in answers["bundle"]
 
 
-@pytest.mark.parametrize("line", commands(TABLES))
-def test_a_command_of_the_page_on_tables_answers(
-    line: str, lake: Lake, readme_answers: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("line", [*commands(TABLES), *commands(READING)])
+def test_a_command_of_a_page_answers(line: str, lake: Lake, readme_answers: dict[str, str]) -> None:
     assert readme_answers
     assert len(run(lake, "-m", *shlex.split(line)).splitlines()) >= 3
 
@@ -107,8 +106,8 @@ def test_the_sql_of_the_page_runs_in_spark_and_the_view_hides_what_does_not_coun
     assert counted == 1, "of two rows in quarantine one is of a commit that does not stand"
 
 
-@pytest.mark.parametrize("snippet", snippets(TABLES, "python"))
-def test_the_python_of_the_page_runs(
+@pytest.mark.parametrize("snippet", [*snippets(TABLES, "python"), *snippets(READING, "python")])
+def test_the_python_of_a_page_runs(
     snippet: str, lake: Lake, readme_answers: dict[str, str]
 ) -> None:
     assert readme_answers
@@ -118,7 +117,7 @@ def test_the_python_of_the_page_runs(
     assert run(lake, "-c", placed(lake, snippet)).strip()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tables.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tables.md", "docs/reading.md"])
 def test_every_file_that_a_page_links_to_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]

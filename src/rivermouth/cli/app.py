@@ -19,6 +19,7 @@ from rivermouth.cli import (
     running,
     settings,
     tables,
+    topics,
 )
 from rivermouth.errors import RivermouthError
 
@@ -59,6 +60,7 @@ app.command("run")(running.run)
 app.command("resume")(resuming.resume)
 app.command("accept-deletes")(accepting.accept_deletes)
 app.command("status")(tables.status)
+app.command("topic")(topics.topic)
 app.command("verify")(tables.verify)
 app.command("sql")(tables.sql)
 app.command("maintain")(maintaining.maintain)

@@ -36,6 +36,19 @@ def _three(value: float) -> str:
     return text[:4].rstrip(".") if value < 1_000 else text.partition(".")[0]
 
 
+def number(value: int | None) -> str:
+    """A whole number with commas; unknown is ``-``."""
+    return "-" if value is None else f"{value:,}"
+
+
+def duration(seconds: float) -> str:
+    """``3.5 d``, ``12.0 h``, ``7.2 m``, ``0.4 s``: one digit in the largest unit that fits."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 def failure(name: str, error: RivermouthError, retries: int = 0) -> str:
     """An error of a pipeline in a few short lines, the remedy last.
 

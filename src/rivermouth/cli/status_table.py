@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rivermouth.cli.proving import ago, proved
-from rivermouth.cli.render import wrapped
+from rivermouth.cli.render import duration, number, wrapped
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.status import Status
 from rivermouth.warehouse.folder.retrying import Retrying
@@ -19,10 +19,10 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
         (
             each.name,
             each.state.value,
-            _number(each.sequence),
-            _number(each.table_version),
-            _number(each.lag_messages),
-            "-" if each.lag_seconds is None else _duration(each.lag_seconds),
+            number(each.sequence),
+            number(each.table_version),
+            number(each.lag_messages),
+            "-" if each.lag_seconds is None else duration(each.lag_seconds),
             each.table,
         )
         for each in found.pipelines
@@ -48,14 +48,3 @@ def _retried(note: Retrying, now_s: float) -> str:
     since, last = (ago(now_s - ms / 1000) for ms in (note.since_ms, note.at_ms))
     tries = "once" if note.tries == 1 else f"{note.tries:,} times"
     return f"a run tried it again, {tries}, first {since}, last {last}: {note.reason}"
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _duration(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
@@ -25,8 +25,10 @@ from rivermouth.kafka.answers import Answer, native_answer, source_error
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import client_of
+from rivermouth.kafka.topic_settings import retention_of
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
+from rivermouth.protocol.topic_retention import Retention
 
 T = TypeVar("T")
 
@@ -115,8 +117,8 @@ class Kafka:
         """First kept offset and last stable offset of each partition."""
         return _marks(self._low(partitions), self.ends(partitions))
 
-    def retentions(self, topics: Iterable[str]) -> dict[str, timedelta | None]:
-        """How long each topic keeps a record; None if it deletes no record because of its age."""
+    def retentions(self, topics: Iterable[str]) -> dict[str, Retention]:
+        """When each topic deletes records; one request."""
         names = list(topics)
         asked = self._ask(
             lambda: self._admin.describe_configs(
@@ -124,13 +126,8 @@ class Kafka:
                 request_timeout=self._timeout_s,
             )
         )
-        kept: dict[str, timedelta | None] = {}
-        for resource, future in asked.items():
-            settings = self._wait(future, resource.name)
-            age_ms = int(settings["retention.ms"].value)
-            deletes = "delete" in settings["cleanup.policy"].value and age_ms >= 0
-            kept[resource.name] = timedelta(milliseconds=age_ms) if deletes else None
-        return kept
+        found = ((each.name, self._wait(future, each.name)) for each, future in asked.items())
+        return {name: retention_of(settings, self._where, name) for name, settings in found}
 
     def offsets_at(
         self, times: Mapping[TopicPartition, datetime]

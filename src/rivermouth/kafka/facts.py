@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -13,9 +13,10 @@ from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.first_offsets import times
 from rivermouth.protocol.guards import to_ask_about
-from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import Anchor, TopicPartition
+from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
+from rivermouth.protocol.offsets import Anchor, PartitionOffset, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.protocol.topic_retention import Retention
 
 
 class AskKafka(Protocol):
@@ -34,6 +35,21 @@ class AskKafka(Protocol):
 
     def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
         """Where the logs end that were truncated below their anchors."""
+
+
+class AskTopic(AskKafka, Protocol):
+    """What is asked of a broker about one topic, see ``topics.TopicKafka``."""
+
+    def replicas(self, topic: str) -> tuple[Replicas, ...]:
+        """Leader and replicas of each partition, in order."""
+
+    def retentions(self, topics: Iterable[str]) -> dict[str, Retention]:
+        """When each topic deletes records."""
+
+    def first_timestamps(
+        self, wanted: Collection[PartitionOffset]
+    ) -> dict[PartitionOffset, int | None]:
+        """The timestamp of the first record from each offset on; None: there is none."""
 
 
 def with_topics(kafka: AskKafka, pipeline: Pipeline) -> Pipeline:

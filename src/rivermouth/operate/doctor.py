@@ -186,7 +186,7 @@ def _topic(kafka: Kafka, topic: str) -> str:
     held = sum(each.high - each.low for each in marks.values())
     text = f"{len(marks)} partition(s), {held:,} offsets"
     try:
-        age = kafka.retentions([topic])[topic]
+        age = kafka.retentions([topic])[topic].kept_for
     except SourceError as error:  # reading needs no right to describe settings
         return f"{text}, retention unknown ({error.found or error.what})"
     return f"{text}, kept for {age}" if age else f"{text}, kept without limit"

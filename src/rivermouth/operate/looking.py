@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.assess import Assessment
+from rivermouth.errors import RivermouthError
+from rivermouth.kafka.facts import AskKafka, assess_by
+from rivermouth.operate.topic_facts import Fault
+from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_on
+from rivermouth.warehouse.reading import read_ledger, read_on
 
 Judge = Callable[[LedgerSnapshot], Assessment]
 """What a run would do with a ledger, see ``assess``; asks Kafka, or not."""
@@ -33,3 +37,34 @@ def look(
             return found
         found = judge(newer)
     return found
+
+
+def ledger_or_fault(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
+    """The ledger of a pipeline, or why it cannot be read."""
+    try:
+        return read_ledger(store, pipeline)
+    except RivermouthError as fault:
+        return fault
+
+
+def assessed(
+    pipeline: Pipeline,
+    store: LedgerStore,
+    ledger: LedgerSnapshot,
+    answer: KafkaFacts | Fault,
+    kafka: AskKafka,
+    now_s: float,
+) -> Assessment:
+    """What a run would do now; ``answer`` is what Kafka said after the ledger was read.
+
+    Kafka is asked again where a run has committed meanwhile. Where it gave no answer, its guards
+    are left out. Raises what ``look`` does, and SourceError.
+    """
+    if isinstance(answer, Fault):
+        return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
+
+    def judge(each: LedgerSnapshot) -> Assessment:
+        facts = answer if each is ledger else kafka.facts(pipeline.source.topics)
+        return assess_by(kafka, facts, each, pipeline, now_s)
+
+    return look(store, pipeline, ledger, judge)

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError
-from rivermouth.kafka.facts import AskKafka, assess_by
-from rivermouth.operate.looking import look
+from rivermouth.kafka.facts import AskKafka
+from rivermouth.operate.looking import assessed, ledger_or_fault
 from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
-from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.vanished import shown
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger
 
 if TYPE_CHECKING:  # ``verify`` stands above
     from rivermouth.verify.proved import Standing
@@ -132,7 +131,7 @@ def status(
     asked = kafka or ConfiguredKafka(config, secrets)
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
-    ledgers = {each.name: _ledger(store_of(each), each) for each in pipelines}
+    ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
     answered = answers(pipelines, asked)
     found = [
         _status(answered[each.name], store_of(each), ledgers[each.name], asked, now())
@@ -149,13 +148,6 @@ def status(
     )
 
 
-def _ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
-    try:
-        return read_ledger(store, pipeline)
-    except RivermouthError as fault:
-        return fault
-
-
 def _status(
     answer: Answer,
     store: LedgerStore,
@@ -168,7 +160,7 @@ def _status(
     if isinstance(ledger, RivermouthError):
         return _refused(found, ledger)
     try:
-        assessment = _assessed(answer, store, ledger, kafka, now_s)
+        assessment = assessed(pipeline, store, ledger, answer.facts, kafka, now_s)
     except RivermouthError as fault:
         return _refused(_of_ledger(found, ledger), fault)
     found = _of_ledger(found, assessment.ledger)
@@ -182,21 +174,6 @@ def _status(
 def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:
     state = State.BLOCKED if isinstance(fault, Halt) else State.UNKNOWN
     return replace(found, state=state, reason=str(fault))
-
-
-def _assessed(
-    answer: Answer, store: LedgerStore, ledger: LedgerSnapshot, kafka: AskKafka, now_s: float
-) -> Assessment:
-    """What a run would do; Kafka is asked again where a run has committed meanwhile."""
-    pipeline, told = answer.pipeline, answer.facts
-    if isinstance(told, Fault):
-        return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
-
-    def judge(each: LedgerSnapshot) -> Assessment:
-        facts = told if each is ledger else kafka.facts(pipeline.source.topics)
-        return assess_by(kafka, facts, each, pipeline, now_s)
-
-    return look(store, pipeline, ledger, judge)
 
 
 def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:

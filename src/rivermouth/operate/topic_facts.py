@@ -14,7 +14,8 @@ from rivermouth.kafka.facts import AskKafka, with_topics
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
 
-_TIMEOUT_S = 5.0
+TIMEOUT_S = 5.0
+"""So long may a question to the broker take where an operator waits."""
 
 Fault = SourceError | SetupError
 _NOTHING = KafkaFacts("", {}, {})
@@ -88,7 +89,7 @@ class ConfiguredKafka:
 
     @cached_property
     def _kafka(self) -> Kafka:
-        return Kafka(self._config.kafka.revealed(self._secrets), _TIMEOUT_S)
+        return Kafka(self._config.kafka.revealed(self._secrets), TIMEOUT_S)
 
     def names(self) -> frozenset[str]:
         return self._kafka.names()

@@ -22,6 +22,16 @@ def differ(one: str, other: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Replicas:
+    """Where a partition is kept, by the ids of the brokers; ``leader`` None: it has none now."""
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class KafkaFacts:
     """What Kafka says before a run: cluster id, topic ids, watermarks of all partitions.
 

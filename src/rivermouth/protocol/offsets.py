@@ -22,6 +22,8 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+PartitionOffset = tuple[TopicPartition, int]
+"""One offset of one partition."""
 Anchor = tuple[int, int]
 """An offset, and a leader epoch in which the partition's log reached to it."""
 

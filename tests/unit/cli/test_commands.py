@@ -26,8 +26,8 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run resume accept-deletes status verify sql maintain validate doctor broker demo offsets "
-    "config bundle",
+    "run resume accept-deletes status topic verify sql maintain validate doctor broker demo "
+    "offsets config bundle",
     "offsets rebuild",
     "config schema",
     "bundle init",

@@ -1,0 +1,113 @@
+"""What a topic holds as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rivermouth.cli.proving import at
+from rivermouth.cli.render import duration, number, wrapped
+from rivermouth.cli.text_table import text_table
+from rivermouth.operate.topic_report import Reader, Reading, TopicReport
+from rivermouth.protocol.topic_retention import NOTHING_WAITS, Outlook, Retention, TimeLeft
+
+_WORDS = {
+    Outlook.NOTHING_WAITS: "nothing waits",
+    Outlook.KEPT: "not deleted",
+    Outlook.BY_SIZE: "unknown: by size",
+    Outlook.GONE: "deleted",
+    Outlook.UNKNOWN: "unknown",
+}
+
+
+def render(found: TopicReport) -> str:
+    """Partitions, and who reads them: tables at most 80 columns wide, with what they rest on."""
+    unknown = [f"{part}: unknown: {why}" for part, why in found.unknown.items()]
+    lines = [_partitions(found), "", *_folded([*_sums(found), *unknown])]
+    if found.readers:
+        lines += ["", _readers(found), "", *_folded(_notes(found.readers, found.unknown.values()))]
+    else:
+        lines.append("no pipeline of the configuration reads it")
+    return "\n".join(lines)
+
+
+def _folded(lines: Iterable[str]) -> list[str]:
+    return [wrapped(each, "  ", "") for each in lines]
+
+
+def _partitions(found: TopicReport) -> str:
+    headers = ["partition", "leader", "replicas", "in sync", "earliest", "stable", "latest"]
+    rows = [
+        [
+            str(each.kept.partition),
+            "none" if each.kept.leader is None else str(each.kept.leader),
+            ",".join(map(str, each.kept.replicas)),
+            ",".join(map(str, each.kept.in_sync)),
+            *map(number, (each.earliest, each.last_stable, each.latest)),
+        ]
+        for each in found.partitions
+    ]
+    if found.at is not None:
+        headers.append("at time")
+        rows = [[*row, number(each.at)] for row, each in zip(rows, found.partitions, strict=True)]
+    return text_table(headers, rows, numbers={0, 1, *range(4, 8)})
+
+
+def _sums(found: TopicReport) -> Iterator[str]:
+    count = len(found.partitions)
+    held = f", {number(found.held_back)} behind open transactions" if found.held_back else ""
+    partitions = f"{count:,} partition{'' if count == 1 else 's'}"
+    yield f"{found.name}: {partitions}, at most {number(found.records_at_most)} records{held}"
+    if found.retention is not None:
+        yield _retention(found.retention)
+    if found.at is not None:
+        moment = at(found.at.timestamp() * 1000)
+        yield f"at time: the first offset from {moment} on; -: no record is that young"
+
+
+def _retention(found: Retention) -> str:
+    age = "no limit" if found.age_ms is None else duration(found.age_ms / 1000)
+    size = "no limit" if found.size is None else f"{found.size:,} bytes of each partition"
+    limits = f"retention.ms: {age}; retention.bytes: {size}"
+    return f"cleanup.policy: {found.policy}; {limits if found.deletes else 'deletes by no limit'}"
+
+
+def _readers(found: TopicReport) -> str:
+    headers = ("pipeline", "partition", "position", "lag", "next record of", "time left")
+    rows = [
+        (
+            reader.name,
+            str(each.partition),
+            _position(each),
+            number(each.lag),
+            "-" if each.left.record_ms is None else at(each.left.record_ms),
+            _left(each.left),
+        )
+        for reader in found.readers
+        for each in reader.partitions
+    ]
+    return text_table(headers, rows, numbers=(1, 2, 3))
+
+
+def _position(each: Reading) -> str:
+    new = each.position is not None and not each.recorded
+    return f"{number(each.position)}{' (new)' if new else ''}"
+
+
+def _left(found: TimeLeft) -> str:
+    if found.seconds is None:
+        return _WORDS[found.outlook]
+    if found.seconds == 0:
+        return "none: overdue"
+    left = duration(found.seconds)
+    return f"at least {left}" if found.outlook is Outlook.BY_AGE else f"{left} by age"
+
+
+def _notes(readers: Sequence[Reader], said: Iterable[str]) -> Iterator[str]:
+    """The lag of each pipeline, and what the times rest on that was not said before."""
+    for each in readers:
+        yield f"{each.name}: lag {number(each.lag)}, into {each.table}"
+        if each.reason is not None:
+            yield f"{each.name}: the next run would not go on: {each.reason}"
+    known = {*said, NOTHING_WAITS.basis, *(each.reason for each in readers)}
+    bases = dict.fromkeys(it.left.basis for each in readers for it in each.partitions)
+    yield from (f"time left: {basis}" for basis in bases if basis not in known)

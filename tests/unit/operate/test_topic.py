@@ -1,0 +1,343 @@
+"""What is told of a topic, from the ledgers of its readers and the answers of Kafka."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from rivermouth.config import Config, Pipeline, load
+from rivermouth.errors import ConfigError, KafkaRefused, KafkaUnsettled, SourceError, TopicMissing
+from rivermouth.operate.topic import topic
+from rivermouth.operate.topic_report import Reader, Reading, TopicReport
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
+from rivermouth.protocol.offsets import (
+    Anchor,
+    PartitionOffset,
+    Position,
+    TopicPartition,
+    Watermarks,
+)
+from rivermouth.protocol.topic_retention import NOTHING_WAITS, Outlook, Retention
+from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
+from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.ports import LedgerStore
+
+pytestmark = pytest.mark.unit
+
+T = TypeVar("T")
+NOW = datetime(2026, 11, 8, tzinfo=timezone.utc)
+STAMP_MS = int(datetime(2026, 11, 2, tzinfo=timezone.utc).timestamp() * 1000)
+WEEK = Retention("delete", 7 * 86_400_000, None)
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+MARKS = {T0: Watermarks(5, 20), T1: Watermarks(0, 9)}
+FACTS = KafkaFacts("K", {"t": "T"}, MARKS, {T0: 4})
+UNSETTLED = KafkaUnsettled("the cluster cannot answer yet")
+FORBIDDEN = KafkaRefused("the broker refused", found="Topic authorization failed")
+
+
+@dataclass
+class Answering:
+    """A broker that answers the same always; ``failing`` are errors by the name of a question."""
+
+    answer: KafkaFacts = FACTS
+    retention: Retention = WEEK
+    firsts: Mapping[PartitionOffset, int | None] | None = None
+    failing: Mapping[str, SourceError] = field(default_factory=dict)
+    at: int | None = 7
+    leader: int | None = 1
+    asked: list[str] = field(default_factory=list)
+    wanted: list[PartitionOffset] = field(default_factory=list)
+
+    def names(self) -> frozenset[str]:
+        return self._said("names", frozenset(self.answer.topics))
+
+    def _said(self, question: str, answer: T) -> T:
+        self.asked.append(question)
+        if question in self.failing:
+            raise self.failing[question]
+        return answer
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        if "gone" in topics:
+            raise TopicMissing("topic gone does not exist")
+        return self._said("facts", self.answer)
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        return self._said("offsets_at", dict.fromkeys(times, self.at))
+
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        return {}
+
+    def replicas(self, topic: str) -> tuple[Replicas, ...]:
+        found = (Replicas(0, self.leader, (1, 2), (1,)), Replicas(1, 2, (2, 1), (2, 1)))
+        return self._said("replicas", found)
+
+    def retentions(self, topics: Iterable[str]) -> dict[str, Retention]:
+        return self._said("retentions", dict.fromkeys(topics, self.retention))
+
+    def first_timestamps(
+        self, wanted: Collection[PartitionOffset]
+    ) -> dict[PartitionOffset, int | None]:
+        self.wanted = sorted(wanted)
+        all_alike = dict.fromkeys(wanted, STAMP_MS)
+        return self._said("firsts", dict(all_alike if self.firsts is None else self.firsts))
+
+
+def configured(folder: Path, *, warehouse: Any = "./lake", **topics: str) -> Config:
+    pipelines = {
+        name: {
+            "source": {"topics": read.split(), "format": "json"},
+            "schema": "id BIGINT",
+            "target": {"table": f"s.{name}"},
+        }
+        for name, read in topics.items()
+    }
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": "localhost:1"},
+        "warehouse": warehouse,
+        "pipelines": pipelines,
+    }
+    (folder / "rivermouth.yml").write_text(json.dumps(text), encoding="utf-8")
+    return load(folder / "rivermouth.yml")
+
+
+def stores(**positions: Position) -> Callable[[Pipeline], LedgerStore]:
+    """Where these pipelines have read so far; no other pipeline has a table."""
+
+    def store(pipeline: Pipeline) -> LedgerStore:
+        table = MemoryTable(table_id=pipeline.name)
+        if pipeline.name in positions:
+            table.commit(entry(pipeline, positions[pipeline.name]))
+        else:
+            table.commits.clear()
+        return LedgerStore(MemoryLog(table), MemoryOffsets())
+
+    return store
+
+
+def entry(pipeline: Pipeline, position: Position) -> Entry:
+    return Entry(
+        pipeline=pipeline.name,
+        sequence=1,
+        commit="c",
+        cluster="K",
+        table=pipeline.name,
+        topics={"t": "T"},
+        ranges=(),
+        position=position,
+        base=0,
+        config=pipeline.identity,
+    )
+
+
+def told(
+    folder: Path, kafka: Answering, position: Mapping[TopicPartition, int] | None, **more: Any
+) -> TopicReport:
+    """The topic ``t``, which the pipeline ``p`` has read up to ``position``; None: not yet."""
+    config = configured(folder, p="t")
+    read = {} if position is None else {"p": Position(position)}
+    return topic(config, "t", kafka=kafka, now=NOW.timestamp, stores=stores(**read), **more)
+
+
+def only(report: TopicReport) -> tuple[Reader, Reading, Reading]:
+    [reader] = report.readers
+    first, second = reader.partitions
+    return reader, first, second
+
+
+def test_partitions_are_told_with_where_they_are_kept_and_their_offsets(tmp_path: Path) -> None:
+    report = told(tmp_path, Answering(), {T0: 12, T1: 9}, at=NOW)
+    assert [each.as_dict() for each in report.partitions] == [
+        {
+            "partition": 0,
+            "leader": 1,
+            "replicas": [1, 2],
+            "in_sync": [1],
+            "earliest": 5,
+            "last_stable": 20,
+            "latest": 24,
+            "at": 7,
+        },
+        {
+            "partition": 1,
+            "leader": 2,
+            "replicas": [2, 1],
+            "in_sync": [2, 1],
+            "earliest": 0,
+            "last_stable": 9,
+            "latest": 9,
+            "at": 7,
+        },
+    ]
+    facts = report.as_dict()
+    assert facts["sums"] == {
+        "partitions": 2,
+        "records_at_most": 28,
+        "held_back": 4,
+        "lag": {"p": 8},
+    }
+    assert (facts["cluster"], facts["id"], facts["unknown"]) == ("K", "T", {})
+    assert facts["at"] == "2026-11-08T00:00:00.000Z"
+
+
+def test_a_pipeline_is_told_with_its_position_its_lag_and_what_retention_takes_next(
+    tmp_path: Path,
+) -> None:
+    kafka = Answering()
+    reader, first, second = only(told(tmp_path, kafka, {T0: 12, T1: 9}))
+    assert (reader.name, reader.table, reader.reason, reader.lag) == ("p", "s.p", None, 8)
+    assert reader.seconds_left == timedelta(days=1).total_seconds()
+    assert (first.position, first.recorded, first.lag) == (12, True, 8)
+    assert (first.left.outlook, first.left.record_ms) == (Outlook.BY_AGE, STAMP_MS)
+    assert (second.position, second.lag, second.left) == (9, 0, NOTHING_WAITS)
+    assert kafka.wanted == [(T0, 12)], "nothing is read where nothing waits"
+
+
+def test_a_handful_of_questions_is_asked_however_many_pipelines_read_it(tmp_path: Path) -> None:
+    kafka = Answering()
+    config = configured(tmp_path, p="t", q="t", r="other")
+    held = stores(p=Position({T0: 12, T1: 0}), q=Position({T0: 15, T1: 0}))
+    report = topic(config, "t", at=NOW, kafka=kafka, now=NOW.timestamp, stores=held)
+    assert [each.name for each in report.readers] == ["p", "q"]
+    assert kafka.asked == ["replicas", "facts", "retentions", "firsts", "offsets_at"]
+    assert kafka.wanted == [(T0, 12), (T0, 15), (T1, 0)]
+
+
+def test_a_topic_that_no_pipeline_reads_is_told(tmp_path: Path) -> None:
+    report = topic(configured(tmp_path, p="other"), "t", kafka=Answering())
+    assert (len(report.partitions), report.readers, report.records_at_most) == (2, [], 28)
+
+
+def test_a_new_pipeline_stands_where_its_first_run_starts(tmp_path: Path) -> None:
+    reader, first, second = only(told(tmp_path, Answering(), None))
+    assert (first.position, first.recorded, first.lag) == (5, False, 15)
+    assert (second.position, second.recorded, second.lag) == (0, False, 9)
+    assert reader.reason is None
+
+
+def test_a_partition_that_was_added_is_due_from_its_first_offset(tmp_path: Path) -> None:
+    _, first, second = only(told(tmp_path, Answering(), {T0: 12}))
+    assert (first.recorded, second.recorded) == (True, False)
+    assert (second.position, second.lag) == (0, 9)
+
+
+def test_what_was_deleted_before_it_was_read_is_gone(tmp_path: Path) -> None:
+    kafka = Answering()
+    reader, first, second = only(told(tmp_path, kafka, {T0: 3, T1: 2}))
+    assert (reader.reason or "").startswith("RM406")
+    assert (first.lag, second.lag) == (15, 7)
+    assert first.left.outlook is Outlook.GONE
+    assert first.left.basis == "Kafka deleted the offsets 3 to 4"
+    assert second.left.outlook is Outlook.BY_AGE, "retention does not wait for a blocked pipeline"
+    assert kafka.wanted == [(T1, 2)]
+
+
+def test_where_the_next_run_records_a_loss_the_position_is_that_of_the_ledger(
+    tmp_path: Path,
+) -> None:
+    config = configured(tmp_path, p="t")
+    text = config.path.read_text(encoding="utf-8")
+    records = '"format": "json", "on_data_loss": "record"'
+    config.path.write_text(text.replace('"format": "json"', records), encoding="utf-8")
+    held = stores(p=Position({T0: 3, T1: 9}))
+    report = topic(load(config.path), "t", kafka=Answering(), now=NOW.timestamp, stores=held)
+    reader, first, _ = only(report)
+    assert (reader.reason, first.position, first.recorded, first.lag) == (None, 3, True, 15)
+    assert first.left.outlook is Outlook.GONE
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (replace(FACTS, topics={"t": "other"}), "RM404"),
+        (replace(FACTS, cluster="other"), "RM405"),
+        (replace(FACTS, watermarks={**MARKS, T0: Watermarks(5, 11)}), "RM416"),
+    ],
+)
+def test_a_position_in_another_log_has_no_lag(
+    tmp_path: Path, answer: KafkaFacts, code: str
+) -> None:
+    reader, first, _ = only(told(tmp_path, Answering(answer), {T0: 12, T1: 9}))
+    assert (reader.reason or "").startswith(code)
+    assert (first.position, first.lag, reader.lag) == (12, None, None)
+    assert first.left.outlook is Outlook.UNKNOWN
+    assert first.left.basis == reader.reason
+
+
+@pytest.mark.parametrize(
+    ("kafka", "outlook", "basis"),
+    [
+        (Answering(failing={"retentions": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
+        (Answering(failing={"firsts": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
+        (Answering(firsts={}), Outlook.UNKNOWN, "no record was read there in time"),
+        (Answering(firsts={(T0, 12): None}), Outlook.NOTHING_WAITS, "only ends of transactions"),
+        (Answering(firsts={(T0, 12): -1}), Outlook.UNKNOWN, "the record has no timestamp"),
+        (Answering(retention=Retention("compact", 1, None)), Outlook.KEPT, "cleanup.policy"),
+    ],
+    ids=["settings", "records", "in time", "aborted", "no timestamp", "kept"],
+)
+def test_what_is_not_known_says_why(
+    tmp_path: Path, kafka: Answering, outlook: Outlook, basis: str
+) -> None:
+    reader, first, _ = only(told(tmp_path, kafka, {T0: 12, T1: 9}))
+    assert first.left.outlook is outlook
+    assert first.left.basis.startswith(basis)
+    assert (first.lag, reader.seconds_left) == (8, None)
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [("retentions", "retention"), ("firsts", "next records"), ("offsets_at", "at")],
+)
+def test_a_part_that_may_not_be_asked_is_unknown_with_the_reason(
+    tmp_path: Path, question: str, part: str
+) -> None:
+    report = told(tmp_path, Answering(failing={question: FORBIDDEN}), {T0: 12, T1: 9}, at=NOW)
+    assert report.as_dict()["unknown"] == {part: str(FORBIDDEN)}
+    assert report.records_at_most == 28
+
+
+def test_where_a_leader_is_missing_the_partitions_are_told_without_offsets(tmp_path: Path) -> None:
+    kafka = Answering(failing={"facts": UNSETTLED}, leader=None)
+    report = told(tmp_path, kafka, {T0: 12, T1: 9})
+    reader, first, _ = only(report)
+    assert [each.kept.leader for each in report.partitions] == [None, 2]
+    assert (report.records_at_most, report.id) == (None, None)
+    assert report.as_dict()["unknown"] == {"offsets": str(UNSETTLED)}
+    assert (reader.reason, first.position, first.lag) == (str(UNSETTLED), 12, None)
+    assert first.left.basis == str(UNSETTLED)
+
+
+def test_a_pipeline_whose_other_topic_is_gone_keeps_its_lag(tmp_path: Path) -> None:
+    config = configured(tmp_path, p="t gone")
+    held = stores(p=Position({T0: 12, T1: 9}))
+    report = topic(config, "t", kafka=Answering(), now=NOW.timestamp, stores=held)
+    reader, first, _ = only(report)
+    assert (reader.reason or "").startswith("RM302")
+    assert (report.records_at_most, first.position, first.lag) == (28, 12, 8)
+
+
+def test_a_topic_that_does_not_exist_is_raised_before_anything_else_is_asked(
+    tmp_path: Path,
+) -> None:
+    kafka = Answering(failing={"replicas": TopicMissing("topic t does not exist")})
+    with pytest.raises(TopicMissing):
+        told(tmp_path, kafka, None)
+    assert kafka.asked == ["replicas"]
+
+
+def test_tables_in_a_catalog_are_refused_as_status_does(tmp_path: Path) -> None:
+    place = {"catalog": "main", "schema": "rivermouth", "volume": "state"}
+    config = configured(tmp_path, warehouse=place, p="t")
+    with pytest.raises(ConfigError, match="the tables are in the catalog main"):
+        topic(config, "t", kafka=Answering())
