@@ -242,6 +242,13 @@ def test_what_was_deleted_before_it_was_read_is_gone(tmp_path: Path) -> None:
     assert kafka.wanted == [(T1, 2)]
 
 
+def test_a_partition_that_was_added_is_due_for_a_blocked_pipeline_too(tmp_path: Path) -> None:
+    reader, first, second = only(told(tmp_path, Answering(), {T0: 3}))
+    assert (reader.reason or "").startswith("RM406")
+    assert (first.recorded, second.recorded) == (True, False)
+    assert (second.position, second.lag) == (0, 9)
+
+
 def test_where_the_next_run_records_a_loss_the_position_is_that_of_the_ledger(
     tmp_path: Path,
 ) -> None:
