@@ -36,7 +36,7 @@ from rivermouth.config.value_types import (
     Table,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime
+from rivermouth.config.values import OnDataLoss, OnMissingTime, check_tasks
 from rivermouth.config.written import InPlace, Model, SparkName, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
@@ -51,6 +51,7 @@ Trigger = Annotated[
         examples=["10s", "500ms", "2m"],
     ),
 ]
+TaskCount = Annotated[Count, AfterValidator(check_tasks)]
 RetryTimes = Annotated[
     Retry, Field(description="How long a run tries again what may pass by itself.")
 ]
@@ -89,6 +90,28 @@ class Source(Model):
     )
     max_offsets_per_trigger: Annotated[Count, SparkName("maxOffsetsPerTrigger")] = Field(
         default=500_000, description="The most offsets in one batch."
+    )
+    min_offsets_per_trigger: Annotated[Count | None, SparkName("minOffsetsPerTrigger")] = Field(
+        default=None,
+        description="In `run --continuous` a batch waits until so many offsets are there. A run"
+        " that ends does not wait. At most `max_offsets_per_trigger`.",
+    )
+    max_trigger_delay: Annotated[Duration, SparkName("maxTriggerDelay")] = Field(
+        default=timedelta(minutes=15),
+        description="The longest that a batch waits for `min_offsets_per_trigger`, since the last"
+        " batch was due.",
+    )
+    max_rate_per_partition: Count | None = Field(
+        default=None,
+        description="The most offsets of each partition in a second, see [reading](reading.md).",
+    )
+    min_partitions: Annotated[TaskCount | None, SparkName("minPartitions")] = Field(
+        default=None,
+        description="The least number of tasks that read a batch: Spark splits its largest ranges.",
+    )
+    max_records_per_partition: Annotated[Count | None, SparkName("maxRecordsPerPartition")] = Field(
+        default=None,
+        description="The most offsets that one task reads: Spark splits larger ranges.",
     )
     on_data_loss: DataLossChoice = Field(
         default=OnDataLoss.HALT,

@@ -133,6 +133,14 @@ def _topics_are_read(start: Start, topics: Topics) -> Iterator[Fault]:
             yield replace(fault, quotes=("source", "topics"))
 
 
+def _fewer_than_most(least: int | None, most: int) -> Iterator[Fault]:
+    if least is not None and least > most:
+        path: Path = ("source", "min_offsets_per_trigger")
+        message = "{path} is {value}, above max_offsets_per_trigger"
+        fix = "lower it, or raise max_offsets_per_trigger (500000 by default)"
+        yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
+
+
 def _table_is_free(table: TableName) -> Iterator[Fault]:
     path: Path = ("target", "table")
     if table.schema.lower() == OFFSETS_TABLE.schema:
@@ -154,6 +162,7 @@ RULES = (
     Rule(("source.key", "target.mode", "target.keys"), _key_holds_all),
     Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),
     Rule(("source.start", "source.topics"), _topics_are_read),
+    Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("target.table",), _table_is_free),
 )
 AGREED = {

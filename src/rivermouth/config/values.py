@@ -115,6 +115,13 @@ def check_count(value: int) -> int:
     return value
 
 
+def check_tasks(value: int) -> int:
+    """A number of tasks that fits into 32 bits, as Spark asks; raises ``Refused``."""
+    if value >= 2**31:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be below 2147483648, not {value}"))
+    return value
+
+
 def read_version(value: object) -> int:
     """The only version of the format; raises ``Refused``."""
     number = isinstance(value, int) and not isinstance(value, bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError
 from rivermouth.kafka.login_files import LoginFiles
-from rivermouth.local.scratch import ScratchFolder
 from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.offsets import Position
 from rivermouth.registry.platforms import LOCAL, Capability, Platform
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
+from rivermouth.run.feeding import Feeding
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.noting import noting
 from rivermouth.run.offsets_upkeep import OffsetsUpkeep
@@ -33,11 +33,6 @@ from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.stale import UntilStale, other_topics
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
-from rivermouth.source.batches import Stop, Trigger
-from rivermouth.source.checkpoint import Checkpoint
-from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.source.options import kafka_options, reader_options
-from rivermouth.source.streaming import Stream, streaming_options
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.deleted_rows import deleted_rows
 from rivermouth.warehouse.warehouse import warehouse_of
@@ -180,39 +175,15 @@ class Run:
         Its clients have read the files of the login when they were made, and keep them. The
         topics that a pattern matches are those of the opening, too.
         """
-        stop, beside = together.stop, together.beside
+        stop, well = together.stop, watch.went_well
+        feeding = Feeding(self._shared, self._continuous, together.turns, together.beside)
         kafka = self._shared.config.kafka.revealed(self._shared.secrets)
         if not self._continuous:
-            self._feed(ingest, starts, kafka, watch, stop, beside)
+            feeding.feed(ingest, starts, kafka, stop, well)
             return False
         until = UntilStale(stop, LoginFiles(kafka).replaced, other_topics(ingest))
-        self._feed(ingest, starts, kafka, watch, until, beside)
+        feeding.feed(ingest, starts, kafka, until, well)
         return until.stale and not stop.is_set()
-
-    def _feed(
-        self,
-        ingest: Ingest,
-        starts: Position,
-        kafka: Mapping[str, str],
-        watch: Supervision,
-        stop: Stop,
-        beside: int,
-    ) -> None:
-        """Read batches, planned as the platform allows."""
-        pipeline, shared = ingest.pipeline, self._shared
-        every_ms = int(pipeline.trigger.total_seconds() * 1000)
-        trigger = Trigger(every_ms if self._continuous else None)
-        partitions = len(starts.offsets) * beside
-        told = kafka_options(kafka, pipeline.source.options, shared.platform)
-        options = reader_options(told, partitions)
-        if shared.platform.has(Capability.STREAMING):
-            with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
-                stream = Stream(ingest, Checkpoint(scratch))
-                options |= streaming_options(pipeline, starts)
-                stream.run(self._session, options, trigger, stop, watch.went_well)
-        else:
-            planned = DriverPlanned(ingest, starts)
-            planned.run(self._session, options, trigger, stop, watch.went_well)
 
 
 @dataclass(frozen=True)

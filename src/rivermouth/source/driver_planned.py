@@ -1,31 +1,62 @@
 """Driver-planned batches: the driver names the offset ranges, and Spark reads exactly these.
 
 For where Spark is reached through Spark Connect. Structured Streaming would run the function
-given to ``foreachBatch`` in another process there, away from the ledger it has to keep. No
-checkpoint is involved: the ledger knows where to start, Kafka where to end.
+given to ``foreachBatch`` in another process there, away from the ledger it has to keep. And for
+pipelines with a rate for each partition, which Structured Streaming does not know. No checkpoint
+is involved: the ledger knows where to start, Kafka where to end.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
-from rivermouth.protocol.rate_limit import next_ranges
+from rivermouth.protocol.rate_limit import Ends, Pace, lag, next_ranges
 from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.spark.errors import translate
 
+_RATE_S = 1.0
+"""A rate is that of a second: in less than one, a slow partition would have no offset."""
+
+
+def pace_of(pipeline: Pipeline, trigger: Trigger) -> Pace:
+    """How fast a pipeline is read. A run that ends waits for no minimum, but keeps to the rate."""
+    source, endless = pipeline.source, trigger.every_ms is not None
+    every_s = pipeline.trigger.total_seconds()
+    if trigger.every_ms is not None:
+        every_s = trigger.every_ms / 1000
+    rate = source.max_rate_per_partition
+    return Pace(
+        at_least=(source.min_offsets_per_trigger or 0) if endless else 0,
+        delay_s=source.max_trigger_delay.total_seconds(),
+        per_second=rate,
+        every_s=every_s if rate is None else max(every_s, _RATE_S),
+    )
+
 
 class DriverPlanned:
-    """Plans batches of at most ``max_offsets_per_trigger`` offsets each."""
+    """Plans batches of at most ``max_offsets_per_trigger`` offsets each, at the pipeline's pace.
 
-    def __init__(self, batches: Batches, starts: Position) -> None:
+    ``clock`` tells seconds that never go back. What it knows of time is in memory: after each
+    opening a batch is due at once, with the offsets of one trigger.
+    """
+
+    def __init__(
+        self, batches: Batches, starts: Position, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._batches = batches
         self._position = starts
+        self._clock = clock
+        self._due_at: float | None = None
 
     def run(
         self,
@@ -37,29 +68,54 @@ class DriverPlanned:
     ) -> None:
         """Run until the end is reached, ``stop`` is set, or an error is raised.
 
-        ``well`` is called each time the end was reached.
+        ``well`` is called each time the end was reached, or as much as the rate allows.
         """
+        endless, pace = trigger.every_ms is not None, pace_of(self._batches.pipeline, trigger)
+        read = partial(read_ranges, session, options)
+        ends: Ends | None = None
         while not stop.is_set():
-            self._drain(session, options, stop)
+            looked = self._clock()
+            if ends is None or endless:
+                ends = self._ends()
+            self._drain(read, ends, pace, looked, stop)
             well()
-            if trigger.every_ms is None or stop.wait(trigger.every_ms / 1000):
+            if not endless and not lag(self._position, ends):
+                break
+            if stop.wait(max(0.0, looked + pace.every_s - self._clock())):
                 break
         reach("P11")
 
-    def _drain(self, session: SparkSession, options: Mapping[str, str], stop: Stop) -> None:
-        """Read up to where the topics end now. Raises the Halt that applies to the position."""
+    def _ends(self) -> Ends:
+        """Where the topics end now. Raises the Halt that applies to the position."""
         marks = self._batches.watermarks(self._position)
-        limit = self._batches.pipeline.source.max_offsets_per_trigger
         # A partition that was added since was empty then.
         self._position = Position({**dict.fromkeys(marks, 0), **self._position.offsets})
-        ends = {each: mark.high for each, mark in marks.items()}
+        return {each: mark.high for each, mark in marks.items()}
+
+    def _drain(
+        self,
+        read: Callable[[Sequence[OffsetRange]], DataFrame],
+        ends: Ends,
+        pace: Pace,
+        looked: float,
+        stop: Stop,
+    ) -> None:
+        """Read towards ``ends`` while batches are due, as far as the rate allows since the last
+        look that found one due.
+        """
+        last, limit = self._due_at, self._batches.pipeline.source.max_offsets_per_trigger
+        reached = pace.within(self._position, ends, 0.0 if last is None else looked - last)
         while not stop.is_set():
-            ranges = next_ranges(self._position, ends, limit)
+            waited_s = math.inf if self._due_at is None else self._clock() - self._due_at
+            if not pace.due(lag(self._position, ends), waited_s):
+                return
+            self._due_at = looked
+            ranges = next_ranges(self._position, reached, limit)
             if not ranges:
                 return
             reach("P1")
             try:
-                self._batches.batch(read_ranges(session, options, ranges), ranges)
+                self._batches.batch(read(ranges), ranges)
             except PySparkException as fault:
                 raise translate(fault, self._batches.pipeline.name) from fault
             self._position = self._position.advance(ranges)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rivermouth.config import Source
 from rivermouth.kafka.options import spark_options
 from rivermouth.registry.platforms import Capability, Platform
 
@@ -49,3 +50,12 @@ def reader_options(kafka: Mapping[str, str], partitions: int = 1) -> dict[str, s
         "kafka.allow.auto.create.topics": "false",
         "failOnDataLoss": "true",
     }
+
+
+def task_options(source: Source) -> dict[str, str]:
+    """In how many parts Spark reads a batch, whoever plans it. The offsets stay the same."""
+    given = {
+        "minPartitions": source.min_partitions,
+        "maxRecordsPerPartition": source.max_records_per_partition,
+    }
+    return {name: str(number) for name, number in given.items() if number is not None}

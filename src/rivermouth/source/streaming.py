@@ -22,13 +22,22 @@ from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
 
 
-def streaming_options(pipeline: Pipeline, starts: Position) -> dict[str, str]:
-    """What Structured Streaming needs besides: where to start, how much to take at once."""
-    return {
-        "subscribe": ",".join(pipeline.source.topics),
+def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) -> dict[str, str]:
+    """What Structured Streaming needs besides: where to start, how much to take at once.
+
+    A run that ends is not told of a minimum: Spark would end it where fewer offsets are left.
+    """
+    source = pipeline.source
+    options = {
+        "subscribe": ",".join(source.topics),
         "startingOffsets": json.dumps(starts.as_nested()),
-        "maxOffsetsPerTrigger": str(pipeline.source.max_offsets_per_trigger),
+        "maxOffsetsPerTrigger": str(source.max_offsets_per_trigger),
     }
+    if source.min_offsets_per_trigger is not None and trigger.every_ms is not None:
+        delay_ms = int(source.max_trigger_delay.total_seconds() * 1000)
+        options["minOffsetsPerTrigger"] = str(source.min_offsets_per_trigger)
+        options["maxTriggerDelay"] = f"{delay_ms}ms"
+    return options
 
 
 class Stream:

@@ -15,7 +15,14 @@ from rivermouth.config import Config
 Loads = Callable[..., Config]
 
 TABLE = (Path(__file__).parent / "earlier.txt").read_text(encoding="utf-8")
-LATER = {"on_missing_time"}
+LATER = {
+    "on_missing_time",
+    "min_offsets_per_trigger",
+    "max_trigger_delay",
+    "max_rate_per_partition",
+    "min_partitions",
+    "max_records_per_partition",
+}
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)
 ENVIRON = {"KAFKA_USER": "u", "KAFKA_PASSWORD": "hunter2", "SCHEMA": "tested", "MAX_OFFSETS": ""}

@@ -82,6 +82,11 @@ def test_what_is_left_out_has_the_documented_default(lake: str, loads: Loads) ->
     assert pipeline.source.start == Start()
     assert pipeline.source.key is None
     assert pipeline.source.max_offsets_per_trigger == 500_000
+    assert pipeline.source.min_offsets_per_trigger is None
+    assert pipeline.source.max_trigger_delay == timedelta(minutes=15)
+    assert pipeline.source.max_rate_per_partition is None
+    assert pipeline.source.min_partitions is None
+    assert pipeline.source.max_records_per_partition is None
     assert pipeline.source.options == {}
     assert pipeline.target.mode == "append"
     assert (pipeline.target.keys, pipeline.target.order_by) == ((), ())
@@ -119,6 +124,28 @@ def test_spark_names_are_aliases(lake: str, loads: Loads) -> None:
     ends = [source.start.of("t", partition) for partition in range(4)]
     assert ends == [23, "latest", "earliest", None]
     assert source.start.of("u", 0) == "earliest"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "min_offsets_per_trigger: 5, max_trigger_delay: 2m, max_rate_per_partition: 7,"
+        " min_partitions: 3, max_records_per_partition: 900",
+        "minOffsetsPerTrigger: 5, maxTriggerDelay: 2m, max_rate_per_partition: 7,"
+        " minPartitions: 3, maxRecordsPerPartition: 900",
+    ],
+    ids=["our names", "Spark's names"],
+)
+def test_rates_and_tasks_are_settings_of_the_source(written: str, lake: str, loads: Loads) -> None:
+    source = loads(lake.replace("topics: [t], ", f"topics: [t], {written}, ")).pipelines["p"].source
+    assert (source.min_offsets_per_trigger, source.max_trigger_delay) == (5, timedelta(minutes=2))
+    assert source.max_rate_per_partition == 7
+    assert (source.min_partitions, source.max_records_per_partition) == (3, 900)
+
+
+def test_a_minimum_may_be_as_much_as_the_limit(lake: str, loads: Loads) -> None:
+    both = "topics: [t], max_offsets_per_trigger: 9, min_offsets_per_trigger: 9, "
+    assert loads(lake.replace("topics: [t], ", both)).pipelines
 
 
 def test_a_pipeline_may_have_its_own_trigger(lake: str, loads: Loads) -> None:

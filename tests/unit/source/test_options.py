@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from rivermouth.config import Source, Topics
 from rivermouth.registry.platforms import LOCAL, STANDARD
-from rivermouth.source.options import READER_DEFAULTS, kafka_options, reader_options
+from rivermouth.source.options import (
+    READER_DEFAULTS,
+    kafka_options,
+    reader_options,
+    task_options,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -49,3 +55,10 @@ def test_an_option_of_a_source_wins_over_that_of_the_cluster_and_the_platform_is
     shaded = kafka_options(cluster, {}, STANDARD)
     assert shaded["kafka.sasl.jaas.config"].startswith("kafkashaded.")
     assert shaded["kafka.client.rack"] == "a"
+
+
+def test_spark_is_told_how_to_split_a_batch_only_where_somebody_says_so() -> None:
+    plain = Source(topics=Topics(("t",)), format="json")
+    assert task_options(plain) == {}
+    split = plain.model_copy(update={"min_partitions": 8, "max_records_per_partition": 9_000})
+    assert task_options(split) == {"minPartitions": "8", "maxRecordsPerPartition": "9000"}

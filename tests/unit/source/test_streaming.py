@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from rivermouth.errors import BatchFailed, KafkaUnreachable
 from rivermouth.source.batches import Batches, Trigger
 from rivermouth.source.checkpoint import Checkpoint
-from rivermouth.source.streaming import Stream
+from rivermouth.source.streaming import Stream, streaming_options
+from tests.builders import position
 from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
@@ -116,3 +117,19 @@ def test_the_end_of_the_first_trigger_is_said_once_even_without_a_record() -> No
     said = list[int]()
     run(Spark(begins, begins, idles, idles, lambda _: True), KeyError(), lambda: said.append(1))
     assert said == [1]
+
+
+def test_only_a_run_without_end_tells_spark_of_a_minimum() -> None:
+    """Where a run ends Spark would end it as soon as fewer offsets are left."""
+    pipeline = a_pipeline()
+    plain = {
+        "subscribe": "t",
+        "startingOffsets": '{"t": {"0": 4}}',
+        "maxOffsetsPerTrigger": "500000",
+    }
+    assert streaming_options(pipeline, position(4), Trigger(1000)) == plain
+    source = pipeline.source.model_copy(update={"min_offsets_per_trigger": 7})
+    waits = pipeline.model_copy(update={"source": source})
+    least = {"minOffsetsPerTrigger": "7", "maxTriggerDelay": "900000ms"}
+    assert streaming_options(waits, position(4), Trigger(1000)) == {**plain, **least}
+    assert streaming_options(waits, position(4), Trigger(None)) == plain

@@ -1,0 +1,126 @@
+"""Rates and minimums of a source on a real broker, whoever plans the batches."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Source
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.run.report import CommitReport
+from rivermouth.source.driver_planned import read_ranges
+from rivermouth.source.options import reader_options, task_options
+from tests.builders import span
+from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+RATE, EACH = 200, 500
+"""Offsets of a partition in a second, and how many records each of the two partitions has."""
+
+
+@dataclass
+class Clocked(Heard):
+    """A listener that notes when each commit was made, in seconds."""
+
+    at: list[tuple[float, CommitReport]] = field(default_factory=list)
+
+    def committed(self, report: CommitReport) -> None:
+        super().committed(report)
+        self.at.append((time.monotonic(), report))
+
+
+def batches(heard: Heard, pipeline: str = "p") -> list[list[OffsetRange]]:
+    """The ranges of each commit of a pipeline that moved its position."""
+    moved = ([r for r in c.ranges if r.span] for c in heard.commits if c.pipeline == pipeline)
+    return [each for each in moved if each]
+
+
+def test_a_rate_for_each_partition_is_kept_and_nothing_is_lost_or_doubled(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Two of them are keyed: their MERGEs take confs and a view, each from a session of its own."""
+    rivermouth_spark.catalog.dropTempView("rivermouth_source")
+    topics = ("rated_a", "rated_u", "rated_v")
+    makes = (append_pipeline, upsert_pipeline, upsert_pipeline)
+    for topic in topics:
+        lake.topic(topic, 2)
+    lake.produce("rated_a", [(None, bid(i), i % 2) for i in range(2 * EACH)])
+    for topic in topics[1:]:
+        rows = ((b"%d" % i, order(i, "open", i % 60), i % 2) for i in range(2 * EACH))
+        lake.produce(topic, rows)
+    settings = {"max_rate_per_partition": RATE, "min_partitions": 3}
+    lake.configure(
+        **{each: make(each, **settings) for each, make in zip(topics, makes, strict=True)}
+    )
+    heard, began = Clocked(), time.monotonic()
+
+    lake.run(rivermouth_spark, *topics, heard=heard)
+
+    assert [each.error for each in heard.ends] == [None] * 3
+    assert not rivermouth_spark.catalog.tableExists("rivermouth_source")
+    for topic in topics:
+        first, *later = batches(heard, topic)
+        assert {each.span for each in first} == {RATE}, "what a second allows"
+        assert later, "one batch took it all"
+        until = [(t, r.until_offset) for t, c in heard.at if c.pipeline == topic for r in c.ranges]
+        assert all(offset <= RATE * (1 + t - began) for t, offset in until)
+    for table in ("bronze.rated_a", "silver.rated_u", "silver.rated_v"):
+        kafka = [row["_kafka"] for row in lake.rows(table)]
+        found = sorted((each["partition"], each["offset"]) for each in kafka)
+        assert found == [(p, o) for p in range(2) for o in range(EACH)], table
+
+
+def test_a_batch_waits_until_its_minimum_is_there(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("least")
+    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "1h"}
+    lake.configure(p=append_pipeline("least", **settings))
+    lake.produce("least", [(None, bid(i), 0) for i in range(4)])
+
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        wait_for(lambda: len(batches(heard)) == 1)
+        lake.produce("least", [(None, bid(i), 0) for i in range(10)])
+        time.sleep(4)  # twenty triggers
+        lake.produce("least", [(None, bid(i), 0) for i in range(20)])
+        wait_for(lambda: len(batches(heard)) == 2)
+
+    assert batches(heard) == [[span(0, 4, topic="least")], [span(4, 34, topic="least")]]
+
+
+def test_a_run_that_ends_leaves_nothing_below_the_minimum(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Spark's own ``availableNow`` would end after the first batch."""
+    lake.topic("drained")
+    settings = {"min_offsets_per_trigger": 20, "max_offsets_per_trigger": 20}
+    lake.configure(p=append_pipeline("drained", **settings))
+    lake.produce("drained", [(None, bid(i), 0) for i in range(50)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert [each.span for [each] in batches(heard)] == [20, 20, 10]
+
+
+@pytest.mark.parametrize("settings", [{"min_partitions": 3}, {"max_records_per_partition": 10}])
+def test_several_tasks_read_one_large_range(
+    lake: Lake, rivermouth_spark: SparkSession, settings: dict[str, int]
+) -> None:
+    [setting] = settings
+    topic = f"tasks-{setting.replace('_', '-')}"
+    lake.topic(topic)
+    lake.produce(topic, [(None, bid(i), 0) for i in range(30)])
+    source = Source(topics=(topic,), format="json").model_copy(update=settings)
+    options = reader_options({"kafka.bootstrap.servers": lake.servers})
+
+    whole = read_ranges(rivermouth_spark, options, [span(0, 30, topic=topic)])
+    options |= task_options(source)
+    split = read_ranges(rivermouth_spark, options, [span(0, 30, topic=topic)])
+
+    assert (whole.rdd.getNumPartitions(), split.rdd.getNumPartitions()) == (1, 3)
+    assert sorted(row["offset"] for row in split.collect()) == [*range(30)]

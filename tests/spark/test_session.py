@@ -1,0 +1,39 @@
+"""A session beside the running one, on a real Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.spark.session import separate
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ZONE, TXN = "spark.sql.session.timeZone", "spark.databricks.delta.write.txnVersion"
+
+
+@pytest.fixture
+def session(rivermouth_spark: SparkSession) -> Iterator[SparkSession]:
+    """The common session in another zone, for one test."""
+    before = rivermouth_spark.conf.get(ZONE) or ""
+    rivermouth_spark.conf.set(ZONE, "Asia/Kathmandu")
+    yield rivermouth_spark
+    rivermouth_spark.conf.set(ZONE, before)
+
+
+def test_it_has_the_settings_that_the_other_one_has_now(session: SparkSession) -> None:
+    assert separate(session).conf.get(ZONE) == "Asia/Kathmandu"
+    other = {**session.conf.getAll}
+    assert separate(session).conf.getAll == other
+
+
+def test_neither_sees_what_the_other_one_gets_later(session: SparkSession) -> None:
+    own = separate(session)
+    own.conf.set(TXN, "7")
+    session.conf.set(ZONE, "UTC")
+    own.range(1).createOrReplaceTempView("of_one_batch")
+    assert session.conf.get(TXN, None) is None
+    assert own.conf.get(ZONE) == "Asia/Kathmandu"
+    assert not session.catalog.tableExists("of_one_batch")

@@ -1,0 +1,51 @@
+"""Who plans the batches of a pipeline, and whose turn it is while one waits for its pace."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rivermouth.registry.platforms import PLATFORMS, Platform
+from rivermouth.run.feeding import GivingWay, planned_by_driver
+from tests.doubles import a_pipeline
+
+pytestmark = pytest.mark.unit
+
+STREAMING = {"local", "cluster", "classic"}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=PLATFORMS)
+@pytest.mark.parametrize(
+    ("source", "always"),
+    [
+        ({}, False),
+        ({"min_offsets_per_trigger": 5, "min_partitions": 2}, False),
+        ({"max_rate_per_partition": 5}, True),
+    ],
+)
+def test_the_driver_plans_where_structured_streaming_cannot(
+    platform: Platform, source: dict[str, int], always: bool
+) -> None:
+    plain = a_pipeline()
+    pipeline = plain.model_copy(update={"source": plain.source.model_copy(update=source)})
+    assert planned_by_driver(pipeline, platform) is (always or platform.name not in STREAMING)
+
+
+def test_while_a_pipeline_waits_for_its_pace_another_one_has_its_turn() -> None:
+    turns, seen = threading.Semaphore(1), list[bool]()
+
+    class Watched(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            seen.append(turns.acquire(blocking=False))
+            turns.release()
+            return self.is_set()
+
+    stop = Watched()
+    with turns:
+        waits = GivingWay(stop, turns)
+        assert (waits.is_set(), waits.wait(1)) == (False, False)
+        stop.set()
+        assert (waits.is_set(), waits.wait(1)) == (True, True)
+        assert not turns.acquire(blocking=False), "the turn is its own again"
+    assert seen == [True, True]
