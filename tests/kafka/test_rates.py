@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Source
+from rivermouth.config import Source, Topics
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.run.report import CommitReport
 from rivermouth.source.driver_planned import read_ranges
@@ -115,7 +115,7 @@ def test_several_tasks_read_one_large_range(
     topic = f"tasks-{setting.replace('_', '-')}"
     lake.topic(topic)
     lake.produce(topic, [(None, bid(i), 0) for i in range(30)])
-    source = Source(topics=(topic,), format="json").model_copy(update=settings)
+    source = Source(topics=Topics((topic,)), format="json").model_copy(update=settings)
     options = reader_options({"kafka.bootstrap.servers": lake.servers})
 
     whole = read_ranges(rivermouth_spark, options, [span(0, 30, topic=topic)])
