@@ -12,6 +12,8 @@ IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 PIPELINE = r"[a-z][a-z0-9_]{0,62}"
 _PIPELINE_FORM = "use a-z, 0-9 and _, a letter first, at most 63 characters"
 QUARANTINE = "_quarantine"
+LONGEST_GROUP = 255
+"""Characters of the name of a consumer group."""
 
 
 @dataclass(frozen=True, order=True)
@@ -68,6 +70,20 @@ def read_pipeline_name(value: str) -> str:
     if not re.fullmatch(PIPELINE, value, re.ASCII):
         message = "{path} is not a pipeline name"
         raise Refused(Fault(Kind.BAD_VALUE, message, fix=_PIPELINE_FORM, at_key=True))
+    return value
+
+
+def read_group(value: object) -> str:
+    """The name of a consumer group; raises ``Refused``.
+
+    Kafka itself takes any text. But a name of many kilobytes makes a broker drop the connection.
+    """
+    if not isinstance(value, str):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be text, not {value}"))
+    if not value.strip() or not value.isprintable() or len(value) > LONGEST_GROUP:
+        message = "{path} is not the name of a consumer group: {value}"
+        fix = f"write 1 to {LONGEST_GROUP} printable characters, not only spaces"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=fix))
     return value
 
 

@@ -23,6 +23,7 @@ from rivermouth.config.value_types import (
     DataLossChoice,
     Duration,
     FormatName,
+    GroupName,
     KeyFormName,
     Keys,
     LedgerName,
@@ -125,6 +126,12 @@ class Source(Model):
         repr=False,
         description="Spark's option. Only `true` is accepted, and it changes nothing: a loss is"
         " never silent.",
+    )
+    mirror_group: GroupName | None = Field(
+        default=None,
+        description="A consumer group into which a run also writes the position, for monitors"
+        " alone. Nothing reads it back.",
+        examples=["monitor-orders"],
     )
     options: Annotated[SourceOptions, InPlace("kafka.")] = Field(
         default_factory=dict,

@@ -43,6 +43,7 @@ class Kind(Enum):
     REPEATED = ("RM121", "a list names the same thing twice")
     LOGIN = ("RM122", "a login that is incomplete, or that one of the two Kafka clients cannot use")
     SHARED_LEDGER = ("RM123", "a ledger that is another pipeline's, or has its name")
+    SHARED_GROUP = ("RM124", "two pipelines mirror one topic into one consumer group")
 
     def __init__(self, code: str, meaning: str) -> None:
         self.code = code

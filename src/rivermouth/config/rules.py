@@ -176,9 +176,10 @@ AGREED = {
 
 
 def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    """The faults between pipelines of one table or ledger; paths lead down from the top."""
+    """The faults between pipelines of one table, ledger or group; paths lead down from the top."""
     yield from _of_tables(pipelines)
     yield from _of_ledgers(pipelines)
+    yield from _of_groups(pipelines)
 
 
 def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
@@ -235,6 +236,19 @@ def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             message = f"{{path}} is {{value}}, the ledger of pipeline {first[ledger]}"
             fix = "a ledger belongs to one pipeline: remove one of the two"
             yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
+
+
+def _of_groups(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    first: dict[tuple[str, str], str] = {}
+    for name, pipeline in pipelines.items():
+        group = pipeline.get("source.mirror_group")
+        for index, topic in enumerate(pipeline.get("source.topics", ()) if group else ()):
+            other = first.setdefault((group, topic), name)
+            if other != name:
+                path: Path = ("pipelines", name, "source", "topics", index)
+                message = f"{{path}} is {{value}}, which pipeline {other} mirrors into this group"
+                fix = "a group has one offset of a partition: write another mirror_group"
+                yield Fault(Kind.SHARED_GROUP, message, path=path, fix=fix)
 
 
 def _differences(one: Given, other: Given) -> str:

@@ -18,8 +18,10 @@ from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
 from rivermouth.config.names import (
     IDENTIFIER,
+    LONGEST_GROUP,
     PIPELINE,
     TableName,
+    read_group,
     read_ledger_name,
     read_pipeline_name,
     read_table,
@@ -230,6 +232,13 @@ LedgerName = Annotated[
     BeforeValidator(read_ledger_name),
     WithJsonSchema({"type": "string", "pattern": f"^{PIPELINE}$"}),
     Written(word="name"),
+]
+GroupName = Annotated[
+    str,
+    BeforeValidator(read_group),
+    Written(
+        lambda: or_reference({"type": "string", "minLength": 1, "maxLength": LONGEST_GROUP}), "text"
+    ),
 ]
 PipelineName = Annotated[
     str,

@@ -63,6 +63,8 @@ BROKEN = [
     ("from: 200ms", "form: 200ms"),
     ("failOnDataLoss: true", "failOnDataLoss: false"),
     ("kafka.max.poll.records: 5", "kafka_max: 5"),
+    ("kafka.max.poll.records: 5", "mirror_group: ''"),
+    ("kafka.max.poll.records: 5", "mirror_group: 7"),
 ]
 
 
