@@ -26,7 +26,13 @@ from rivermouth.config import load
 from rivermouth.local.heap import heap_settings
 from rivermouth.local.machine import memory_mb
 from rivermouth.local.session import start_session
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.run.run import Run
 from rivermouth.source.options import READER_DEFAULTS
 
@@ -54,6 +60,8 @@ class _Clock:
         self.commits.append(time.monotonic())
 
     def tries_again(self, report: RetryReport) -> None: ...
+
+    def not_mirrored(self, report: MirrorReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None:
         self.error = str(report.error) if report.error else None

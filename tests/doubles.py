@@ -28,7 +28,13 @@ from rivermouth.config import (
     Target,
     Topics,
 )
-from rivermouth.errors import BatchFailed, CommitConflict, LogUnreadable, RivermouthError
+from rivermouth.errors import (
+    BatchFailed,
+    CommitConflict,
+    KafkaRefused,
+    LogUnreadable,
+    RivermouthError,
+)
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import with_topics
 from rivermouth.protocol.commits import CommitPlan, CommitRecord
@@ -48,7 +54,14 @@ from rivermouth.run.committer import Coordinates
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.projecting import AtOnce, Projecting
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
@@ -246,6 +259,37 @@ class MemoryKafka(Kafka):
         }
 
 
+@dataclass
+class MemoryGroups:
+    """Consumer groups of which some have live members, and some do not answer."""
+
+    held: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    live: set[str] = field(default_factory=set)
+    failing: dict[str, Exception] = field(default_factory=dict)
+    written: list[tuple[str, dict[TopicPartition, int]]] = field(default_factory=list)
+    closed: bool = False
+
+    def write(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._answer(group)
+        if group in self.live:
+            raise KafkaRefused("the consumer group has live members", where=f"group {group}")
+        self.written.append((group, {**offsets}))
+        self.held.setdefault(group, {}).update(offsets)
+
+    def read(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
+        self._answer(group)
+        return {each: self.held.get(group, {}).get(each) for each in partitions}
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _answer(self, group: str) -> None:
+        if group in self.failing:
+            raise self.failing[group]
+
+
 class CrashingOffsets:
     """The world's offsets table, at which a driver may die."""
 
@@ -353,6 +397,9 @@ class Heard:
         self.crash.at("reported")
 
     def tries_again(self, report: RetryReport) -> None:
+        raise AssertionError("that is the run's to say")
+
+    def not_mirrored(self, report: MirrorReport) -> None:
         raise AssertionError("that is the run's to say")
 
     def finished(self, report: PipelineReport) -> None:

@@ -13,7 +13,14 @@ from pathlib import Path
 from rivermouth.config import load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport, exit_code
+from rivermouth.run.report import (
+    CommitReport,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+    exit_code,
+)
 from rivermouth.run.run import Run
 
 
@@ -30,6 +37,10 @@ class Printer:
 
     def tries_again(self, report: RetryReport) -> None:
         sys.stdout.write(f"waits {report.line()}\n")
+        sys.stdout.flush()
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        sys.stdout.write(f"not mirrored {report.line()}\n")
         sys.stdout.flush()
 
     def finished(self, report: PipelineReport) -> None:

@@ -16,7 +16,13 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, load
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
 from tests.processes import Started, started
@@ -84,6 +90,7 @@ class Heard:
     commits: list[CommitReport] = field(default_factory=list)
     retries: list[RetryReport] = field(default_factory=list)
     ends: list[PipelineReport] = field(default_factory=list)
+    mirrors: list[MirrorReport] = field(default_factory=list)
 
     def opened(self, report: OpenReport) -> None:
         self.opens.append(report)
@@ -93,6 +100,9 @@ class Heard:
 
     def tries_again(self, report: RetryReport) -> None:
         self.retries.append(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self.mirrors.append(report)
 
     def finished(self, report: PipelineReport) -> None:
         self.ends.append(report)

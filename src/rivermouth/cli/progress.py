@@ -15,7 +15,14 @@ from rich.table import Table
 
 from rivermouth.cli.render import compact, failure, wrapped
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 
 Behind = Callable[[Position], "int | None"]
 """How many offsets a position is behind the end offsets now; None: unknown."""
@@ -45,6 +52,9 @@ class Lines:
         self._say(wrapped(report.line(), "  ", ""))
 
     def tries_again(self, report: RetryReport) -> None:
+        self._say(wrapped(report.line(), "  ", ""))
+
+    def not_mirrored(self, report: MirrorReport) -> None:
         self._say(wrapped(report.line(), "  ", ""))
 
     def finished(self, report: PipelineReport) -> None:
@@ -124,6 +134,9 @@ class LiveRows:
     def tries_again(self, report: RetryReport) -> None:
         if report.pipeline in self._rows:
             self._rows[report.pipeline].state = "waiting"
+        self._console.print(wrapped(report.line(), "  ", ""))
+
+    def not_mirrored(self, report: MirrorReport) -> None:
         self._console.print(wrapped(report.line(), "  ", ""))
 
     def finished(self, report: PipelineReport) -> None:

@@ -41,7 +41,12 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
     table = text_table(headers, rows, numbers=(2, 3, 4, 5))
     known = (each for each in found.pipelines if each.sequence is not None)
     proofs = [wrapped(proved(each.name, each.proof, now()), "  ", "") for each in known]
-    return "\n".join([table, *reasons, *retries, *accepted, *proofs])
+    mirrors = [
+        wrapped(f"{each.name}: {each.mirror.line()}", "  ", "")
+        for each in found.pipelines
+        if each.mirror is not None
+    ]
+    return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors])
 
 
 def _retried(note: Retrying, now_s: float) -> str:

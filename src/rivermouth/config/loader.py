@@ -14,6 +14,7 @@ from rivermouth.config.pipeline import Pipeline
 from rivermouth.config.problems import Fault, Kind, Problem, Refused
 from rivermouth.config.reader import read
 from rivermouth.config.shape import shape
+from rivermouth.config.shared_rules import shared_faults
 from rivermouth.config.sound import sound
 from rivermouth.errors import ConfigError
 
@@ -106,5 +107,5 @@ def _between(data: object) -> Iterator[Found]:
         found[name] = sound(Pipeline, pipeline)
         for fault in rules.pipeline_faults(found[name]):
             yield ("pipelines", name), fault
-    for fault in rules.shared_faults(found):
+    for fault in shared_faults(found):
         yield (), fault

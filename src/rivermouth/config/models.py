@@ -23,7 +23,7 @@ from rivermouth.config.pipeline import (
 )
 from rivermouth.config.problems import checked
 from rivermouth.config.retry import Retry
-from rivermouth.config.rules import shared_faults
+from rivermouth.config.shared_rules import shared_faults
 from rivermouth.config.sound import given
 from rivermouth.config.spark_conf import catalog_faults
 from rivermouth.config.value_types import (

@@ -1,4 +1,4 @@
-"""Rules over several settings of a pipeline, or over two pipelines.
+"""Rules over several settings of a pipeline.
 
 Each rule names the settings that it looks at. It is applied if all of them are sound, so that a
 problem in one setting does not hide a problem between others.
@@ -165,95 +165,6 @@ RULES = (
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("target.table",), _table_is_free),
 )
-AGREED = {
-    "target.table": "spelling of the name",
-    "target.mode": "mode",
-    "target.keys": "keys",
-    "target.order_by": "order_by",
-    "schema": "schema",
-}
-"""What pipelines of one table must agree on, in words for people."""
-
-
-def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    """The faults between pipelines of one table, ledger or group; paths lead down from the top."""
-    yield from _of_tables(pipelines)
-    yield from _of_ledgers(pipelines)
-    yield from _of_groups(pipelines)
-
-
-def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    first: dict[str, str] = {}
-    readers: dict[str, dict[str, Topics]] = {}
-    for name, pipeline in pipelines.items():
-        if "target.table" not in pipeline:
-            continue
-        table = str(pipeline["target.table"]).lower()
-        path: Path = ("pipelines", name, "target", "table")
-        other = first.setdefault(table, name)
-        differs = _differences(pipeline, pipelines[other])
-        if differs:
-            message = f"{{path}} is also the table of pipeline {other}, with another"
-            fix = "use the same in both, or write two tables"
-            yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
-        if "source.topics" in pipeline:
-            others = readers.setdefault(table, {})
-            for fault in _read_twice(pipeline["source.topics"], others):
-                path = ("pipelines", name, "source", "topics", *fault.path)
-                yield replace(fault, path=path)
-            others[name] = pipeline["source.topics"]
-
-
-def _read_twice(topics: Topics, others: Mapping[str, Topics]) -> Iterator[Fault]:
-    """Topics that another pipeline reads into the same table; paths lead down from topics."""
-    fix = "each record would be written twice: read it in one pipeline only"
-    for index, topic in enumerate(topics):
-        reader = next((name for name, each in others.items() if each.take(topic)), None)
-        if reader is not None:
-            message = f"{{path}} is {{value}}, which pipeline {reader} reads into this table"
-            yield Fault(Kind.SHARED_TABLE, message, path=(index,), fix=fix)
-    for reader, each in others.items() if topics.pattern else ():
-        if each.pattern:
-            message = f"{{path}} and the pattern of pipeline {reader}, of one table, may both match"
-            yield Fault(Kind.SHARED_TABLE, f"{message} a topic", path=("pattern",), fix=fix)
-        for topic in filter(topics.take, each):
-            message = f"{{path}} matches {topic}, which pipeline {reader} reads into this table"
-            yield Fault(Kind.SHARED_TABLE, message, path=("pattern",), fix=fix)
-
-
-def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    first: dict[str, str] = {}
-    for name, pipeline in pipelines.items():
-        ledger = pipeline.get("ledger")
-        if ledger is None:
-            continue
-        path: Path = ("pipelines", name, "ledger")
-        if ledger in pipelines and ledger != name:
-            message = "{path} is {value}, the name of another pipeline"
-            fix = "a name that is in a ledger stays with it: give the other one another name"
-            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
-        elif first.setdefault(ledger, name) != name:
-            message = f"{{path}} is {{value}}, the ledger of pipeline {first[ledger]}"
-            fix = "a ledger belongs to one pipeline: remove one of the two"
-            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
-
-
-def _of_groups(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
-    first: dict[tuple[str, str], str] = {}
-    for name, pipeline in pipelines.items():
-        group = pipeline.get("source.mirror_group")
-        for index, topic in enumerate(pipeline.get("source.topics", ()) if group else ()):
-            other = first.setdefault((group, topic), name)
-            if other != name:
-                path: Path = ("pipelines", name, "source", "topics", index)
-                message = f"{{path}} is {{value}}, which pipeline {other} mirrors into this group"
-                fix = "a group has one offset of a partition: write another mirror_group"
-                yield Fault(Kind.SHARED_GROUP, message, path=path, fix=fix)
-
-
-def _differences(one: Given, other: Given) -> str:
-    both = ((path, words) for path, words in AGREED.items() if path in one and path in other)
-    return listed(words for path, words in both if one[path] != other[path])
 
 
 def _modes(takes: Callable[[Shape], bool]) -> str:

@@ -10,7 +10,14 @@ import threading
 from collections.abc import Callable
 
 from rivermouth.errors import Halt
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 
 _ENDING = "{}: gave up; the other pipelines end after their current batch, so that the job fails"
 
@@ -37,6 +44,9 @@ class Together:
 
     def tries_again(self, report: RetryReport) -> None:
         self._listener.tries_again(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self._listener.not_mirrored(report)
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)

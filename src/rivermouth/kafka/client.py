@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
-from rivermouth.kafka.answers import Answer, native_answer, source_error
+from rivermouth.kafka.client_errors import refuses_login, translated
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.kafka.options import client_of
@@ -34,9 +34,8 @@ T = TypeVar("T")
 
 _ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
 
-_REFUSED = {Answer.UNKNOWN_LOGIN, Answer.OLD_TOKEN, Answer.NO_TOKEN, Answer.TLS}
 _LOG = logging.getLogger(__name__)
-_QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
+QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 
 
 class Kafka:
@@ -49,7 +48,7 @@ class Kafka:
     def __init__(self, options: Mapping[str, str], timeout_s: float = 10.0) -> None:
         self._where = options["bootstrap.servers"]
         self._timeout_s = timeout_s
-        self._options = {**options, **_QUIET}
+        self._options = {**options, **QUIET}
         self._errors: list[KafkaError] = []
         self._files = LoginFiles(options)
         self._admin = client_of(self._connect, self._options)
@@ -192,7 +191,7 @@ class Kafka:
         self._renew()
         self._admin.poll(0)
         # An old error does not explain a new one; a login that failed does, until an answer comes.
-        self._errors[:] = [each for each in self._errors if _refuses(each)]
+        self._errors[:] = [each for each in self._errors if refuses_login(each)]
         try:
             return question()
         except KafkaException as fault:
@@ -210,31 +209,8 @@ class Kafka:
         return answer
 
     def _translate(self, fault: KafkaException, topic: str) -> SourceError:
-        error = fault.args[0]
-        answer = _answer(error)
-        if answer is Answer.AWAY:
-            return self._unreachable(error)
-        return source_error(answer, str(error.str()), self._where, topic)
-
-    def _unreachable(self, error: KafkaError) -> SourceError:
-        """No answer in time, with the cause if the client has reported one."""
-        self._admin.poll(0)
-        errors = [each for each in self._errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
-        refused = [each for each in errors if _refuses(each)]
-        if refused:
-            newest = refused[-1]
-            return source_error(_answer(newest), str(newest.str()), self._where)
-        found = str(errors[0].str()) if errors else str(error.name())
-        return source_error(Answer.AWAY, found, self._where)
-
-
-def _answer(error: KafkaError) -> Answer:
-    return native_answer(str(error.name()), error.str(), retriable=error.retriable())
-
-
-def _refuses(error: KafkaError) -> bool:
-    """Whether an error tells why no login came about."""
-    return _answer(error) in _REFUSED
+        self._admin.poll(0)  # it may report the cause now
+        return translated(fault.args[0], self._errors, self._where, topic)
 
 
 def _marks(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError
 from rivermouth.kafka.facts import AskKafka
+from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.looking import assessed, ledger_or_fault
+from rivermouth.operate.mirrors import MirrorStatus, mirror_of
 from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.snapshot import LedgerSnapshot
@@ -62,6 +64,7 @@ class PipelineStatus:
     the changes of source and settings that an operator accepted, each with its entry. ``proof`` is
     what ``verify`` proved last, and whether it stands; None where nothing is on record.
     ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
+    ``mirror`` is the consumer group of ``mirror_group``; None where none is configured.
     """
 
     name: str
@@ -78,6 +81,7 @@ class PipelineStatus:
     accepted: tuple[tuple[str, int], ...] = ()
     proof: Standing | None = None
     retrying: Retrying | None = None
+    mirror: MirrorStatus | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -93,6 +97,7 @@ class PipelineStatus:
             "accepted": [{"change": kind, "entry": at} for kind, at in self.accepted],
             "proof": self.proof.as_dict() if self.proof is not None else None,
             "retrying": asdict(self.retrying) if self.retrying is not None else None,
+            "mirror": asdict(self.mirror) if self.mirror is not None else None,
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -119,6 +124,7 @@ def status(
     secrets: Secrets = unresolved,
     stores: Stores | None = None,
     proofs: Proofs | None = None,
+    groups: Groups | None = None,
 ) -> Status:
     """The status of every pipeline. Never raises for what a pipeline is in.
 
@@ -126,26 +132,26 @@ def status(
     5 s at a time); ``now`` is the clock, in seconds since 1970; ``secrets`` knows what the
     configuration only names; ``stores`` says where each ledger is (default: in the configured
     folder, where a run also notes what it tries again); ``proofs`` tells what is proved of each
-    pipeline (default: nothing).
+    pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
     asked = kafka or ConfiguredKafka(config, secrets)
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
     answered = answers(pipelines, asked)
-    found = [
-        _status(answered[each.name], store_of(each), ledgers[each.name], asked, now())
-        for each in pipelines
-    ]
     proof_of = proofs or (lambda _: None)
-    proved = [proof_of(each) for each in pipelines]
     note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
-    return Status(
-        [
-            replace(each, proof=its, retrying=note_of(each.name))
-            for each, its in zip(found, proved, strict=True)
-        ]
-    )
+    mirrors = groups or ConfiguredGroups(config, secrets)
+
+    def whole(each: Pipeline) -> PipelineStatus:
+        answer = answered[each.name]
+        found = _status(answer, store_of(each), ledgers[each.name], asked, now())
+        mirror = mirror_of(answer, found.position, mirrors)
+        proof, note = proof_of(each), note_of(each.name)
+        return replace(found, proof=proof, retrying=note, mirror=mirror)
+
+    with closing(mirrors):
+        return Status([whole(each) for each in pipelines])
 
 
 def _status(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,12 +16,16 @@ from rivermouth.config.secret import Secrets
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import with_topics
+from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
-from rivermouth.run.projecting import AtOnce, Projecting, flushed
+from rivermouth.run.mirroring import mirroring
+from rivermouth.run.noting import noting
+from rivermouth.run.offsets_upkeep import OffsetsUpkeep
+from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
@@ -101,6 +106,21 @@ class Assembly:
         """The offsets table, which all pipelines share."""
         anyone = next(iter(self.config.pipelines.values()))
         return self.warehouse.ledger(anyone).offsets
+
+    def offsets_writer(self) -> OffsetsWriter:
+        """The one writer of the offsets table for all pipelines of a run."""
+        offsets, config = self.offsets(), self.config
+        ledgers = [each.ledger_name for each in config.pipelines.values()]
+        upkeep = OffsetsUpkeep(offsets, ledgers, config.offsets_retention)
+        return OffsetsWriter(offsets, after=upkeep)
+
+    def listening(
+        self, listener: Listener, names: Iterable[str]
+    ) -> AbstractContextManager[Listener]:
+        """The listener of a run of these pipelines, with what a run does beside telling it."""
+        pipelines = [self.config.pipelines[each] for each in names]
+        groups = ConfiguredGroups(self.config, self.secrets)
+        return mirroring(noting(listener, self.config), pipelines, groups)
 
     def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""

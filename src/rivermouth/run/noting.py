@@ -7,7 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rivermouth.config import Config
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 
 
@@ -48,6 +55,9 @@ class Noting:
         self._ours.add(name)
         self._notes.write(name, Retrying(since_ms, now_ms, report.tries, str(report.error)))
         self._listener.tries_again(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self._listener.not_mirrored(report)
 
     def finished(self, report: PipelineReport) -> None:
         if report.pipeline in self._ours:

@@ -107,6 +107,20 @@ class RetryReport:
 
 
 @dataclass(frozen=True)
+class MirrorReport:
+    """A consumer group could not be written because of ``error``. The run goes on without it."""
+
+    pipelines: tuple[str, ...]
+    group: str
+    error: RivermouthError
+
+    def line(self) -> str:
+        """``orders: the run goes on, but the group burrow is not written: RM303 …``."""
+        names = ", ".join(self.pipelines)
+        return f"{names}: the run goes on, but the group {self.group} is not written: {self.error}"
+
+
+@dataclass(frozen=True)
 class PipelineReport:
     """What one pipeline did in a run; ``error`` says why it stopped, if it had to.
 
@@ -179,6 +193,9 @@ class Listener(Protocol):
     def tries_again(self, report: RetryReport) -> None:
         """A pipeline has failed, and waits before it is opened again."""
 
+    def not_mirrored(self, report: MirrorReport) -> None:
+        """A group of ``mirror_group`` is not up to date. Said once for each group and cause."""
+
     def finished(self, report: PipelineReport) -> None:
         """A pipeline has ended, well or not."""
 
@@ -191,5 +208,7 @@ class Silent:
     def committed(self, report: CommitReport) -> None: ...
 
     def tries_again(self, report: RetryReport) -> None: ...
+
+    def not_mirrored(self, report: MirrorReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None: ...

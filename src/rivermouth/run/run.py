@@ -26,9 +26,7 @@ from rivermouth.run.assembly import Assembly
 from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.feeding import Feeding
 from rivermouth.run.ingest import Ingest
-from rivermouth.run.noting import noting
-from rivermouth.run.offsets_upkeep import OffsetsUpkeep
-from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting
+from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.stale import UntilStale, other_topics
 from rivermouth.run.supervision import Supervision, giving_way, told
@@ -79,12 +77,13 @@ class Run:
     ) -> list[PipelineReport]:
         """Run the named pipelines; return what each did, in the order of the names."""
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
-        offsets, workers = self._shared.offsets(), max(len(names), 1)
-        config = self._config
-        ledgers = [each.ledger_name for each in config.pipelines.values()]
-        upkeep = OffsetsUpkeep(offsets, ledgers, config.offsets_retention)
-        with OffsetsWriter(offsets, after=upkeep) as writer, ThreadPoolExecutor(workers) as threads:
-            together = _Together(noting(listener, config), stop, turns, writer, workers)
+        shared, workers = self._shared, max(len(names), 1)
+        with (
+            shared.listening(listener, names) as heard,
+            shared.offsets_writer() as writer,
+            ThreadPoolExecutor(workers) as threads,
+        ):
+            together = _Together(heard, stop, turns, writer, workers)
             return list(threads.map(partial(self._drive, together), names))
 
     def resume(

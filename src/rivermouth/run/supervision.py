@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.debug import trace
 from rivermouth.errors import Passing, RetentionLost, RivermouthError, Unexpected
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.attempts import Attempts
 
@@ -70,6 +77,9 @@ class Supervision:
 
     def tries_again(self, report: RetryReport) -> None:
         self._listener.tries_again(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self._listener.not_mirrored(report)
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)

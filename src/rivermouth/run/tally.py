@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 
 
 class Tally:
@@ -32,6 +39,9 @@ class Tally:
     def tries_again(self, report: RetryReport) -> None:
         self.report = replace(self.report, retries=self.report.retries + 1)
         self._listener.tries_again(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self._listener.not_mirrored(report)
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)

@@ -11,10 +11,16 @@ from rich.console import Console
 
 from rivermouth.cli.progress import Lines, LiveRows, listener
 from rivermouth.cli.render import compact, console, failure, wrapped
-from rivermouth.errors import KafkaUnreachable, OffsetGap, RivermouthError
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, OffsetGap, RivermouthError
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -199,3 +205,14 @@ def test_no_color_is_honoured(
     monkeypatch.setenv("NO_COLOR", no_color)
     console().print("FAIL", style="red")
     assert ("\x1b[31m" in capsys.readouterr().out) is coloured
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_group_that_is_not_written_is_said_in_lines_that_fit(terminal: bool) -> None:
+    shown, text = recorder(terminal=terminal)
+    error = KafkaRefused("the consumer group has live members", where="k:9092", found="x " * 40)
+    with listener(shown, None) as heard:
+        heard.not_mirrored(MirrorReport(("orders", "returns"), "burrow", error))
+    lines = plain(text.getvalue())
+    assert "orders, returns: the run goes on, but the group burrow is not written: RM303" in lines
+    assert max(map(len, lines)) <= 80

@@ -1,4 +1,4 @@
-"""The examples of a file in ``docs/configuration.md``."""
+"""The examples of a file in ``docs/configuration.md``, and in pages that show whole files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 from tests.unit.config.conftest import LAKE
 
-TEXT = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+TEXT = (DOCS / "configuration.md").read_text(encoding="utf-8")
+READING = (DOCS / "reading.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -17,5 +19,5 @@ def _whole(example: str) -> str:
     return re.sub(r"^kafka: .*\n", lambda _: example, LAKE, flags=re.MULTILINE)
 
 
-_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT + READING, re.DOTALL | re.MULTILINE)
 FILES = [_whole(each) for each in _EXAMPLES]

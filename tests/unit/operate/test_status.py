@@ -19,7 +19,8 @@ from rivermouth.cli.status_table import render
 from rivermouth.config import Config, load
 from rivermouth.errors import KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.facts import AskKafka
-from rivermouth.operate.status import PipelineStatus, State, status
+from rivermouth.operate.mirrors import MirrorStatus
+from rivermouth.operate.status import PipelineStatus, State, Status, status
 from rivermouth.protocol.commits import Recorded, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -35,6 +36,7 @@ from rivermouth.protocol.offsets import (
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import Counted
+from tests.doubles import MemoryGroups
 
 pytestmark = pytest.mark.unit
 
@@ -155,6 +157,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "accepted": [],
         "proof": None,
         "retrying": None,
+        "mirror": None,
         "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
@@ -179,6 +182,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "accepted": [],
         "proof": None,
         "retrying": None,
+        "mirror": None,
         "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 
@@ -444,3 +448,66 @@ def test_a_secret_that_nobody_knows_leaves_only_kafka_unknown(tmp_path: Path) ->
     found = status(load(file)).pipelines
     assert [each.state for each in found] == [State.UNKNOWN, State.UNKNOWN]
     assert all("RM207 kafka/password" in str(each.reason) for each in found)
+
+
+def mirrored(config: Config, ask: AskKafka, groups: MemoryGroups) -> PipelineStatus:
+    """The status of the one pipeline, which now writes its position into the group ``burrow``."""
+    pipeline = config.pipelines["p"]
+    source = pipeline.source.model_copy(update={"mirror_group": "burrow"})
+    with_group = {"p": pipeline.model_copy(update={"source": source})}
+    mirroring = config.model_copy(update={"pipelines": with_group})
+    [found] = status(mirroring, ask, STAMP.timestamp, groups=groups).pipelines
+    assert groups.closed
+    return found
+
+
+@pytest.mark.parametrize(
+    ("held", "behind", "said"),
+    [
+        ({T0: 10, T1: 5}, 0, "group burrow: 0 offsets behind the ledger"),
+        ({T0: 1, T1: 2}, 12, "group burrow: 12 offsets behind the ledger"),
+        ({T0: 9, T1: 7}, 1, "1 offsets behind the ledger; 2 ahead: a run goes on, or"),
+        ({T0: 9}, None, "not known how far it is behind the ledger: it has no offset of 1"),
+    ],
+)
+def test_a_group_for_monitors_is_compared_with_the_ledger(
+    config: Config, held: dict[TopicPartition, int], behind: int | None, said: str
+) -> None:
+    commit(config, ENTRY)
+    found = mirrored(config, Answering(facts()), MemoryGroups({"burrow": held}))
+    assert found.state is State.OK, "it decides nothing"
+    mirror = found.as_dict()["mirror"]
+    assert (mirror["group"], mirror["behind"]) == ("burrow", behind)
+    text = render(Status([found]))
+    assert said in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_group_of_which_nothing_is_told_has_the_reason(config: Config) -> None:
+    groups = MemoryGroups(failing={"burrow": KafkaUnreachable("no broker answers", where="k:1")})
+    new = mirrored(config, Answering(facts()), groups)
+    assert new.mirror == MirrorStatus("burrow", None, "the ledger tells no position")
+    commit(config, ENTRY)
+    refused = mirrored(config, Answering(facts()), groups)
+    assert refused.state is State.OK
+    assert refused.mirror == MirrorStatus("burrow", None, str(groups.failing["burrow"]))
+
+
+def test_a_broker_that_is_away_is_not_asked_for_the_group(config: Config) -> None:
+    commit(config, ENTRY)
+    away = KafkaUnreachable("no broker answers")
+    groups = MemoryGroups(failing={"burrow": AssertionError("it was asked")})
+    found = mirrored(config, Answering(facts(), failing={"t": away}), groups)
+    assert found.mirror == MirrorStatus("burrow", None, str(away))
+
+
+def test_without_a_group_nothing_more_is_asked(config: Config) -> None:
+    class Unasked(MemoryGroups):
+        def read(
+            self, group: str, partitions: Iterable[TopicPartition]
+        ) -> dict[TopicPartition, int | None]:
+            raise AssertionError("it was asked")
+
+    commit(config, ENTRY)
+    [found] = status(config, Answering(facts()), STAMP.timestamp, groups=Unasked()).pipelines
+    assert found.mirror is None

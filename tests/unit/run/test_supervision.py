@@ -27,7 +27,13 @@ from rivermouth.errors import (
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.ingest import Ingest
-from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    MirrorReport,
+    OpenReport,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.run.supervision import Supervision, giving_way
 from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Trigger
@@ -59,6 +65,8 @@ class Heard:
 
     def tries_again(self, report: RetryReport) -> None:
         self.retries.append(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None:
         self.ends.append(report)

@@ -1,0 +1,104 @@
+"""Rules over two pipelines: of one table, one ledger, one consumer group.
+
+A rule looks at the settings that are sound, so that a problem in one setting does not hide a
+problem between others. All paths lead down from the top of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rivermouth.config.problems import Fault, Kind, Path, listed
+from rivermouth.config.sound import Given
+from rivermouth.config.topics import Topics
+
+AGREED = {
+    "target.table": "spelling of the name",
+    "target.mode": "mode",
+    "target.keys": "keys",
+    "target.order_by": "order_by",
+    "schema": "schema",
+}
+"""What pipelines of one table must agree on, in words for people."""
+
+
+def shared_faults(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    """The faults between pipelines of one table, ledger or group."""
+    yield from _of_tables(pipelines)
+    yield from _of_ledgers(pipelines)
+    yield from _of_groups(pipelines)
+
+
+def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    readers: dict[str, dict[str, Topics]] = {}
+    for name, pipeline in pipelines.items():
+        if "target.table" not in pipeline:
+            continue
+        table = str(pipeline["target.table"]).lower()
+        path: Path = ("pipelines", name, "target", "table")
+        other = first.setdefault(table, name)
+        differs = _differences(pipeline, pipelines[other])
+        if differs:
+            message = f"{{path}} is also the table of pipeline {other}, with another"
+            fix = "use the same in both, or write two tables"
+            yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
+        fix = "each record would be written twice: read it in one pipeline only"
+        for path, reader, message in _both(name, pipeline, readers.setdefault(table, {})):
+            message = f"{message} pipeline {reader} reads into this table"
+            yield Fault(Kind.SHARED_TABLE, message, path=path, fix=fix)
+
+
+def _of_groups(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    groups: dict[str, dict[str, Topics]] = {}
+    for name, pipeline in pipelines.items():
+        group = pipeline.get("source.mirror_group")
+        if group is None:
+            continue
+        fix = "a group has one offset of a partition: write another mirror_group"
+        for path, other, message in _both(name, pipeline, groups.setdefault(group, {})):
+            message = f"{message} pipeline {other} mirrors into this group"
+            yield Fault(Kind.SHARED_GROUP, message, path=path, fix=fix)
+
+
+def _both(name: str, pipeline: Given, others: dict[str, Topics]) -> Iterator[tuple[Path, str, str]]:
+    """The topics that ``others`` may read, too: where, which pipeline, and words to go on with.
+
+    The pipeline is one of the others from then on.
+    """
+    if "source.topics" not in pipeline:
+        return
+    topics: Topics = pipeline["source.topics"]
+    path: Path = ("pipelines", name, "source", "topics")
+    for index, topic in enumerate(topics):
+        reader = next((other for other, each in others.items() if each.take(topic)), None)
+        if reader is not None:
+            yield (*path, index), reader, "{path} is {value}, which"
+    for other, each in others.items() if topics.pattern else ():
+        if each.pattern:
+            yield (*path, "pattern"), other, "{path} may match a topic that the pattern of"
+        for topic in filter(topics.take, each):
+            yield (*path, "pattern"), other, f"{{path}} matches {topic}, which"
+    others[name] = topics
+
+
+def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for name, pipeline in pipelines.items():
+        ledger = pipeline.get("ledger")
+        if ledger is None:
+            continue
+        path: Path = ("pipelines", name, "ledger")
+        if ledger in pipelines and ledger != name:
+            message = "{path} is {value}, the name of another pipeline"
+            fix = "a name that is in a ledger stays with it: give the other one another name"
+            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
+        elif first.setdefault(ledger, name) != name:
+            message = f"{{path}} is {{value}}, the ledger of pipeline {first[ledger]}"
+            fix = "a ledger belongs to one pipeline: remove one of the two"
+            yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
+
+
+def _differences(one: Given, other: Given) -> str:
+    both = ((path, words) for path, words in AGREED.items() if path in one and path in other)
+    return listed(words for path, words in both if one[path] != other[path])
