@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
-from rivermouth.config import load
+from rivermouth.config import load, unresolved
+from rivermouth.errors import KafkaRefused
+from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.broker import Broker
 from rivermouth.local.loopback import free_port
 from rivermouth.operate.status import State, status
+from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
@@ -296,6 +300,29 @@ def test_a_wrong_password_is_never_an_empty_success(
     assert (refused.code, refused.exit_code) == ("RM303", 1)
     assert "Authentication failed: Invalid username or password" in refused.found
     assert time.monotonic() - began < 100
+
+
+@pytest.mark.parametrize(
+    ("password", "found", "remedy"),
+    [
+        ("wrong", "Authentication failed: Invalid username or password", "Check the credentials"),
+        ("reads", "Group authorization failed", "Grant the user READ on the group"),
+    ],
+)
+def test_a_group_for_monitors_tells_what_the_user_lacks(
+    own: Lake, secured: SecuredBroker, password: str, found: str, remedy: str
+) -> None:
+    own.configure(p=append_pipeline("watched"))
+    log_in(own, secured.login("reader", password))
+    place = TopicPartition("watched", 0)
+    with closing(ConfiguredGroups(load(own.file), unresolved)) as groups:
+        with pytest.raises(KafkaRefused, match="the broker refused") as unwritten:
+            groups.write("watching", {place: 1})
+        with pytest.raises(KafkaRefused, match="the broker refused") as unread:
+            groups.read("watching", [place])
+    for refused in (unwritten.value, unread.value):
+        assert found in refused.found
+        assert refused.remedy.startswith(remedy)
 
 
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(

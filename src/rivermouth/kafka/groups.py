@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 TIMEOUT_S = 5.0
 _LOG = logging.getLogger(__name__)
+_NOTHING_CAME = {KafkaError._WAIT_COORD, KafkaError._TIMED_OUT}
+"""Why no answer came is told beside them, if at all."""
 _LIVE = "End them, or write another mirror_group: it is for monitors alone"
 _RIGHTS = "Grant the user READ on the group and on its topics"
 
@@ -93,13 +95,12 @@ class ConfiguredGroups:
 
     def _ask(self, group: str, question: Callable[[Consumer], T]) -> T:
         client = self._client(group)
+        client.listen()
+        client.errors.clear()  # an old trouble does not explain a new one
         try:
-            client.consumer.poll(0)  # what was reported of old troubles, or a token that is due
-            client.errors.clear()
             return question(client.consumer)
         except KafkaException as fault:
-            with suppress(KafkaException):
-                client.consumer.poll(0)  # it may report the cause now
+            client.listen()
             error = self._refused(group, fault.args[0])
             self._clients.pop(group).close()  # a late answer must not be taken for a newer one
             raise error from fault
@@ -121,8 +122,8 @@ class ConfiguredGroups:
             what = "the consumer group has live members"
             found = str(error.str())
             return KafkaRefused(what, where=where, found=found, remedy=_LIVE, passes=Passing.NO)
-        if error.code() == KafkaError._WAIT_COORD and client.errors:  # no connection came about
-            error = KafkaError(KafkaError._TIMED_OUT)
+        if error.code() in _NOTHING_CAME and client.errors:
+            error = client.errors[-1]
         told = translated(error, client.errors, where, topic)
         if error.code() in (
             KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -150,6 +151,14 @@ class _Client:
 
     def _connect(self, options: dict[str, Any]) -> Consumer:
         return Consumer({**options, "error_cb": self.errors.append}, logger=_LOG)
+
+    def listen(self) -> None:
+        """Take what the client has to report. It also gets a new token then, if that is due."""
+        with suppress(KafkaException):
+            while (told := self.consumer.poll(0)) is not None:
+                error = told.error()
+                if error is not None:
+                    self.errors.append(error)
 
     def close(self) -> None:
         with suppress(KafkaException, RuntimeError):

