@@ -36,7 +36,6 @@ from rivermouth.errors import (
     RivermouthError,
 )
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import with_topics
 from rivermouth.protocol.commits import CommitPlan, CommitRecord
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -66,6 +65,7 @@ from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
+from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
@@ -132,6 +132,8 @@ class World:
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     cuts: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
     """Logs that were cut: partition, the last leader epoch before, and the end it left."""
+    unlisted: frozenset[str] = frozenset()
+    """Topics that are there, and not among the names that the broker tells."""
     deaf: bool = False
     """Whether a commit is dropped without a word, as a defect of Delta's would."""
 
@@ -226,7 +228,10 @@ class MemoryKafka(Kafka):
         self._world = world
 
     def names(self) -> frozenset[str]:
-        return frozenset(self._world.topics)
+        return frozenset(self._world.topics) - self._world.unlisted
+
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        return frozenset(topics) - self._world.topics.keys()
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         marks = {
@@ -444,16 +449,18 @@ def edges(
     heard: Listener,
     offsets: OffsetsTable | None = None,
     projecting: Projecting | None = None,
+    ledger: str = PIPELINE,
 ) -> Edges:
     """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table.
 
     What it commits is written there at once, unless ``projecting`` takes it.
     """
-    landing = MemoryLanding(world, crash)
+    landing, log = MemoryLanding(world, crash), CrashingLog(world, crash)
     offsets = offsets or CrashingOffsets(world, crash)
     return Edges(
         kafka=MemoryKafka(world),
-        store=LedgerStore(CrashingLog(world, crash), offsets),
+        store=LedgerStore(log, offsets),
+        others=Others(log, ledger),
         writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
         landing=landing,
         decode=lambda raw: raw,
@@ -480,8 +487,10 @@ class Driver:
         offsets = CrashingOffsets(world, self.crash)
         self.late = LateProjecting(offsets)
         projecting = self.late if late else AtOnce(offsets)
-        given = edges(world, self.crash, self.heard, offsets, projecting)
-        self.ingest = Ingest(with_topics(given.kafka, pipeline or a_pipeline()), given)
+        pipeline = pipeline or a_pipeline()
+        name = pipeline.ledger_name
+        given = edges(world, self.crash, self.heard, offsets, projecting, name)
+        self.ingest = Ingest(pipeline, given)
 
     def project(self, number: int = 1 << 30, crash: str = "") -> None:
         """Let the first ``number`` commits that wait come into the offsets table."""

@@ -118,7 +118,7 @@ def memory_of(config: Config, reading: Sequence[str]) -> Mapping[str, str]:
     counts: Mapping[str, int] = {}
     with suppress(SourceError, SetupError):  # the run meets it again, and tells
         kafka = Kafka(config.kafka.revealed(known_secrets()), timeout_s=3.0)
-        pipelines = [with_topics(kafka, config.pipelines[name]) for name in reading]
+        pipelines = [with_topics(kafka, config.pipelines[name], None) for name in reading]
         topics = [topic for each in pipelines for topic in each.source.topics]
         counts = kafka.partition_counts({*topics})
     known = [counts.get(each, 0) for each in topics] if counts else None

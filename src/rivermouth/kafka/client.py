@@ -20,7 +20,7 @@ from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
-from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
+from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.client_errors import refuses_login, translated
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.login_files import LoginFiles
@@ -85,6 +85,16 @@ class Kafka:
     def names(self) -> frozenset[str]:
         """The names of all topics that this login may see."""
         return frozenset(self._ask(lambda: self._admin.list_topics(timeout=self._timeout_s)).topics)
+
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        """Those of ``topics`` that do not exist, also to a login that may not see them all."""
+        gone: set[str] = set()
+        for topic, future in self._describing(tuple(topics)).items():
+            try:
+                self._wait(future, topic)
+            except TopicMissing:
+                gone.add(topic)
+        return frozenset(gone)
 
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has, without those that Kafka does not tell of."""

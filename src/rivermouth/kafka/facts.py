@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import TopicMissing
+from rivermouth.errors import KafkaUnsettled, TopicMissing
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.first_offsets import times
@@ -17,6 +17,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
 from rivermouth.protocol.offsets import Anchor, PartitionOffset, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.topic_retention import Retention
+from rivermouth.protocol.vanished import vanished
 
 
 class AskKafka(Protocol):
@@ -24,6 +25,9 @@ class AskKafka(Protocol):
 
     def names(self) -> frozenset[str]:
         """The names of all topics that this login may see."""
+
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        """Those of ``topics`` that do not exist."""
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         """Cluster id, topic ids, and watermarks of every partition of ``topics``."""
@@ -52,25 +56,60 @@ class AskTopic(AskKafka, Protocol):
         """The timestamp of the first record from each offset on; None: there is none."""
 
 
-def with_topics(kafka: AskKafka, pipeline: Pipeline) -> Pipeline:
+def with_topics(
+    kafka: AskKafka,
+    pipeline: Pipeline,
+    newest: Entry | None,
+    names: frozenset[str] | None = None,
+) -> Pipeline:
     """The pipeline with the topics that its pattern matches now; without a pattern as it is.
 
-    Raises TopicMissing where it matches none, and SourceError.
+    ``newest`` was read before Kafka is asked: so no topic of it can be one that came later.
+    ``names`` are those of all topics, where they are known already. Raises SourceError, and
+    KafkaUnsettled where a topic of the ledger is not among the names, and yet is there.
     """
     topics = pipeline.source.topics
     if not topics.pattern:
         return pipeline
-    found = topics.among(kafka.names())
-    if not found:
-        raise TopicMissing(
-            f"no topic matches the pattern {topics.pattern}",
-            where=pipeline.name,
-            expected="a topic whose whole name matches, and that does not begin with __",
-            found="none",
-            remedy="Correct source.topics, or create a topic; it is never created for you",
-        )
+    found = topics.among(names if names is not None else kafka.names())
     source = pipeline.source.model_copy(update={"topics": found})
-    return pipeline.model_copy(update={"source": source})
+    matched = pipeline.model_copy(update={"source": source})
+    gone = vanished(matched, newest)
+    there = {*gone} - kafka.missing(gone) if gone else set()
+    if there:
+        raise KafkaUnsettled(
+            "the broker lists the topics without some that it has",
+            where=pipeline.name,
+            found=f"no {', '.join(sorted(there))}",
+            remedy="It passes by itself when all brokers know all topics",
+        )
+    return matched
+
+
+def no_topic(pipeline: Pipeline) -> TopicMissing:
+    """That the pattern of a pipeline matches nothing."""
+    return TopicMissing(
+        f"no topic matches the pattern {pipeline.source.topics.pattern}",
+        where=pipeline.name,
+        expected="a topic whose whole name matches, and that does not begin with __",
+        found="none",
+        remedy="Correct source.topics, or create a topic; it is never created for you",
+    )
+
+
+def facts_of(kafka: AskKafka, pipeline: Pipeline) -> KafkaFacts:
+    """Kafka's facts about the topics of a pipeline. Raises SourceError.
+
+    A topic of a pattern that went since its name was told passes by itself: it is not asked for
+    again.
+    """
+    topics = pipeline.source.topics
+    try:
+        return kafka.facts(topics)
+    except TopicMissing as fault:
+        if not topics.pattern:
+            raise
+        raise KafkaUnsettled(fault.what, where=fault.where, found=fault.found) from fault
 
 
 def assess_by(
@@ -78,12 +117,15 @@ def assess_by(
 ) -> Assessment:
     """What a run would do, see ``assess``, with Kafka asked for starts and truncated logs.
 
-    The latter come last: where a guard halts anyway, it is not asked. Raises SourceError.
+    The latter come last: where a guard halts anyway, it is not asked. Raises SourceError, also
+    where no topic matches a pattern.
     """
     facts = with_times(kafka, facts, pipeline, ledger.newest)
     found = assess(ledger, facts, pipeline, now_s)
     if found.halt is not None:
         return found
+    if not pipeline.source.topics:
+        raise no_topic(pipeline)
     asked = with_truncations(kafka, facts, ledger.newest)
     return found if asked is facts else assess(ledger, asked, pipeline, now_s)
 

@@ -159,7 +159,7 @@ def _kinds(pipeline: Pipeline) -> str:
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
     from rivermouth.kafka.client import Kafka
-    from rivermouth.kafka.facts import with_topics
+    from rivermouth.kafka.facts import no_topic, with_topics
     from rivermouth.kafka.options import java_options
 
     try:
@@ -174,7 +174,10 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
     topics: dict[str, None] = {}
     for each in config.pipelines.values():
         try:
-            topics |= dict.fromkeys(with_topics(kafka, each).source.topics)
+            found = with_topics(kafka, each, None).source.topics
+            topics |= dict.fromkeys(found)
+            if not found:
+                raise no_topic(each)
         except SourceError as error:
             yield refused(f"topics of {each.name}", error)
     for topic in topics:

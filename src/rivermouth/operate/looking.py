@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import RivermouthError
-from rivermouth.kafka.facts import AskKafka, assess_by
+from rivermouth.kafka.facts import AskKafka, assess_by, facts_of
 from rivermouth.operate.topic_facts import Fault
 from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger, read_on
+from rivermouth.warehouse.reading import read_ledger, read_on, with_others
 
 Judge = Callable[[LedgerSnapshot], Assessment]
 """What a run would do with a ledger, see ``assess``; asks Kafka, or not."""
@@ -47,6 +49,14 @@ def ledger_or_fault(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | 
         return fault
 
 
+def newest_of(ledgers: Mapping[str, LedgerSnapshot | RivermouthError]) -> dict[str, Entry | None]:
+    """The newest entry of each ledger; None where there is none, or it cannot be read."""
+    return {
+        name: each.newest if isinstance(each, LedgerSnapshot) else None
+        for name, each in ledgers.items()
+    }
+
+
 def assessed(
     pipeline: Pipeline,
     store: LedgerStore,
@@ -60,11 +70,15 @@ def assessed(
     Kafka is asked again where a run has committed meanwhile. Where it gave no answer, its guards
     are left out. Raises what ``look`` does, and SourceError.
     """
+    if pipeline.source.topics.pattern:  # the ledger was read before its topics were known
+        ledger = with_others(ledger, pipeline, Others(store.log, pipeline.ledger_name))
     if isinstance(answer, Fault):
         return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
+    known = ledger
+
     def judge(each: LedgerSnapshot) -> Assessment:
-        facts = answer if each is ledger else kafka.facts(pipeline.source.topics)
+        facts = answer if each is known else facts_of(kafka, pipeline)
         return assess_by(kafka, facts, each, pipeline, now_s)
 
     return look(store, pipeline, ledger, judge)

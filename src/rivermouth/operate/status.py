@@ -19,7 +19,7 @@ from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
-from rivermouth.operate.looking import assessed, ledger_or_fault
+from rivermouth.operate.looking import assessed, ledger_or_fault, newest_of
 from rivermouth.operate.mirrors import MirrorStatus, mirror_of
 from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
 from rivermouth.protocol.assess import Assessment
@@ -138,7 +138,7 @@ def status(
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
-    answered = answers(pipelines, asked)
+    answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)

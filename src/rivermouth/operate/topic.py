@@ -17,7 +17,7 @@ from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import SourceError
 from rivermouth.kafka.facts import AskTopic
 from rivermouth.kafka.topics import TopicKafka
-from rivermouth.operate.looking import ledger_or_fault
+from rivermouth.operate.looking import ledger_or_fault, newest_of
 from rivermouth.operate.topic_facts import TIMEOUT_S, Answer, Fault, answers
 from rivermouth.operate.topic_readers import Told, next_records, reader, standing
 from rivermouth.operate.topic_report import PartitionReport, TopicReport
@@ -57,7 +57,7 @@ def topic(
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
     asked = kafka or TopicKafka(config.kafka.revealed(secrets), TIMEOUT_S)
     replicas = asked.replicas(name)
-    answered = answers(pipelines, asked) if pipelines else {}
+    answered = answers(pipelines, asked, newest_of(ledgers)) if pipelines else {}
     facts = _facts(asked, name, answered)
     standings = [
         standing(it, store_of(it.pipeline), ledgers[it.pipeline.name], asked, now())

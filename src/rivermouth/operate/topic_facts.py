@@ -11,6 +11,7 @@ from rivermouth.config import Config, Pipeline, Secrets
 from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka, with_topics
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Anchor, TopicPartition
 
@@ -29,9 +30,13 @@ class Answer:
     facts: KafkaFacts | Fault
 
 
-def answers(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, Answer]:
-    """Kafka's answer for each pipeline, by its name."""
-    matched = {each.name: _matched(each, kafka) for each in pipelines}
+def answers(
+    pipelines: Iterable[Pipeline], kafka: AskKafka, newest: Mapping[str, Entry | None]
+) -> dict[str, Answer]:
+    """Kafka's answer for each pipeline, by its name. ``newest`` are their entries, read before."""
+    known = [*pipelines]
+    names = _names(kafka) if any(each.source.topics.pattern for each in known) else frozenset()
+    matched = {each.name: _matched(each, kafka, newest.get(each.name), names) for each in known}
     whole = [each.pipeline for each in matched.values() if not isinstance(each.facts, Fault)]
     facts = _facts(whole, kafka)
     return {
@@ -40,9 +45,22 @@ def answers(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, Answer]
     }
 
 
-def _matched(pipeline: Pipeline, kafka: AskKafka) -> Answer:
+def _names(kafka: AskKafka) -> frozenset[str] | Fault:
     try:
-        return Answer(with_topics(kafka, pipeline), _NOTHING)
+        return kafka.names()
+    except (SourceError, SetupError) as fault:
+        return fault
+
+
+def _matched(
+    pipeline: Pipeline, kafka: AskKafka, newest: Entry | None, names: frozenset[str] | Fault
+) -> Answer:
+    if isinstance(names, Fault):
+        # A broker that is away is not asked once more for each of the others.
+        away = names.code == "RM301" or bool(pipeline.source.topics.pattern)
+        return Answer(pipeline, names if away else _NOTHING)
+    try:
+        return Answer(with_topics(kafka, pipeline, newest, names), _NOTHING)
     except (SourceError, SetupError) as fault:
         return Answer(pipeline, fault)
 
@@ -93,6 +111,9 @@ class ConfiguredKafka:
 
     def names(self) -> frozenset[str]:
         return self._kafka.names()
+
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        return self._kafka.missing(topics)
 
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         return self._kafka.facts(topics)

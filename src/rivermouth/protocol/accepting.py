@@ -20,7 +20,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_positions
-from rivermouth.protocol.vanished import unread
+from rivermouth.protocol.vanished import unread, vanished
 
 SAME, START = "same", "start"
 Offsets = str | Position
@@ -93,6 +93,13 @@ def accept_changes(
             )
     if {*found.kinds} != {*accepted}:
         raise _refused(where, accepted, found.kinds)
+    if found.cluster and vanished(pipeline, newest):
+        raise ResumeRefused(
+            "topics of the pattern are not in the other cluster",
+            where=where,
+            expected=f"there, too: {', '.join(vanished(pipeline, newest))}",
+            remedy="Wait until the mirror has them; or list the topics that go on, by their names",
+        )
     if found.cluster != (offsets is not None):
         need = "--offsets same, start or FILE" if found.cluster else "no --offsets"
         raise ResumeRefused("--offsets belongs to another cluster", where=where, expected=need)
@@ -122,7 +129,7 @@ def _find(newest: Entry, kafka: KafkaFacts, pipeline: Pipeline) -> _Found:
         topics=topics,
         gone=(
             *(each for each in _asked(newest, kafka) if each not in kafka.watermarks),
-            *unread(pipeline, newest),
+            *_of_topics_not_read(newest, pipeline),
         ),
         cut=cut,
     )
@@ -132,6 +139,12 @@ def _asked(newest: Entry, kafka: KafkaFacts) -> dict[TopicPartition, int]:
     """The position of the topics that Kafka was asked for."""
     stood = newest.position.offsets.items()
     return {each: at for each, at in stood if each.topic in kafka.topics}
+
+
+def _of_topics_not_read(newest: Entry, pipeline: Pipeline) -> list[TopicPartition]:
+    """All partitions of the topics that vanished with records that were not read."""
+    topics = {each.topic for each in unread(pipeline, newest)}
+    return [each for each in newest.position if each.topic in topics]
 
 
 def _changed_topics(newest: Entry, kafka: KafkaFacts) -> dict[str, str]:

@@ -55,8 +55,8 @@ class Assessment:
     read. ``discovered`` are partitions to record, ``opening`` the entry that a run writes first,
     if it owes one. ``to_project`` are entries that the offsets table lacks. ``behind`` and
     ``held_back`` are in offsets, see ``KafkaFacts``. ``vanished`` are topics of a pattern that
-    were read to their end, and that Kafka no longer has. All that Kafka tells is empty where it
-    was not asked.
+    Kafka no longer has, of which all was read that the newest entry knew of. All that Kafka tells
+    is empty where it was not asked.
     """
 
     state: State

@@ -72,7 +72,7 @@ def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> It
     place, was, now = move.topic_partition, move.was, move.now
     marks = kafka.watermarks.get(place)
     if now is None:
-        yield f"{place} stood at {was:,} and is gone"
+        yield f"{place} stood at {was:,} and is gone; if it comes back, it is read from the start"
     elif was is None:
         yield f"{place} is new and continues at {now:,}"
     elif changes.renews(place.topic):

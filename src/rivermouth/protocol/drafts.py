@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.changes import Changes
-from rivermouth.protocol.entry import Accepted, Draft
+from rivermouth.protocol.entry import Accepted, Draft, Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.offsets import OffsetRange, Position
@@ -98,8 +98,16 @@ def _draft(
         lost=lost,
         accepted=newest.accepted if newest else (),
         epochs={each: epochs[each] for each in position if each in epochs},
-        ends=Position({each: end.offset for each, end in kafka.ends.items()}),
+        ends=_ends(newest, position, kafka),
     )
+
+
+def _ends(newest: Entry | None, position: Position, kafka: KafkaFacts) -> Position:
+    """Where the logs end; of a topic that Kafka was not asked for what was known last."""
+    before = newest.ends.offsets if newest is not None else {}
+    kept = {each: end for each, end in before.items() if each.topic not in kafka.topics}
+    known = {each: end for each, end in kept.items() if each in position}
+    return Position({**known, **{each: end.offset for each, end in kafka.ends.items()}})
 
 
 def _topics(recorded: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:

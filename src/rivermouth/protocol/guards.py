@@ -6,6 +6,7 @@ Pure: facts in, nothing or a ``Halt`` out. All of them hold before anything is w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from rivermouth.errors import (
     IdentityChanged,
@@ -152,12 +153,21 @@ def check_identity(pipeline: str, newest: Entry, table: str, config: Mapping[str
         )
 
 
-def neighbours(records: Iterable[CommitRecord], pipeline: str) -> tuple[History, ...]:
-    """The ledgers of the other pipelines that write a table, each replayed whole."""
-    records = tuple(records)
-    apps = {app for each in records for app in each.txns if app.startswith(APP_PREFIX)}
-    others = [app.removeprefix(APP_PREFIX) for app in sorted(apps - {app_id(pipeline)})]
-    return tuple(replay(History(each, ""), records)[0] for each in others)
+def neighbours(
+    records: Iterable[CommitRecord], pipeline: str, known: Mapping[str, History] | None = None
+) -> dict[str, History]:
+    """The ledgers of the other pipelines that write a table, by name.
+
+    ``known`` is the answer for all records before these, none if they begin the log. The history
+    under the empty name is that of a pipeline without an entry.
+    """
+    found = dict(known or {"": History("", "")})
+    for record in records:
+        apps = {app for app in record.txns if app.startswith(APP_PREFIX)} - {app_id(pipeline)}
+        for name in {app.removeprefix(APP_PREFIX) for app in apps} - found.keys():
+            found[name] = replace(found[""], pipeline=name)
+        found = {name: replay(each, [record])[0] for name, each in found.items()}
+    return found
 
 
 def check_alone(

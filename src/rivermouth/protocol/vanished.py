@@ -49,6 +49,6 @@ def check_vanished(pipeline: Pipeline, newest: Entry | None) -> None:
 
 
 def shown(topics: Sequence[str]) -> str:
-    """``no longer in Kafka, and read to the end: a, b, c and 2 more``."""
+    """``no longer in Kafka, read as far as the ledger knew: a, b, c and 2 more``."""
     more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
-    return f"no longer in Kafka, and read to the end: {', '.join(topics[:_NAMED])}{more}"
+    return f"no longer in Kafka, read as far as the ledger knew: {', '.join(topics[:_NAMED])}{more}"

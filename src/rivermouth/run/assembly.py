@@ -15,7 +15,6 @@ from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.secret import Secrets
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import with_topics
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import shared_folder
 from rivermouth.registry.platforms import Capability, Platform
@@ -29,6 +28,7 @@ from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
+from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import OffsetsTable, Warehouse
 from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
@@ -53,6 +53,8 @@ class Assembly:
     creating: dict[TableName, threading.Lock] = field(default_factory=dict)
     # Nor may two pipelines make their common side table at once.
     side_tables: MadeOnce = field(default_factory=MadeOnce)
+    # A pipeline that opens again, because topics came, does not read its whole log again.
+    others: dict[str, Others] = field(default_factory=dict)
 
     def ingest(
         self,
@@ -77,18 +79,19 @@ class Assembly:
             check_target(self.session, pipeline, address)
             landing = self._landing(pipeline, held, attempts)
         held.enter_context(flushed(projecting, pipeline.ledger_name))
-        kafka = Kafka(self.config.kafka.revealed(self.secrets))
+        store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
         edges = Edges(
-            kafka=kafka,
-            store=self.warehouse.ledger(pipeline),
+            kafka=Kafka(self.config.kafka.revealed(self.secrets)),
+            store=store,
             writes=self.warehouse.writes(pipeline),
             landing=landing,
             decode=decoder(pipeline),
             listener=listener,
             attempts=attempts,
             projecting=projecting,
+            others=self.others.setdefault(name, Others(store.log, name)),
         )
-        return Ingest(with_topics(kafka, pipeline), edges)
+        return Ingest(pipeline, edges)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""

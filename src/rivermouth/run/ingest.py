@@ -14,11 +14,11 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth.config import Pipeline, Topics
+from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import assess_by
+from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.commits import Purpose
 from rivermouth.protocol.consequences import ResumePlan
@@ -42,8 +42,9 @@ from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
 from rivermouth.run.resuming import plan_resume
 from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
-from rivermouth.warehouse.reading import audit_ledger, read_ledger
+from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
 from rivermouth.write.landing import Landing
 
 
@@ -59,6 +60,7 @@ class Edges:
     listener: Listener
     attempts: Attempts
     projecting: Projecting
+    others: Others
     now: Callable[[], float] = time.time
 
 
@@ -86,10 +88,9 @@ class Ingest:
         Raises a Halt before any write.
         """
         reach("P0")
-        read = audit_ledger if audit else read_ledger
-        ledger = read(self._edges.store, self.pipeline)
+        ledger = self._read(audit_ledger if audit else read_ledger)
         self._note_rollback(ledger)
-        self._facts = self._edges.kafka.facts(self.pipeline.source.topics)
+        self._facts = facts_of(self._edges.kafka, self.pipeline)
         now_s = self._edges.now()
         found = assess_by(self._edges.kafka, self._facts, ledger, self.pipeline, now_s)
         if found.halt is not None:
@@ -129,7 +130,7 @@ class Ingest:
 
         See ``plan_resume``. Where ``agree`` refuses the plan, nothing is written.
         """
-        ledger = read_ledger(self._edges.store, self.pipeline)
+        ledger = self._read(read_ledger)
         found = plan_resume(ledger, self._edges.kafka, self.pipeline, accept, offsets)
         if not agree(found):
             return found.draft.position
@@ -151,9 +152,12 @@ class Ingest:
             check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
         return facts.watermarks
 
-    def topics_now(self) -> Topics:
-        """What the pattern of the topics matches by now. Raises SourceError."""
-        return self.pipeline.source.topics.among(self._edges.kafka.names())
+    def _read(self, read: Callable[..., LedgerSnapshot]) -> LedgerSnapshot:
+        """The ledger; the topics that a pattern matches are those that Kafka tells after it."""
+        edges = self._edges
+        ledger = read(edges.store, self.pipeline, edges.others)
+        self.pipeline = with_topics(edges.kafka, self.pipeline, ledger.newest)
+        return with_others(ledger, self.pipeline, edges.others)
 
     def _begin(self, ledger: LedgerSnapshot) -> Committer:
         edges = self._edges
@@ -188,7 +192,7 @@ class Ingest:
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
         """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""
         kafka, history = self._edges.kafka, self._opened().history
-        topics = self.pipeline.source.topics
+        topics = {*self.pipeline.source.topics}
         self._check_source(*kafka.identities(topics))
         # A topic that was taken out keeps its position; it may be gone.
         known = {*history.position, *(each.topic_partition for each in ranges)}

@@ -62,7 +62,7 @@ class OpenReport:
     without_id: tuple[str, ...] = ()
     """New topics of which the broker tells no id."""
     vanished: tuple[str, ...] = ()
-    """Topics of a pattern that were read to their end, and that Kafka no longer has."""
+    """Topics of a pattern that are gone; all was read that the newest entry knew of."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""

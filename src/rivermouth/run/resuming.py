@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rivermouth.config import Pipeline
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.facts import with_times
+from rivermouth.kafka.facts import facts_of, with_times
 from rivermouth.protocol.accepting import Offsets, accept_changes, logs_to_ask_about
 from rivermouth.protocol.changes import accepted_changes
 from rivermouth.protocol.consequences import ResumePlan
@@ -27,7 +27,7 @@ def plan_resume(
     commas, see ``protocol.accepting``, as is ``offsets``. Raises ResumeRefused where something
     else happened.
     """
-    facts = with_times(kafka, kafka.facts(pipeline.source.topics), pipeline)
+    facts = with_times(kafka, facts_of(kafka, pipeline), pipeline)
     changes = accepted_changes(accept)
     if changes:
         truncated = kafka.truncated_logs(logs_to_ask_about(ledger.newest, facts))

@@ -17,6 +17,7 @@ from rivermouth.config import Config, Pipeline
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError
+from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.login_files import LoginFiles
 from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.consequences import ResumePlan
@@ -28,7 +29,7 @@ from rivermouth.run.feeding import Feeding
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import Listener, PipelineReport
-from rivermouth.run.stale import UntilStale, other_topics
+from rivermouth.run.stale import OtherTopics, UntilStale
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
 from rivermouth.warehouse.attempts import Attempts
@@ -174,15 +175,21 @@ class Run:
         Its clients have read the files of the login when they were made, and keep them. The
         topics that a pattern matches are those of the opening, too.
         """
-        stop, well = together.stop, watch.went_well
+        stop = together.stop
         feeding = Feeding(self._shared, self._continuous, together.turns, together.beside)
         kafka = self._shared.config.kafka.revealed(self._shared.secrets)
         if not self._continuous:
-            feeding.feed(ingest, starts, kafka, stop, well)
+            feeding.feed(ingest, starts, kafka, stop, watch.went_well)
             return False
-        until = UntilStale(stop, LoginFiles(kafka).replaced, other_topics(ingest))
-        feeding.feed(ingest, starts, kafka, until, well)
-        return until.stale and not stop.is_set()
+        others = OtherTopics(ingest.pipeline, partial(Kafka, kafka))
+        until = UntilStale(stop, LoginFiles(kafka).replaced, others)
+
+        def ended() -> None:
+            others.well()
+            watch.went_well()
+
+        feeding.feed(ingest, starts, kafka, until, ended)
+        return not stop.is_set() and until.stale
 
 
 @dataclass(frozen=True)

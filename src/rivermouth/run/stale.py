@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from rivermouth.config import Pipeline
 from rivermouth.errors import SetupError, SourceError
-from rivermouth.run.ingest import Ingest
+from rivermouth.kafka.facts import AskKafka
 
 _LOOK_S = 10.0
 """To ask for the names of all topics is one request, but it may be a large answer."""
@@ -34,24 +35,40 @@ class UntilStale:
         return self._stop.wait(timeout) or self.stale
 
 
-def other_topics(ingest: Ingest, now: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
+class OtherTopics:
     """A sign that the pattern of a pipeline matches other topics than at its opening.
 
-    Asks Kafka at most once in a trigger, and once in ten seconds. No answer is no sign: the
-    batches meet the same error, and tell it. Always False where topics are named.
+    It is looked for once ``well`` was called: so each opening reads something. Kafka is asked at
+    most once in a trigger, and once in ten seconds. No answer is no sign: the batches meet the same
+    error, and tell it. Never seen where topics are named. ``kafka`` makes a client that no batch
+    uses at the same time.
     """
-    pipeline = ingest.pipeline
-    pause = max(_LOOK_S, pipeline.trigger.total_seconds())
-    asked = now()
 
-    def sign() -> bool:
-        nonlocal asked
-        if not pipeline.source.topics.pattern or now() - asked < pause:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        kafka: Callable[[], AskKafka],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._topics = pipeline.source.topics
+        self._pause = max(_LOOK_S, pipeline.trigger.total_seconds())
+        self._kafka = kafka
+        self._asked: AskKafka | None = None
+        self._now = now
+        self._next: float | None = None
+
+    def well(self) -> None:
+        """A trigger has ended."""
+        if self._next is None:
+            self._next = self._now() + self._pause
+
+    def __call__(self) -> bool:
+        now = self._now()
+        if not self._topics.pattern or self._next is None or now < self._next:
             return False
-        asked = now()
+        self._next = now + self._pause
         try:
-            return ingest.topics_now() != pipeline.source.topics
+            self._asked = self._asked or self._kafka()
+            return self._topics.among(self._asked.names()) != self._topics
         except (SourceError, SetupError):
             return False
-
-    return sign

@@ -78,6 +78,8 @@ class DriverPlanned:
             if ends is None or endless:
                 ends = self._ends()
             self._drain(read, ends, pace, looked, stop)
+            if stop.is_set():
+                break
             well()
             if not endless and not lag(self._position, ends):
                 break

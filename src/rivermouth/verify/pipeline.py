@@ -152,7 +152,7 @@ def _neighbours(
             gone += entries
     # What this pipeline has read itself is its own, whoever else reads it.
     own = {topic for each in ledger.effective for topic in each.topics}
-    theirs = frozenset(shared - own - {*pipeline.source.topics})
+    theirs = frozenset(each for each in shared - own if not pipeline.source.topics.take(each))
     return theirs, Coverage(gone, trimmed=ledger.trimmed)
 
 

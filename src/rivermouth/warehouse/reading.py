@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitRecord, Recorded, app_id
 from rivermouth.protocol.entry import topics_begun
-from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
 from rivermouth.warehouse.end_of_log import end_of_log
+from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore, TableFacts
 
 
-def read_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
+def read_ledger(
+    store: LedgerStore, pipeline: Pipeline, others: Others | None = None
+) -> LedgerSnapshot:
     """The ledger as it is now, from the end of the log: enough to say what a run would do.
 
     Of the log is read what the newest entry's driver did not know, see ``end_of_log``: that does
     not grow with the log. All of it is read while the ledger has no position of a configured topic:
-    another pipeline may have read it into this table. What is broken there is in the value. Raises
-    LogUnreadable, OffsetsUnreadable, and LedgerBroken where a commit is missing.
+    another pipeline may have read it into this table (``others`` is what was read of that before).
+    What is broken there is in the value. Raises LogUnreadable, OffsetsUnreadable, and LedgerBroken
+    where a commit is missing.
     """
     projected = store.offsets.sequence(pipeline.ledger_name)
     recent = end_of_log(store.log.commits_backwards(), pipeline.ledger_name, projected)
-    return _replayed(store, pipeline, recent, projected)
+    return _replayed(store, pipeline, recent, projected, others)
 
 
-def audit_ledger(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot:
+def audit_ledger(
+    store: LedgerStore, pipeline: Pipeline, others: Others | None = None
+) -> LedgerSnapshot:
     """The same with the whole readable log replayed: all entries, and what is broken anywhere."""
     projected = store.offsets.sequence(pipeline.ledger_name)
-    return _replayed(store, pipeline, store.log.commits(), projected)
+    return _replayed(store, pipeline, store.log.commits(), projected, others)
 
 
 def read_on(
@@ -47,14 +53,30 @@ def read_on(
         return None
     history, entries = replay(ledger.history, since)
     projected = store.offsets.sequence(pipeline.ledger_name)
-    return _snapshot(store, pipeline, projected, history, (*ledger.entries, *entries))
+    found = _snapshot(store, pipeline, projected, history, (*ledger.entries, *entries))
+    return with_others(found, pipeline, Others(store.log, pipeline.ledger_name))
+
+
+def with_others(ledger: LedgerSnapshot, pipeline: Pipeline, others: Others) -> LedgerSnapshot:
+    """The ledger with those of others in its table, where it has no position of a topic.
+
+    A pattern that Kafka was not asked for names no topic: then it is so without any position.
+    """
+    topics, begun = pipeline.source.topics, topics_begun(ledger.newest)
+    is_new = not begun if topics.pattern and not topics else not {*topics} <= begun
+    return replace(ledger, others=others.read()) if is_new else ledger
 
 
 def _replayed(
-    store: LedgerStore, pipeline: Pipeline, commits: Iterable[CommitRecord], projected: int
+    store: LedgerStore,
+    pipeline: Pipeline,
+    commits: Iterable[CommitRecord],
+    projected: int,
+    others: Others | None,
 ) -> LedgerSnapshot:
     begun = History(pipeline.ledger_name, f"{pipeline.name} {pipeline.target.table}")
-    return _snapshot(store, pipeline, projected, *replay(begun, commits))
+    found = _snapshot(store, pipeline, projected, *replay(begun, commits))
+    return with_others(found, pipeline, others or Others(store.log, pipeline.ledger_name))
 
 
 def _snapshot(
@@ -73,7 +95,6 @@ def _snapshot(
     lost = history.newest is None and not history.faults and txn > 0
     if lost and kept is not None and kept.sequence == txn:
         history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
-    is_new = not {*pipeline.source.topics} <= topics_begun(history.newest)
     return LedgerSnapshot(
         history=history,
         entries=entries,
@@ -83,7 +104,6 @@ def _snapshot(
         last_projected=kept,
         rollback_noted=offsets.rollback_noted(name),
         retention_s=facts.retention_s,
-        others=neighbours(log.commits(), name) if is_new else (),
     )
 
 

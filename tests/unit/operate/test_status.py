@@ -83,6 +83,9 @@ class Answering:
     def names(self) -> frozenset[str]:
         return frozenset(self.answer.topics)
 
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        return frozenset(topics) - self.answer.topics.keys()
+
     def facts(self, topics: Iterable[str]) -> KafkaFacts:
         self.asked.append([*topics])
         for each in self.asked[-1]:

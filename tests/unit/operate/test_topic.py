@@ -58,6 +58,9 @@ class Answering:
     def names(self) -> frozenset[str]:
         return self._said("names", frozenset(self.answer.topics))
 
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        return self._said("missing", frozenset(topics) - self.answer.topics.keys())
+
     def _said(self, question: str, answer: T) -> T:
         self.asked.append(question)
         if question in self.failing:

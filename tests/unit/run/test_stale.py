@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 
+from rivermouth.config import Pipeline, Topics
 from rivermouth.errors import KafkaUnreachable
-from rivermouth.kafka.client import Kafka
-from rivermouth.run.stale import UntilStale, other_topics
-from tests.builders import place
-from tests.doubles import Driver, MemoryKafka, World, a_pipeline
+from rivermouth.kafka.facts import AskKafka
+from rivermouth.run.stale import OtherTopics, UntilStale
+from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -39,55 +41,72 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def world() -> World:
-    return World(ends={place(0, "in_a"): 1}, topics={"in_a": "A"})
+class Names:
+    """A client that tells these names, or is not answered."""
+
+    def __init__(self, *names: str) -> None:
+        self.names_told = frozenset(names)
+        self.away = False
+        self.asked = 0
+
+    def names(self) -> frozenset[str]:
+        self.asked += 1
+        if self.away:
+            raise KafkaUnreachable("no broker answers")
+        return self.names_told
 
 
-def test_other_topics_are_seen_and_asked_for_at_most_once_in_ten_seconds(world: World) -> None:
-    clock = Clock()
-    sign = other_topics(Driver(world, a_pipeline(pattern="in_.*")).ingest, clock)
-    world.topics = {**world.topics, "out": "O", "in_b": "B"}
-    seen = {}
-    for clock.now in (0.0, 9.9, 10.0):
-        seen[clock.now] = sign()
-    assert seen == {0.0: False, 9.9: False, 10.0: True}
+@dataclass
+class Look:
+    """The sign of a pipeline that was opened with ``in_a``."""
+
+    kafka: Names = field(default_factory=lambda: Names("in_a", "out"))
+    clock: Clock = field(default_factory=Clock)
+    pipeline: Pipeline = field(default_factory=lambda: opened("in_a"))
+
+    def __post_init__(self) -> None:
+        self.sign = OtherTopics(self.pipeline, lambda: cast(AskKafka, self.kafka), self.clock)
+
+    def at(self, seconds: float) -> bool:
+        self.clock.now = seconds
+        return self.sign()
 
 
-@pytest.mark.parametrize("topics", [{"in_a": "A"}, {"in_a": "another"}, {"in_a": "A", "out": "O"}])
-def test_the_same_names_are_no_sign(world: World, topics: dict[str, str]) -> None:
-    clock = Clock()
-    sign = other_topics(Driver(world, a_pipeline(pattern="in_.*")).ingest, clock)
-    world.topics, clock.now = topics, 60.0
-    assert not sign()
+def opened(*topics: str) -> Pipeline:
+    pipeline = a_pipeline(pattern="in_.*")
+    source = pipeline.source.model_copy(update={"topics": Topics(topics, "in_.*")})
+    return pipeline.model_copy(update={"source": source})
 
 
-def test_a_topic_that_is_gone_is_a_sign_and_no_answer_is_none(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    sign = other_topics(Driver(world, a_pipeline(pattern="in_.*")).ingest, clock)
-
-    def silent(kafka: Kafka) -> frozenset[str]:
-        raise KafkaUnreachable("no broker answers")
-
-    world.topics = {}
-    with monkeypatch.context() as away:
-        away.setattr(MemoryKafka, "names", silent)
-        clock.now = 60.0
-        assert not sign()
-    clock.now = 120.0
-    assert sign()
+def test_other_topics_are_seen_ten_seconds_after_the_first_trigger_has_ended() -> None:
+    look = Look(Names("in_a", "in_b"))
+    assert not look.at(60.0), "nothing was read yet"
+    look.sign.well()
+    assert not look.at(69.9)
+    assert look.kafka.asked == 0
+    assert look.at(70.0)
 
 
-def test_where_topics_are_named_kafka_is_not_asked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def asked(kafka: Kafka) -> frozenset[str]:
-        raise AssertionError("asked")
+def test_kafka_is_asked_at_most_once_in_ten_seconds() -> None:
+    look = Look()
+    look.sign.well()
+    for seconds in range(40):
+        look.sign.well()
+        assert not look.at(seconds)
+    assert look.kafka.asked == 3
 
-    monkeypatch.setattr(MemoryKafka, "names", asked)
-    clock = Clock()
-    sign = other_topics(Driver(world, a_pipeline("in_a")).ingest, clock)
-    clock.now = 60.0
-    assert not sign()
+
+def test_a_topic_that_is_gone_is_a_sign_and_no_answer_is_none() -> None:
+    look = Look(Names())
+    look.sign.well()
+    look.kafka.away = True
+    assert not look.at(10.0)
+    look.kafka.away = False
+    assert look.at(20.0)
+
+
+def test_where_topics_are_named_kafka_is_not_asked() -> None:
+    look = Look(Names("in_b"), pipeline=a_pipeline("in_a"))
+    look.sign.well()
+    assert not look.at(60.0)
+    assert look.kafka.asked == 0
