@@ -122,9 +122,21 @@ def test_pipelines_with_one_group_are_written_together_and_others_are_not() -> N
 def test_a_topic_that_was_taken_out_is_not_written() -> None:
     bench = Bench()
     mirror = bench.of(pipeline("p", "t"))
+    mirror.opened(opened("p", {T: 4}))
     mirror.committed(committed("p", {T: 5, GONE: 9}))
     mirror.write_due()
     assert bench.groups.held == {"burrow": {T: 5}}
+
+
+def test_a_topic_that_is_gone_since_the_last_opening_is_not_written_again() -> None:
+    bench = Bench()
+    mirror = bench.of(pipeline("p", "t"), pipeline("q", "u"))
+    mirror.opened(opened("q", {U: 7}))
+    mirror.opened(opened("p", {T: 4, GONE: 9}))
+    mirror.opened(opened("p", {T: 4}))
+    mirror.committed(committed("p", {T: 5, GONE: 9}))
+    mirror.write_due()
+    assert bench.groups.held == {"burrow": {T: 5, U: 7}}
 
 
 def test_a_refusal_is_said_once_and_tried_again_until_it_passes() -> None:
