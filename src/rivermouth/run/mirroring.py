@@ -135,9 +135,12 @@ class Mirroring:
                 self._mirrors[group] = replace(mirror, position=left)
 
     def _hear(self, name: str, position: Position) -> None:
-        """Note the position, without topics that are not read any more."""
-        group, topics = self._pipelines[name].source.mirror_group, self._topics[name]
-        if group is None:
+        """Note the position, without topics that are not read any more.
+
+        An entry that an opening writes comes before its report, which has the same position.
+        """
+        group, topics = self._pipelines[name].source.mirror_group, self._topics.get(name)
+        if group is None or topics is None:
             return
         ours = {each: at for each, at in position.offsets.items() if each.topic in topics}
         with self._lock:
