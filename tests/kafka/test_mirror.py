@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import Consumer
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.cli.status_table import render
 from rivermouth.config import load, unresolved
-from rivermouth.errors import KafkaRefused
+from rivermouth.errors import KafkaRefused, KafkaUnsettled
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import status
@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 TOPIC = "monitored-suite"
+T = TypeVar("T")
 ONE, TWO = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 
 
@@ -46,6 +47,36 @@ def member_of(servers: str, group: str, topic: str, **options: Any) -> Iterator[
         yield
 
 
+class Settled:
+    """Groups that are asked again while a broker is not settled: new, or members have just left."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    def write(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._settled(lambda: self._groups.write(group, offsets))
+
+    def read(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
+        asked = [*partitions]
+        return self._settled(lambda: self._groups.read(group, asked))
+
+    def close(self) -> None:
+        self._groups.close()
+
+    def _settled(self, question: Callable[[], T]) -> T:
+        answers: list[T] = []
+
+        def answered() -> bool:
+            with suppress(KafkaUnsettled):
+                answers.append(question())
+            return bool(answers)
+
+        wait_for(answered)
+        return answers[0]
+
+
 @pytest.fixture(params=["memory", "broker"])
 def groups(request: pytest.FixtureRequest, lake: Lake, rivermouth_broker: Broker) -> Groups:
     """The groups of a broker, and their double; the group ``lively`` has a member."""
@@ -53,7 +84,7 @@ def groups(request: pytest.FixtureRequest, lake: Lake, rivermouth_broker: Broker
         return MemoryGroups(live={"lively"})
     lake.topic(TOPIC, 2)
     config = lake.configure(p=append_pipeline(TOPIC))
-    return ConfiguredGroups(config, unresolved, timeout_s=10.0)
+    return Settled(ConfiguredGroups(config, unresolved, timeout_s=10.0))
 
 
 def test_a_group_holds_what_was_written_last_and_refuses_while_it_has_members(
@@ -65,7 +96,7 @@ def test_a_group_holds_what_was_written_last_and_refuses_while_it_has_members(
         groups.write("calm", {ONE: 7})
         groups.write("calm", {ONE: 5})
         assert groups.read("calm", [ONE, TWO]) == {ONE: 5, TWO: 0}, "it may go back"
-        if isinstance(groups, MemoryGroups):
+        if not isinstance(groups, Settled):
             with pytest.raises(KafkaRefused, match="has live members"):
                 groups.write("lively", {ONE: 1})
             return
@@ -87,6 +118,8 @@ def test_a_run_mirrors_its_position_and_goes_on_where_the_group_refuses(
     lake.topic("monitored", 2)
     lake.produce("monitored", [(None, bid(n), n % 2) for n in range(7)])
     lake.configure(orders=append_pipeline("monitored", mirror_group="lake-orders"))
+    with closing(Settled(ConfiguredGroups(load(lake.file), unresolved))) as groups:
+        groups.write("another", {TopicPartition("monitored", 0): 1})  # now it has coordinators
     assert mirror_in(lake) == {
         "group": "lake-orders",
         "behind": None,
