@@ -425,15 +425,15 @@ def a_pipeline(
     on_data_loss: OnDataLoss = OnDataLoss.HALT,
     on_missing_time: OnMissingTime = OnMissingTime.ERROR,
 ) -> Pipeline:
+    source = Source(
+        topics=Topics(topics or (TOPIC,)) if not pattern else Topics(pattern=pattern),
+        format="json",
+        on_data_loss=on_data_loss,
+        on_missing_time=on_missing_time,
+    )
     return Pipeline(
         name=PIPELINE,
-        source=Source(
-            topics=Topics(topics or (TOPIC,)) if not pattern else Topics(pattern=pattern),
-            format="json",
-            start=start or Start(),
-            on_data_loss=on_data_loss,
-            on_missing_time=on_missing_time,
-        ),
+        source=source.model_copy(update={"start": start} if start is not None else {}),
         columns=(Column("id", "BIGINT"),),
         target=Target(
             table=TableName("silver", "orders"),

@@ -18,7 +18,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
+from rivermouth.operate.idle_starts import idle_starts
 from rivermouth.operate.rebuild import rebuild_offsets
+from rivermouth.operate.status import status
+from rivermouth.protocol.first_offsets import OVER
 from rivermouth.testing import Record, create_topic
 from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
 from tests.processes import said_by
@@ -195,13 +198,18 @@ def test_a_run_may_start_at_a_time(lake: Lake, rivermouth_spark: SparkSession) -
     assert f"timed-1 has no record from {start} on" in str(heard.ends[0].error)
     assert not lake.rows("bronze.timed")
 
-    lake.configure(p=append_pipeline("timed", start=start, on_missing_time="latest"))
-    lake.run(rivermouth_spark, "p")
+    config = lake.configure(p=append_pipeline("timed", start=start, on_missing_time="latest"))
+    assert idle_starts(config) == []
+    heard = lake.run(rivermouth_spark, "p")
+    assert OVER not in heard.opens[0].line()
     assert offsets_of(lake, "bronze.timed") == [(0, 1), (0, 2), (0, 3)]
 
     lake.produce("timed", [(None, bid(7), 1)])
-    lake.run(rivermouth_spark, "p")
+    heard = lake.run(rivermouth_spark, "p")
     assert offsets_of(lake, "bronze.timed")[3:] == [(1, 2)]
+    assert OVER in heard.opens[0].line()
+    assert idle_starts(config) == ["p"]
+    assert status(config).pipelines[0].reason == OVER
 
 
 def test_leftover_checkpoints_have_no_effect_and_are_tidied(

@@ -83,10 +83,17 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def validate(file: ConfigFile) -> None:
-    """Check a configuration file; reads no topic and no table."""
-    pipelines = load_config(file).pipelines
+    """Check a configuration file; reads no topic, and of tables only which start is over."""
+    config = load_config(file)
+    pipelines = config.pipelines
     names = ", ".join(pipelines)
     typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")
+    if any("start" in each.source.model_fields_set for each in pipelines.values()):
+        from rivermouth.operate.idle_starts import idle_starts
+        from rivermouth.protocol.first_offsets import OVER
+
+        for name in idle_starts(config):
+            typer.echo(f"{name}: {OVER}")
     typer.echo(f"Next: rivermouth doctor {file}")
 
 

@@ -23,6 +23,7 @@ from rivermouth.operate.looking import assessed, ledger_or_fault, newest_of
 from rivermouth.operate.mirrors import MirrorStatus, mirror_of
 from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
 from rivermouth.protocol.assess import Assessment
+from rivermouth.protocol.first_offsets import OVER, start_is_over
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.vanished import shown
 from rivermouth.warehouse.folder.ledger import folder_ledger
@@ -174,7 +175,7 @@ def _status(
         return _refused(found, assessment.halt)
     if isinstance(answer.facts, Fault):
         return _refused(found, answer.facts)
-    return _with_lag(store, found, assessment, now_s)
+    return _with_lag(pipeline, store, found, assessment, now_s)
 
 
 def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:
@@ -194,12 +195,17 @@ def _of_ledger(found: PipelineStatus, ledger: LedgerSnapshot) -> PipelineStatus:
 
 
 def _with_lag(
-    store: LedgerStore, found: PipelineStatus, assessment: Assessment, now_s: float
+    pipeline: Pipeline,
+    store: LedgerStore,
+    found: PipelineStatus,
+    assessment: Assessment,
+    now_s: float,
 ) -> PipelineStatus:
     """The status of a pipeline that a run would go on with."""
     messages, waiting = assessment.behind, assessment.held_back
     reasons = [_waiting(waiting)] if waiting else []
     reasons += [shown(assessment.vanished)] if assessment.vanished else []
+    reasons += [OVER] if start_is_over(pipeline, assessment.ledger.newest) else []
     reason = "; ".join(reasons) or None
     found = replace(found, held_back=waiting, reason=reason, lag_messages=messages)
     if assessment.ledger.newest is None:

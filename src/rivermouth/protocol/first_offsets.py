@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 from rivermouth.config import At, OnMissingTime, Pipeline
 from rivermouth.errors import StartUnknown
+from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import TopicPartition, Watermarks
 
@@ -19,6 +20,22 @@ def times(
     start = pipeline.source.start
     wanted = {each: start.of(each.topic, each.partition) for each in partitions}
     return {each: at for each, at in wanted.items() if isinstance(at, datetime)}
+
+
+def start_is_over(pipeline: Pipeline, newest: Entry | None) -> bool:
+    """Whether ``start`` is written in the file, and no topic starts by it any more.
+
+    Of topics by a pattern only those that ``start`` names can still start by it: the others start
+    at their first record once the ledger has begun.
+    """
+    source, begun = pipeline.source, topics_begun(newest)
+    if not begun or "start" not in source.model_fields_set:
+        return False
+    listed = () if source.topics.pattern else source.topics
+    return {*source.start.offsets, *listed} <= begun
+
+
+OVER = "start in the file has no effect any more: the ledger says where to go on"
 
 
 @dataclass(frozen=True)

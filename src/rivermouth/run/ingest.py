@@ -102,7 +102,7 @@ class Ingest:
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        self._edges.listener.opened(opened(self.pipeline.name, found, self._facts))
+        self._edges.listener.opened(opened(self.pipeline, found, self._facts))
         return found.starts
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rivermouth.config import Pipeline
 from rivermouth.debug import trace
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.entry import topics_begun
+from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
@@ -13,13 +15,13 @@ DELETES = "deletes"
 """What ``accept-deletes`` accepts, in a trace."""
 
 
-def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
+def opened(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
     known = topics_begun(ledger.newest)
     new = {topic: each for topic, each in kafka.topics.items() if topic not in known}
     return OpenReport(
-        pipeline=pipeline,
+        pipeline=pipeline.name,
         sequence=ledger.history.sequence,
         position=found.starts,
         behind=found.behind,
@@ -27,6 +29,7 @@ def opened(pipeline: str, found: Assessment, kafka: KafkaFacts) -> OpenReport:
         lost=found.lost,
         held_back=found.held_back,
         recovered=ledger.history.recovered is not None,
+        start_is_over=start_is_over(pipeline, ledger.newest),
         vanished=found.vanished,
         without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
     )

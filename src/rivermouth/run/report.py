@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.first_offsets import OVER
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.vanished import shown
 
@@ -59,6 +60,8 @@ class OpenReport:
     """Offsets behind open transactions, which cannot be read before these end."""
     recovered: bool = False
     """Whether log clean-up had taken all entries, and the offsets table told the newest."""
+    start_is_over: bool = False
+    """Whether ``start`` is in the file, and has no effect any more."""
     without_id: tuple[str, ...] = ()
     """New topics of which the broker tells no id."""
     vanished: tuple[str, ...] = ()
@@ -80,6 +83,8 @@ class OpenReport:
         if self.without_id:
             text += f"; the broker tells no id of {', '.join(self.without_id)}: a topic that is"
             text += " deleted and created again is noticed only while it is shorter than before"
+        if self.start_is_over:
+            text += f"; {OVER}"
         if self.vanished:
             text += f"; {shown(self.vanished)}"
         return text

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from rivermouth.config import At, OnDataLoss, OnMissingTime, Start
+from rivermouth.config import At, OnDataLoss, OnMissingTime, Pipeline, Start
 from rivermouth.config.start import Whole
 from rivermouth.errors import (
     Halt,
@@ -20,6 +20,7 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, behind
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.starts import Starts, discovered, ranges_between, start_positions
@@ -278,3 +279,26 @@ def test_behind_counts_what_can_still_be_read(
     stands: Position, watermarks: dict[TopicPartition, tuple[int, int]], left: int
 ) -> None:
     assert behind(stands, facts(watermarks).watermarks) == left
+
+
+@pytest.mark.parametrize(
+    ("name", "pipeline", "newest", "over"),
+    [
+        ("before the first run", a_pipeline(start=EARLIEST), None, False),
+        ("all topics have begun", a_pipeline(start=EARLIEST), NEWEST, True),
+        ("nobody wrote it", a_pipeline(), NEWEST, False),
+        ("one topic has not begun", a_pipeline(TOPIC, "b", start=LATEST), NEWEST, False),
+        ("a pattern", a_pipeline(pattern=".*", start=LATEST), NEWEST, True),
+        ("named and begun", a_pipeline(pattern=".*", start=at(5)), NEWEST, True),
+        (
+            "a pattern, and the topic that it names has not begun",
+            a_pipeline(pattern=".*", start=Start(offsets={"b": "latest"})),
+            NEWEST,
+            False,
+        ),
+    ],
+)
+def test_a_start_is_over_once_no_topic_can_start_by_it(
+    name: str, pipeline: Pipeline, newest: Entry | None, over: bool
+) -> None:
+    assert start_is_over(pipeline, newest) is over, name
