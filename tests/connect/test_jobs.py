@@ -69,7 +69,16 @@ def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
     lake = ConnectLake(tmp_path, rivermouth_broker.bootstrap_servers, connect_server, platform)
     limit = {"max_offsets_per_trigger": RECORDS // 3}
     topics = {name: f"{platform[:2]}-{name}" for name in MODES}
-    lake.describe(**{name: MODES[name].pipeline(topic, **limit) for name, topic in topics.items()})
+    ways: dict[str, dict[str, Any]] = {
+        "append": {"topics": {"pattern": f"{platform[:2]}-app.*"}, "min_partitions": 2},
+        "upsert": {"max_rate_per_partition": 20, "mirror_group": f"{platform}-upsert"},
+    }
+    lake.describe(
+        **{
+            name: MODES[name].pipeline(topic, **limit, **ways.get(name, {}))
+            for name, topic in topics.items()
+        }
+    )
     for name, topic in topics.items():
         lake.topic(topic, PARTITIONS)
         lake.produce(topic, MODES[name].records(RECORDS, seed=0))
