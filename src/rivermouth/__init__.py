@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rivermouth.run.report import (
         CommitReport,
         Listener,
+        MirrorReport,
         OpenReport,
         PipelineReport,
         RetryReport,
@@ -42,6 +43,7 @@ __all__ = [
     "ConfigError",
     "Halt",
     "Listener",
+    "MirrorReport",
     "OffsetRange",
     "OpenReport",
     "PipelineReport",
@@ -71,6 +73,7 @@ _ROOMS = {
     "CommitReport": "run.report",
     "Listener": "run.report",
     "OpenReport": "run.report",
+    "MirrorReport": "run.report",
     "PipelineReport": "run.report",
     "RetryReport": "run.report",
     "exit_code": "run.report",

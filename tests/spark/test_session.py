@@ -29,6 +29,14 @@ def test_it_has_the_settings_that_the_other_one_has_now(session: SparkSession) -
     assert separate(session).conf.getAll == other
 
 
+def test_it_has_those_of_a_store_that_spark_does_not_know(session: SparkSession) -> None:
+    session.conf.set("fs.s3a.endpoint", "http://localhost:9000")
+    try:
+        assert separate(session).conf.get("fs.s3a.endpoint", None) == "http://localhost:9000"
+    finally:
+        session.conf.unset("fs.s3a.endpoint")
+
+
 def test_neither_sees_what_the_other_one_gets_later(session: SparkSession) -> None:
     own = separate(session)
     own.conf.set(TXN, "7")

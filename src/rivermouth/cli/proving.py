@@ -104,5 +104,8 @@ def ago(seconds: float) -> str:
 
 
 def at(ms: float) -> str:
-    """A time in ms since 1970, in UTC, to the minute."""
-    return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    """A time in ms since 1970, in UTC, to the minute; the number where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms:.0f} ms"

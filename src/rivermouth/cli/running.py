@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rivermouth.cli.progress import Behind
     from rivermouth.config import Config
-    from rivermouth.protocol.offsets import Position
+    from rivermouth.protocol.offsets import Position, TopicPartition
     from rivermouth.run.report import PipelineReport
     from rivermouth.run.run import Run
 
@@ -181,13 +181,20 @@ def _behind(config: Config) -> Behind:
     from rivermouth.kafka.client import Kafka
     from rivermouth.protocol.kafka_facts import behind
 
+    any_pattern = any(each.source.topics.pattern for each in config.pipelines.values())
     # Created at the first question: if the client refuses an option, the lag is unknown too.
     secrets = known_secrets()
     connected = cache(lambda: Kafka(config.kafka.revealed(secrets), timeout_s=1.0))
 
+    def there(position: Position) -> list[TopicPartition]:
+        """Its partitions without those of topics that are gone: a ledger keeps them."""
+        topics = {each.topic for each in position}
+        gone = connected().missing(topics) if any_pattern else frozenset()
+        return [each for each in position if each.topic not in gone]
+
     def ask(position: Position) -> int | None:
         try:
-            return behind(position, connected().watermarks(position))
+            return behind(position, connected().watermarks(there(position)))
         except (SourceError, SetupError):
             return None
 

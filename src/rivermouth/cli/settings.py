@@ -83,7 +83,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def validate(file: ConfigFile) -> None:
-    """Check a configuration file; reads no topic, and of tables only which start is over."""
+    """Check a configuration file; reads no topic."""
     config = load_config(file)
     pipelines = config.pipelines
     names = ", ".join(pipelines)

@@ -41,11 +41,11 @@ def mirror_of(
     group, topics = source.mirror_group, source.topics
     if group is None:
         return None
+    if isinstance(answer.facts, Fault):
+        return MirrorStatus(group, reason=str(answer.facts))
     ours = {each: at for each, at in unnested(position or {}).items() if each.topic in topics}
     if not ours:
         return MirrorStatus(group, reason="the ledger tells no position")
-    if isinstance(answer.facts, Fault):
-        return MirrorStatus(group, reason=str(answer.facts))
     try:
         return _compared(group, ours, groups.read(group, ours))
     except RivermouthError as fault:

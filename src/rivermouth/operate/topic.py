@@ -81,7 +81,7 @@ def topic(
 def _facts(kafka: AskTopic, name: str, answered: Mapping[str, Answer]) -> KafkaFacts | Fault:
     """The offsets of the topic, which the answer for any pipeline has that reads it."""
     for each in answered.values():
-        if isinstance(each.facts, KafkaFacts):
+        if isinstance(each.facts, KafkaFacts) and name in each.facts.topics:
             return each.facts
     try:
         return kafka.facts([name])

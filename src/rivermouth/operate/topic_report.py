@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rivermouth.protocol.kafka_facts import Replicas
-from rivermouth.protocol.topic_retention import Retention, TimeLeft
+from rivermouth.protocol.topic_retention import Outlook, Retention, TimeLeft
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,14 @@ class Reader:
 
     @property
     def seconds_left(self) -> float | None:
-        """The shortest time left of all partitions; None: age takes nothing that waits."""
-        told = (each.left.seconds for each in self.partitions)
+        """The shortest time left of all partitions, 0 where a record is gone already.
+
+        None: of no partition age takes what waits, as far as that is known; see each partition.
+        """
+        told = (
+            0.0 if each.left.outlook is Outlook.GONE else each.left.seconds
+            for each in self.partitions
+        )
         return min((each for each in told if each is not None), default=None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,9 +165,13 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def _time(ms: float | None) -> str | None:
+    """None also where no calendar has the time: Kafka keeps what a producer writes."""
     if ms is None:
         return None
-    at = datetime.fromtimestamp(ms / 1000, timezone.utc)
+    try:
+        at = datetime.fromtimestamp(ms / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

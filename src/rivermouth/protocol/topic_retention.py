@@ -107,5 +107,7 @@ def time_left(record_ms: int, retention: Retention, now_ms: float) -> TimeLeft:
     basis += "; Kafka deletes whole segments, so not before"
     if size:
         basis += f"; {size} may delete it sooner"
+    if "compact" in retention.policy:
+        basis += "; compaction may remove an older record of a key sooner"
     outlook = Outlook.BY_AGE_OR_SIZE if size else Outlook.BY_AGE
     return TimeLeft(outlook, basis, seconds, stamp)

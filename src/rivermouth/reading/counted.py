@@ -41,7 +41,7 @@ def readable(
     deletes during the reading is in ``deleted``, even if it was counted.
     """
     given = tuple(ranges)
-    wanted = held(config, given, secrets, begins_too=False).ranges
+    wanted = held(config, given, secrets, begins_too=False)
     source = KafkaSource(client_options(config, secrets)) if wanted else None
     found = counted(source, wanted) if source is not None else {}
     return tuple(found.get(each, ReadableRange(each)) for each in plain(given))

@@ -62,7 +62,7 @@ def read(
     other errors of Kafka as SourceError.
     """
     chosen = configured(config, pipeline) if pipeline is not None else None
-    wanted = held(config, ranges, secrets).ranges
+    wanted = held(config, ranges, secrets)
     try:
         raw = _raw(spark, _options(config, chosen, secrets), joined(wanted))
         return raw if chosen is None else decoder(chosen)(raw)

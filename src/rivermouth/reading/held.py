@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rivermouth.config import Config, Secrets
 from rivermouth.operate.topic_facts import ConfiguredKafka
-from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.reading.asked import apart, check_kept, check_same_source, check_written
 from rivermouth.reading.recorded import RecordedRanges
 
 Given = OffsetRange | RecordedRanges
 """A range, or those of a ledger entry, of which cluster and topics are known."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """The ranges that hold an offset, in order, and what Kafka says of their topics."""
-
-    ranges: tuple[OffsetRange, ...]
-    facts: KafkaFacts
 
 
 def plain(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
@@ -35,15 +25,16 @@ def plain(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
 
 def held(
     config: Config, given: Iterable[Given], secrets: Secrets, *, begins_too: bool = True
-) -> Held:
-    """The ranges, if they can be read; where not ``begins_too``, their beginnings may be deleted.
+) -> tuple[OffsetRange, ...]:
+    """The ranges that hold an offset, in order, if they can be read.
 
-    Kafka is not asked where no range holds an offset. Raises what ``read`` raises.
+    Where not ``begins_too``, their beginnings may be deleted. Kafka is not asked where no range
+    holds an offset. Raises what ``read`` raises.
     """
     given = tuple(given)
     ranges = apart(plain(given))
     if not ranges:
-        return Held((), KafkaFacts("", {}, {}))
+        return ()
     topics = {each.topic for each in ranges}
     facts = ConfiguredKafka(config, secrets).facts(sorted(topics))
     for each in given:
@@ -53,4 +44,4 @@ def held(
     check_written(ranges, facts)
     if begins_too:
         check_kept(ranges, facts)
-    return Held(ranges, facts)
+    return ranges

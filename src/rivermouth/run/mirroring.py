@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from rivermouth.config import Pipeline
+from rivermouth.errors import KafkaUnsettled, RivermouthError
 from rivermouth.kafka.groups import Groups
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.report import (
@@ -87,6 +88,7 @@ class Mirroring:
         self._said: set[tuple[str, str]] = set()
         self._closing = threading.Event()
         self._until_s = float("inf")
+        self._over = False
         self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
 
     def __enter__(self) -> Mirroring:
@@ -97,10 +99,18 @@ class Mirroring:
         self._until_s = self._now_s() + self._closing_s
         self._closing.set()
         self._thread.join(self._closing_s)
+        late = KafkaUnsettled(
+            "the run ended before the group was written", remedy="The next run writes it"
+        )
+        with self._lock:
+            self._over = True  # a write that still hangs tells nothing any more
+            mirrors = self._mirrors.items()
+            left = [name for name, it in mirrors if it.position != it.written and not it.failed]
+        for group in left:
+            self._tell(group, late)
 
     def opened(self, report: OpenReport) -> None:
-        self._hear_topics(report.pipeline, frozenset(each.topic for each in report.position))
-        self._hear(report.pipeline, report.position)
+        self._hear(report.pipeline, report.position, {each.topic for each in report.position})
         self._listener.opened(report)
 
     def committed(self, report: CommitReport) -> None:
@@ -123,29 +133,22 @@ class Mirroring:
             if mirror.is_due(now_s, closing=closing) and now_s < self._until_s:
                 self._write(group, mirror.position)
 
-    def _hear_topics(self, name: str, topics: frozenset[str]) -> None:
-        """Note which topics the pipeline reads since this opening, and forget the others."""
-        before, self._topics[name] = self._topics.get(name, topics), topics
-        group = self._pipelines[name].source.mirror_group
-        gone = before - topics
-        with self._lock:
-            if group in self._mirrors and gone:
-                mirror = self._mirrors[group]
-                left = {each: at for each, at in mirror.position.items() if each.topic not in gone}
-                self._mirrors[group] = replace(mirror, position=left)
-
-    def _hear(self, name: str, position: Position) -> None:
-        """Note the position, without topics that are not read any more.
+    def _hear(self, name: str, position: Position, read: set[str] | None = None) -> None:
+        """Note the position of the topics that the pipeline reads: ``read`` since an opening.
 
         An entry that an opening writes comes before its report, which has the same position.
         """
-        group, topics = self._pipelines[name].source.mirror_group, self._topics.get(name)
-        if group is None or topics is None:
+        group = self._pipelines[name].source.mirror_group
+        if group is None:
             return
-        ours = {each: at for each, at in position.offsets.items() if each.topic in topics}
         with self._lock:
+            before = self._topics.get(name, frozenset())
+            topics = self._topics[name] = before if read is None else frozenset(read)
             mirror = self._mirrors.get(group, Mirror())
-            self._mirrors[group] = replace(mirror, position={**mirror.position, **ours})
+            others = {at: n for at, n in mirror.position.items() if at.topic not in before}
+            ours = {at: n for at, n in position.offsets.items() if at.topic in topics}
+            if others or ours:
+                self._mirrors[group] = replace(mirror, position={**others, **ours})
 
     def _write(self, group: str, position: Offsets) -> None:
         fault: Exception | None = None
@@ -161,11 +164,15 @@ class Mirroring:
 
     def _say(self, group: str, fault: Exception) -> None:
         error = told(fault, f"group {group}")
-        if (group, error.what) not in self._said:
+        if (group, error.what) not in self._said and not self._over:
             self._said.add((group, error.what))
-            pipelines = self._pipelines.values()
-            names = [each.name for each in pipelines if each.source.mirror_group == group]
-            self._listener.not_mirrored(MirrorReport(tuple(names), group, error))
+            self._tell(group, error)
+
+    def _tell(self, group: str, error: RivermouthError) -> None:
+        pipelines = self._pipelines.values()
+        names = tuple(each.name for each in pipelines if each.source.mirror_group == group)
+        with suppress(Exception):  # a listener may not know mirrors; the groups are written on
+            self._listener.not_mirrored(MirrorReport(names, group, error))
 
     def _run(self) -> None:
         while not self._closing.wait(self._tick_s):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -71,7 +72,10 @@ class DriverPlanned:
         ``well`` is called each time the end was reached, or as much as the rate allows.
         """
         endless, pace = trigger.every_ms is not None, pace_of(self._batches.pipeline, trigger)
-        read = partial(read_ranges, session, options)
+        # Spark keeps consumers by their group. By default each batch has a new one, so it would
+        # connect anew, and what is kept of the old ones would grow with the batches.
+        group = {"kafka.group.id": f"rivermouth-{uuid.uuid4()}"}  # never joined
+        read = partial(read_ranges, session, {**group, **options})
         ends: Ends | None = None
         while not stop.is_set():
             looked = self._clock()

@@ -13,6 +13,6 @@ def separate(session: SparkSession) -> SparkSession:
     """
     own = session.newSession()
     for name, value in session.conf.getAll.items():
-        if own.conf.isModifiable(name):
+        if own.conf.get(name, None) != value:  # it was set since Spark began
             own.conf.set(name, value)
     return own

@@ -12,7 +12,8 @@ from rivermouth.warehouse.ports import LedgerLog
 class Others:
     """What a start must know of others where its ledger lacks a topic, see ``guards.check_alone``.
 
-    The first reading takes the whole log, each later one what was committed since.
+    The first reading takes the whole log, each later one what was committed since, if the log still
+    has all of that.
     """
 
     def __init__(self, log: LedgerLog, pipeline: str) -> None:
@@ -22,7 +23,17 @@ class Others:
 
     def read(self) -> tuple[History, ...]:
         """The ledgers of others as they are now. Raises LogUnreadable and LedgerBroken."""
+        known = self._read_on()
+        if known is None:
+            known = neighbours(self._log.commits(), self._pipeline)
+        self._known = known
+        return tuple(each for name, each in sorted(known.items()) if name)
+
+    def _read_on(self) -> Mapping[str, History] | None:
+        """From what is known; None where nothing is, or log clean-up took what followed on it."""
         version = self._known[""].version if self._known is not None else None
-        since = self._log.commits() if version is None else self._log.commits_after(version)
-        self._known = neighbours(since, self._pipeline, self._known)
-        return tuple(each for name, each in sorted(self._known.items()) if name)
+        if version is None:
+            return None
+        known = neighbours(self._log.commits_after(version), self._pipeline, self._known)
+        newest = next(iter(self._log.commits_backwards()), None)
+        return known if newest is None or (known[""].version or 0) >= newest.version else None

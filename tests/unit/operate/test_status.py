@@ -16,7 +16,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.cli.status_table import render
-from rivermouth.config import Config, load
+from rivermouth.config import Config, Topics, load
 from rivermouth.errors import KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.operate.mirrors import MirrorStatus
@@ -501,6 +501,21 @@ def test_a_broker_that_is_away_is_not_asked_for_the_group(config: Config) -> Non
     away = KafkaUnreachable("no broker answers")
     groups = MemoryGroups(failing={"burrow": AssertionError("it was asked")})
     found = mirrored(config, Answering(facts(), failing={"t": away}), groups)
+    assert found.mirror == MirrorStatus("burrow", None, str(away))
+
+
+def test_so_it_is_where_the_topics_are_those_of_a_pattern(config: Config) -> None:
+    class Away(Answering):
+        def names(self) -> frozenset[str]:
+            raise away
+
+    commit(config, ENTRY)
+    away = KafkaUnreachable("no broker answers")
+    pipeline = config.pipelines["p"]
+    source = pipeline.source.model_copy(update={"topics": Topics(pattern="t.*")})
+    pipelines = {"p": pipeline.model_copy(update={"source": source})}
+    by_pattern = config.model_copy(update={"pipelines": pipelines})
+    found = mirrored(by_pattern, Away(facts()), MemoryGroups())
     assert found.mirror == MirrorStatus("burrow", None, str(away))
 
 

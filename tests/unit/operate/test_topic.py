@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from rivermouth.cli.topic_table import render
 from rivermouth.config import Config, Pipeline, load
 from rivermouth.errors import ConfigError, KafkaRefused, KafkaUnsettled, SourceError, TopicMissing
 from rivermouth.operate.topic import topic
@@ -241,8 +242,18 @@ def test_what_was_deleted_before_it_was_read_is_gone(tmp_path: Path) -> None:
     assert (first.lag, second.lag) == (15, 7)
     assert first.left.outlook is Outlook.GONE
     assert first.left.basis == "Kafka deleted the offsets 3 to 4"
+    assert reader.seconds_left == 0
     assert second.left.outlook is Outlook.BY_AGE, "retention does not wait for a blocked pipeline"
     assert kafka.wanted == [(T1, 2)]
+
+
+def test_a_time_that_no_calendar_has_is_told_as_its_number(tmp_path: Path) -> None:
+    """Producers write microseconds, and Kafka keeps them."""
+    far_ms = 1_790_000_000_000_000
+    report = told(tmp_path, Answering(firsts={(T0, 12): far_ms}), {T0: 12, T1: 9})
+    _, first, _ = only(report)
+    assert first.as_dict()["next_record_at"] is None
+    assert str(far_ms) in render(report)
 
 
 def test_a_partition_that_was_added_is_due_for_a_blocked_pipeline_too(tmp_path: Path) -> None:

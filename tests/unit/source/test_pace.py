@@ -36,6 +36,7 @@ class Spark:
 
     time: Time
     given: dict[str, str] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=list)
 
     @property
     def read(self) -> Spark:
@@ -50,6 +51,7 @@ class Spark:
 
     def load(self) -> list[Offset]:
         self.time.now += self.time.batch_s
+        self.groups.append(self.given["kafka.group.id"])
         starts, ends = (
             unnested(json.loads(self.given[f"{each}Offsets"])) for each in ("starting", "ending")
         )
@@ -101,12 +103,15 @@ class Bench:
     pipeline: Pipeline
     world: World
     time: Time
+    groups: list[str] = field(default_factory=list)
+    """The consumer group of each batch."""
 
     def read(self, trigger: Trigger) -> list[dict[int, int]]:
         """Run; the spans of each batch, by the number of the partition."""
         driver = Driver(self.world, self.pipeline).open()
         planned = DriverPlanned(driver.ingest, driver.stands, lambda: self.time.now)
-        planned.run(cast(SparkSession, Spark(self.time)), {}, trigger, self.time)
+        spark = Spark(self.time, groups=self.groups)
+        planned.run(cast(SparkSession, spark), {}, trigger, self.time)
         batches = [{each.partition: each.span for each in c.ranges} for c in driver.heard.commits]
         return [each for each in batches if any(each.values())]
 
@@ -114,6 +119,15 @@ class Bench:
 def bench(*ends: int, happens: list[Happens], batch_s: float = 0.0, **source: Any) -> Bench:
     world = World(ends={place(n): end for n, end in enumerate(ends)})
     return Bench(paced(**source), world, Time(world, happens, batch_s))
+
+
+def test_all_batches_of_an_opening_have_one_consumer_group_and_the_next_opening_another() -> None:
+    """Spark keeps consumers by it; with one for each batch it would keep those of all batches."""
+    here = bench(120, happens=[nothing], max_offsets_per_trigger=50)
+    assert here.read(ONCE) == [{0: 50}, {0: 50}, {0: 20}]
+    here.world.ends[place(0)] = 130
+    assert here.read(ONCE) == [{0: 10}]
+    assert [here.groups.count(each) for each in dict.fromkeys(here.groups)] == [3, 1]
 
 
 def test_a_run_that_ends_keeps_to_the_rate_and_comes_to_the_end_in_real_time() -> None:

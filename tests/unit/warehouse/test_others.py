@@ -74,3 +74,15 @@ def test_read_on_it_is_what_the_whole_log_gives() -> None:
     ]
     assert seen[1]["second"] == 2
     assert seen[3]["second"] == 0, "a RESTORE to before its first entry leaves nothing of it"
+
+
+def test_where_clean_up_took_what_followed_all_is_read_again() -> None:
+    """A run may be longer than the log is kept."""
+    world = World()
+    reads("ours", "t")(world)
+    kept = Others(MemoryLog(world.log), "ours")
+    assert kept.read() == ()
+    for _ in range(3):
+        reads("second", "u")(world)
+    world.log.first_version = len(world.commits) - 1
+    assert [each.pipeline for each in kept.read()] == ["second"]
