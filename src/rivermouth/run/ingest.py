@@ -156,6 +156,8 @@ class Ingest:
         """The ledger; the topics that a pattern matches are those that Kafka tells after it."""
         edges = self._edges
         ledger = read(edges.store, self.pipeline, edges.others)
+        if not self.pipeline.source.topics.pattern:
+            return ledger
         self.pipeline = with_topics(edges.kafka, self.pipeline, ledger.newest)
         return with_others(ledger, self.pipeline, edges.others)
 
