@@ -10,19 +10,12 @@ import threading
 from collections.abc import Callable
 
 from rivermouth.errors import Halt
-from rivermouth.run.report import (
-    CommitReport,
-    Listener,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-)
+from rivermouth.run.report import Listener, PassingOn, PipelineReport
 
 _ENDING = "{}: gave up; the other pipelines end after their current batch, so that the job fails"
 
 
-class Together:
+class Together(PassingOn):
     """Passes on what it hears; sets ``stop`` once a pipeline has given up.
 
     After a Halt the others go on: a person has to act, and to run the job again would only keep
@@ -32,24 +25,12 @@ class Together:
     def __init__(
         self, listener: Listener, stop: threading.Event, say: Callable[[str], object]
     ) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self._stop = stop
         self._say = say
 
-    def opened(self, report: OpenReport) -> None:
-        self._listener.opened(report)
-
-    def committed(self, report: CommitReport) -> None:
-        self._listener.committed(report)
-
-    def tries_again(self, report: RetryReport) -> None:
-        self._listener.tries_again(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._listener.not_mirrored(report)
-
     def finished(self, report: PipelineReport) -> None:
-        self._listener.finished(report)
+        super().finished(report)
         gave_up = report.error is not None and not isinstance(report.error, Halt)
         if gave_up and not self._stop.is_set():
             self._say(_ENDING.format(report.pipeline))

@@ -16,14 +16,7 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import KafkaUnsettled, RivermouthError
 from rivermouth.kafka.groups import Groups
 from rivermouth.protocol.offsets import Position, TopicPartition
-from rivermouth.run.report import (
-    CommitReport,
-    Listener,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-)
+from rivermouth.run.report import CommitReport, Listener, MirrorReport, OpenReport, PassingOn
 from rivermouth.run.supervision import told
 
 EVERY_S = 5.0
@@ -59,7 +52,7 @@ class Mirror:
         return now_s - self.tried_s >= pause_s
 
 
-class Mirroring:
+class Mirroring(PassingOn):
     """A listener that passes all on, and keeps the groups of ``pipelines`` up to date meanwhile.
 
     A thread writes while the context is open. It ends with it: what is missing is written then, for
@@ -76,7 +69,7 @@ class Mirroring:
         closing_s: float = CLOSING_S,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self._pipelines = {each.name: each for each in pipelines}
         self._groups = groups
         self._tick_s = tick_s
@@ -111,20 +104,11 @@ class Mirroring:
 
     def opened(self, report: OpenReport) -> None:
         self._hear(report.pipeline, report.position, {each.topic for each in report.position})
-        self._listener.opened(report)
+        super().opened(report)
 
     def committed(self, report: CommitReport) -> None:
         self._hear(report.pipeline, report.position)
-        self._listener.committed(report)
-
-    def tries_again(self, report: RetryReport) -> None:
-        self._listener.tries_again(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._listener.not_mirrored(report)
-
-    def finished(self, report: PipelineReport) -> None:
-        self._listener.finished(report)
+        super().committed(report)
 
     def write_due(self, *, closing: bool = False) -> None:
         """Write each group that is due. What fails is told once for each group and cause."""

@@ -7,14 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rivermouth.config import Config
-from rivermouth.run.report import (
-    CommitReport,
-    Listener,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-)
+from rivermouth.run.report import Listener, OpenReport, PassingOn, PipelineReport, RetryReport
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 
 
@@ -24,7 +17,7 @@ def noting(listener: Listener, config: Config) -> Listener:
     return Noting(listener, RetryNotes(warehouse)) if isinstance(warehouse, Path) else listener
 
 
-class Noting:
+class Noting(PassingOn):
     """Passes all on to ``listener``. A note goes once its pipeline is open again, or has ended.
 
     Whoever never opened a pipeline leaves the note of the run that has it.
@@ -33,7 +26,7 @@ class Noting:
     def __init__(
         self, listener: Listener, notes: RetryNotes, now: Callable[[], float] = time.time
     ) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self._notes = notes
         self._now = now
         self._since_ms: dict[str, int] = {}
@@ -42,10 +35,7 @@ class Noting:
     def opened(self, report: OpenReport) -> None:
         self._ours.add(report.pipeline)
         self._notes.remove(report.pipeline)
-        self._listener.opened(report)
-
-    def committed(self, report: CommitReport) -> None:
-        self._listener.committed(report)
+        super().opened(report)
 
     def tries_again(self, report: RetryReport) -> None:
         name, now_ms = report.pipeline, int(self._now() * 1000)
@@ -54,12 +44,9 @@ class Noting:
         since_ms = self._since_ms.get(name, now_ms)
         self._ours.add(name)
         self._notes.write(name, Retrying(since_ms, now_ms, report.tries, str(report.error)))
-        self._listener.tries_again(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._listener.not_mirrored(report)
+        super().tries_again(report)
 
     def finished(self, report: PipelineReport) -> None:
         if report.pipeline in self._ours:
             self._notes.remove(report.pipeline)
-        self._listener.finished(report)
+        super().finished(report)

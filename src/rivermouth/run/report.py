@@ -217,3 +217,25 @@ class Silent:
     def not_mirrored(self, report: MirrorReport) -> None: ...
 
     def finished(self, report: PipelineReport) -> None: ...
+
+
+class PassingOn:
+    """A listener that passes all on to ``listener``; what it adds, a subclass says."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def opened(self, report: OpenReport) -> None:
+        self._listener.opened(report)
+
+    def committed(self, report: CommitReport) -> None:
+        self._listener.committed(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self._listener.tries_again(report)
+
+    def not_mirrored(self, report: MirrorReport) -> None:
+        self._listener.not_mirrored(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        self._listener.finished(report)

@@ -12,19 +12,12 @@ from collections.abc import Callable, Iterator
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.debug import trace
 from rivermouth.errors import Passing, RetentionLost, RivermouthError, Unexpected
-from rivermouth.run.report import (
-    CommitReport,
-    Listener,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-)
+from rivermouth.run.report import CommitReport, Listener, OpenReport, PassingOn, RetryReport
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.attempts import Attempts
 
 
-class Supervision:
+class Supervision(PassingOn):
     """One pipeline in one run. Hears what it does, and passes that on to ``listener``.
 
     ``attempts`` says for how long in a row it may fail, and waits. Opening and reading have this
@@ -35,7 +28,7 @@ class Supervision:
         self, pipeline: Pipeline, listener: Listener, stop: threading.Event, attempts: Attempts
     ) -> None:
         self._pipeline = pipeline
-        self._listener = listener
+        super().__init__(listener)
         self._stop = stop
         self._pause = attempts.pause
         self._opening = _Patience(attempts.pauses)
@@ -68,21 +61,12 @@ class Supervision:
     def opened(self, report: OpenReport) -> None:
         self._open = self._worked = True
         self._opening.begin_anew()
-        self._listener.opened(report)
+        super().opened(report)
 
     def committed(self, report: CommitReport) -> None:
         if self._open:
             self.went_well()
-        self._listener.committed(report)
-
-    def tries_again(self, report: RetryReport) -> None:
-        self._listener.tries_again(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._listener.not_mirrored(report)
-
-    def finished(self, report: PipelineReport) -> None:
-        self._listener.finished(report)
+        super().committed(report)
 
     def _waited(self, error: RivermouthError) -> bool:
         """Wait, where it may pass; whether to try again after that."""

@@ -7,23 +7,23 @@ from dataclasses import replace
 from rivermouth.run.report import (
     CommitReport,
     Listener,
-    MirrorReport,
     OpenReport,
+    PassingOn,
     PipelineReport,
     RetryReport,
 )
 
 
-class Tally:
+class Tally(PassingOn):
     """Passes everything on to ``listener`` and sums up one pipeline's commits in ``report``."""
 
     def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
 
     def opened(self, report: OpenReport) -> None:
         self.report = replace(self.report, sequence=report.sequence)
-        self._listener.opened(report)
+        super().opened(report)
 
     def committed(self, report: CommitReport) -> None:
         self.report = replace(self.report, sequence=report.sequence)
@@ -34,14 +34,8 @@ class Tally:
                 applied=self.report.applied + report.applied,
                 quarantined=self.report.quarantined + report.quarantined,
             )
-        self._listener.committed(report)
+        super().committed(report)
 
     def tries_again(self, report: RetryReport) -> None:
         self.report = replace(self.report, retries=self.report.retries + 1)
-        self._listener.tries_again(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._listener.not_mirrored(report)
-
-    def finished(self, report: PipelineReport) -> None:
-        self._listener.finished(report)
+        super().tries_again(report)
