@@ -13,13 +13,15 @@ from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
 from rivermouth.config.models import Config
 from rivermouth.config.names import OFFSETS_TABLE, TableName
-from rivermouth.config.pipeline import Pipeline, Source, Target
+from rivermouth.config.pipeline import Pipeline, Target
 from rivermouth.config.problems import codes
 from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
+from rivermouth.config.source import Source
 from rivermouth.config.start import At, Start
 from rivermouth.config.topics import Topics
+from rivermouth.config.totals import KeyPart, Measure
 from rivermouth.config.values import OnDataLoss, OnMissingTime
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "Column",
     "Config",
     "Kafka",
+    "KeyPart",
+    "Measure",
     "OnDataLoss",
     "OnMissingTime",
     "Pipeline",

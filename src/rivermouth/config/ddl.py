@@ -15,7 +15,8 @@ from rivermouth.config.columns import LISTING, MEANT, NESTED, SIMPLE, SYNONYMS, 
 from rivermouth.config.problems import Fault, Kind, Refused, closest
 
 _DEPTH = 50
-_OURS = {"_kafka", "_tombstone"}
+OURS = {"_kafka", "_tombstone"}
+"""Columns that are ours; no other may have such a name."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Delta refuses these in column names; a dot or back-quote would need quoting everywhere.
 _FORBIDDEN = re.compile(r"[ ,;{}()\t\n\r=.`]|[^\S ]")
@@ -78,7 +79,7 @@ class _Parser:
 
     def _column(self, taken: set[str]) -> Column:
         name = self._name(taken)
-        if name.lower() in _OURS or name.lower().startswith("_rm_"):
+        if name.lower() in OURS or name.lower().startswith("_rm_"):
             message = "{path} names the column {found}, which is reserved"
             self._fault(message, kind=Kind.BAD_COLUMN, fix="give it another name", back=1)
         self._accept(":")

@@ -11,34 +11,23 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from rivermouth.config.columns import Column
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.sound import given
-from rivermouth.config.start import Start
+from rivermouth.config.source import Source
+from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
+from rivermouth.config.totals import KeyPart, key_parts, table_columns
 from rivermouth.config.value_types import (
-    Always,
     Columns,
-    Count,
-    DataLossChoice,
     Duration,
-    FormatName,
-    GroupName,
-    KeyFormName,
-    Keys,
     LedgerName,
-    MissingTimeChoice,
-    OrderBy,
     PipelineName,
     Properties,
-    ShapeName,
-    SourceOptions,
-    StartAt,
     Table,
-    TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime, check_tasks
-from rivermouth.config.written import InPlace, Model, SparkName, Unwritten
+from rivermouth.config.written import Model, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -52,93 +41,10 @@ Trigger = Annotated[
         examples=["10s", "500ms", "2m"],
     ),
 ]
-TaskCount = Annotated[Count, AfterValidator(check_tasks)]
 RetryTimes = Annotated[
     Retry, Field(description="How long a run tries again what may pass by itself.")
 ]
 TEN_SECONDS = timedelta(seconds=10)
-
-
-class Source(Model):
-    """What a pipeline reads."""
-
-    topics: Annotated[TopicsRead, SparkName("subscribe", listed=True)] = Field(
-        description="The topics to read: a list, or a pattern that whole names match.",
-        examples=[["orders"], ["orders", "payments"], {"pattern": "orders_.*"}],
-    )
-    format: FormatName = Field(description="How the values of records are encoded.")
-    start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
-        default=Start(),
-        description="Where to start if the table has no ledger yet. Later it has no effect.",
-        examples=[
-            "earliest",
-            "latest",
-            "2026-11-01T06:00:00Z",
-            {"orders": {"0": 100, "1": "latest"}},
-        ],
-    )
-    on_missing_time: Annotated[
-        MissingTimeChoice, SparkName("startingOffsetsByTimestampStrategy")
-    ] = Field(
-        default=OnMissingTime.ERROR,
-        description="What to do if a partition has no record of the time in `start`, nor a later"
-        " one. `error`: stop. `latest`: start at its end.",
-    )
-    key: KeyFormName | None = Field(
-        default=None,
-        description="How the message key holds the columns of `keys`. If it is given, a record"
-        " without a value deletes the row of its key.",
-    )
-    max_offsets_per_trigger: Annotated[Count, SparkName("maxOffsetsPerTrigger")] = Field(
-        default=500_000, description="The most offsets in one batch."
-    )
-    min_offsets_per_trigger: Annotated[Count | None, SparkName("minOffsetsPerTrigger")] = Field(
-        default=None,
-        description="In `run --continuous` a batch waits until so many offsets are there. A run"
-        " that ends does not wait. At most `max_offsets_per_trigger`.",
-    )
-    max_trigger_delay: Annotated[Duration, SparkName("maxTriggerDelay")] = Field(
-        default=timedelta(minutes=15),
-        description="The longest that a batch waits for `min_offsets_per_trigger`, since the last"
-        " batch was due.",
-    )
-    max_rate_per_partition: Count | None = Field(
-        default=None,
-        description="The most offsets of each partition in a second, see [reading](reading.md).",
-    )
-    min_partitions: Annotated[TaskCount | None, SparkName("minPartitions")] = Field(
-        default=None,
-        description="The least number of tasks that read a batch: Spark splits its largest ranges.",
-    )
-    max_records_per_partition: Annotated[Count | None, SparkName("maxRecordsPerPartition")] = Field(
-        default=None,
-        description="The most offsets that one task reads: Spark splits larger ranges.",
-    )
-    on_data_loss: DataLossChoice = Field(
-        default=OnDataLoss.HALT,
-        description="What to do if Kafka has deleted records that were not read. `halt`: stop."
-        " `record`: write the range into the ledger as lost, and continue after it.",
-    )
-    fail_on_data_loss: Always = Field(
-        default=True,
-        validation_alias="failOnDataLoss",
-        exclude=True,
-        repr=False,
-        description="Spark's option. Only `true` is accepted, and it changes nothing: a loss is"
-        " never silent.",
-    )
-    mirror_group: GroupName | None = Field(
-        default=None,
-        description="A consumer group into which a run also writes the position, for monitors"
-        " alone. Nothing reads it back.",
-        examples=["monitor-orders"],
-    )
-    options: Annotated[SourceOptions, InPlace("kafka.")] = Field(
-        default_factory=dict,
-        description="An option of the Kafka client for this source alone. Servers and secrets"
-        " belong in the section `kafka`.",
-    )
-    """Each name starts with ``kafka.``."""
 
 
 class Target(Model):
@@ -153,8 +59,13 @@ class Target(Model):
     keys: Keys = Field(
         default=(),
         description="The columns that identify a row. Their types are primitive and not floating"
-        " point.",
-        examples=[["order_id"]],
+        " point. A key of totals may be a window of time.",
+        examples=[["order_id"], ["bidder", "window(at, '1 hour')"]],
+    )
+    metrics: Metrics = Field(
+        default=(),
+        description="What is measured of each key: columns by name, each with its aggregate.",
+        examples=[{"spent": "sum(price)", "n": "count()", "last": "max(at)"}],
     )
     order_by: OrderBy = Field(
         default=(),
@@ -166,6 +77,11 @@ class Target(Model):
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
+
+    @property
+    def key_parts(self) -> tuple[KeyPart, ...]:
+        """The key columns of the table, and what each is made from."""
+        return key_parts(self.keys)
 
 
 class Pipeline(Model):
@@ -213,12 +129,21 @@ class Pipeline(Model):
         return SHAPES.by_name[self.target.mode]
 
     @property
+    def table_columns(self) -> tuple[Column, ...]:
+        """The columns of its table, but for ``_kafka``."""
+        if not self.shape.totals:
+            return self.columns
+        return table_columns(self.columns, self.target.key_parts, self.target.metrics)
+
+    @property
     def identity(self) -> dict[str, JsonValue]:
         """The settings that may not change under a table that has rows; JSON values.
 
         Topics are left out: a pipeline may come to read more of them.
         """
+        totals = {"metrics": [str(each) for each in self.target.metrics]}
         return {
+            **(totals if self.shape.totals else {}),
             "table": str(self.target.table),
             "mode": self.target.mode,
             "keys": list(self.target.keys),

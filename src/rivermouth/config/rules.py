@@ -15,6 +15,13 @@ from rivermouth.config.problems import Fault, Kind, Path, closest, listed
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
+from rivermouth.config.totals import key_parts
+from rivermouth.config.totals_rules import (
+    are_measurable,
+    are_told_apart,
+    need_metrics,
+    windows_fit,
+)
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -66,8 +73,8 @@ def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Ite
 def _are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
     def faults(schema: Columns, names: Names) -> Iterator[Fault]:
         columns = {column.name: column for column in schema}
-        for index, name in enumerate(names):
-            fault = _column_fault(setting, name, columns)
+        for index, part in enumerate(key_parts(names)):
+            fault = _column_fault(setting, part.column, columns)
             if fault is not None:
                 yield replace(fault, path=("target", setting, index))
 
@@ -158,6 +165,10 @@ RULES = (
     Rule(("target.mode", "target.order_by"), _no_names("order_by", lambda shape: shape.ordered)),
     Rule(("schema", "target.keys"), _are_columns("keys")),
     Rule(("schema", "target.order_by"), _are_columns("order_by")),
+    Rule(("target.mode", "target.metrics"), need_metrics),
+    Rule(("target.mode", "target.keys", "schema"), windows_fit),
+    Rule(("schema", "target.metrics"), are_measurable),
+    Rule(("target.keys", "target.metrics"), are_told_apart),
     Rule(("source.key", "target.mode"), _key_has_rows),
     Rule(("source.key", "target.mode", "target.keys"), _key_holds_all),
     Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),

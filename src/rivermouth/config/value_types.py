@@ -37,7 +37,6 @@ from rivermouth.config.values import (
     OnDataLoss,
     OnMissingTime,
     check_count,
-    check_names,
     check_property_names,
     read_choice,
     read_days,
@@ -60,10 +59,6 @@ _SERVERS: Schema = {
     **_TEXT,
     "not": {"pattern": SECRET},
 }
-
-
-def _list() -> Schema:
-    return {"type": "array", "items": _TEXT, "uniqueItems": True, "minItems": 0}
 
 
 def _pattern(pattern: str) -> Schema:
@@ -93,19 +88,10 @@ def _read_warehouse(value: object, info: ValidationInfo) -> Path | Catalog:
     return read_warehouse(value, folder)
 
 
-def _refused(takes: Callable[[Shape], bool]) -> str:
+def refused_by(takes: Callable[[Shape], bool]) -> str:
     """In which modes a setting has no meaning."""
     refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if not takes(each)]
     return f"Refused for mode {' or '.join(refusing)}." if refusing else ""
-
-
-def _needs_keys() -> str:
-    keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
-    return f"Required for mode {' or '.join(keyed)}."
-
-
-def _summaries() -> str:
-    return " ".join(f"`{name}`: {each.summary}." for name, each in SHAPES.by_name.items())
 
 
 Version = Annotated[
@@ -143,20 +129,6 @@ Always = Annotated[
     BeforeValidator(read_true),
     Written(lambda: or_reference({"const": True}), "`true`"),
 ]
-_Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
-_COLUMNS = "list of columns"
-Keys = Annotated[
-    _Names,
-    Written(
-        _list,
-        _COLUMNS,
-        more=lambda: f"{_needs_keys()} {_refused(lambda shape: shape.keyed)}",
-    ),
-]
-OrderBy = Annotated[
-    _Names,
-    Written(_list, _COLUMNS, more=lambda: _refused(lambda shape: shape.ordered)),
-]
 TopicsRead = Annotated[
     Topics, BeforeValidator(read_topics), Written(lambda: TOPICS, "list, or mapping")
 ]
@@ -169,11 +141,6 @@ Columns = Annotated[
     tuple[Column, ...], BeforeValidator(read_columns), Written(lambda: _TEXT, "text")
 ]
 StartAt = Annotated[Start, BeforeValidator(read_start), Written(lambda: SCHEMA, "see below")]
-ShapeName = Annotated[
-    str,
-    BeforeValidator(lambda value: read_name(SHAPES.by_name, value)),
-    Written(one_of(lambda: SHAPES.by_name), more=_summaries),
-]
 FormatName = Annotated[
     str,
     BeforeValidator(lambda value: read_name(FORMATS.by_name, value)),
@@ -182,7 +149,7 @@ FormatName = Annotated[
 KeyFormName = Annotated[
     str,
     BeforeValidator(lambda value: read_name(FORMATS.keys, value)),
-    Written(one_of(lambda: FORMATS.keys), more=lambda: _refused(lambda shape: shape.deletes)),
+    Written(one_of(lambda: FORMATS.keys), more=lambda: refused_by(lambda shape: shape.deletes)),
 ]
 DataLossChoice = Annotated[
     OnDataLoss,

@@ -11,7 +11,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Pipeline
+from rivermouth.config import KeyPart, Pipeline
 from rivermouth.registry.references import resolve
 
 
@@ -64,10 +64,19 @@ def _key_columns(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
     """The key of the row, or of the row that a tombstone names; none where there are no keys."""
     if not pipeline.target.keys:
         return []
-    of_row = _fields(value, pipeline.target.keys)
+    parts = (_key_part(value, each).alias(each.name) for each in pipeline.target.key_parts)
+    of_row = F.struct(*parts)
     if pipeline.key_form is not None:
         of_row = F.when(_tombstone(pipeline), F.col("message_key")).otherwise(of_row)
     return [of_row.alias("key_columns")]
+
+
+def _key_part(value: ValueDecoder, part: KeyPart) -> SparkColumn:
+    column = value.field(F.col("parsed"), part.column)
+    if part.width_us is None:
+        return column
+    us = F.unix_micros(column)
+    return F.timestamp_micros(us - F.pmod(us, F.lit(part.width_us)))
 
 
 def _tombstone(pipeline: Pipeline) -> SparkColumn:
@@ -77,7 +86,7 @@ def _tombstone(pipeline: Pipeline) -> SparkColumn:
 def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
     """Why a record is bad, or null; the first reason that applies."""
     parsed = F.col("parsed")
-    nulls = [value.field(parsed, name).isNull() for name in pipeline.target.keys]
+    nulls = [value.field(parsed, each.column).isNull() for each in pipeline.target.key_parts]
     no_key = [F.when(each, F.lit("RM605")) for each in nulls]
     code = F.coalesce("nothing", value.fault(parsed), *no_key)
     if pipeline.key_form is None:

@@ -33,6 +33,7 @@ NEVER_ACCEPTED = {
     "table": "the rows are in another table",
     "mode": "the rows that are there were made by another rule",
     "keys": "the rows that are there have other keys",
+    "metrics": "the totals that are there were measured in another way",
     "order_by": "another order decided which rows are there",
 }
 """Settings of which a change cannot be accepted, with the reason."""

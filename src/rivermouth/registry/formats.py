@@ -57,6 +57,7 @@ REASONS: Mapping[str, str] = {
     "RM602": "an empty value",
     "RM604": "the message key does not give the key columns",
     "RM605": "a key column is null",
+    "RM606": "with the records of its key in this batch, a sum would not fit into its column",
 }
 """Why a record of any format may go to quarantine, by code."""
 

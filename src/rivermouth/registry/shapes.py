@@ -13,10 +13,11 @@ class Shape:
 
     ``summary`` is half a sentence for people. ``changes`` is ``(Pipeline) -> write.rows.Rows``:
     what records become. ``proof`` is what ``verify`` does with its tables, see ``verify.proofs``.
-    Three flags say which settings have a meaning; a setting without one is refused. ``keyed``:
+    These flags say which settings have a meaning; a setting without one is refused. ``keyed``:
     ``keys`` identify a row. ``ordered``: ``order_by`` says which of two rows is newer.
-    ``deletes``: if ``source.key`` is given, a null value deletes the row of its key. ``since``:
-    the proof can begin after an entry, see ``verify.subject.Subject.begins``.
+    ``deletes``: if ``source.key`` is given, a null value deletes the row of its key. ``totals``:
+    ``metrics`` say what is measured of each key; a row is of many records, and has no ``_kafka``.
+    ``since``: the proof can begin after an entry, see ``verify.subject.Subject.begins``.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Shape:
     keyed: bool = False
     ordered: bool = False
     deletes: bool = False
+    totals: bool = False
     since: bool = False
 
 
@@ -58,6 +60,21 @@ SHAPES = Shapes(
             ordered=True,
             deletes=True,
             since=True,
+        ),
+        "insert": Shape(
+            name="insert",
+            summary="keep the first row of each key",
+            changes="rivermouth.write.shapes.first:first",
+            proof="rivermouth.verify.proofs.first:verify_first",
+            keyed=True,
+        ),
+        "aggregate": Shape(
+            name="aggregate",
+            summary="keep totals of each key",
+            changes="rivermouth.write.shapes.totals:totals",
+            proof="rivermouth.verify.proofs.totals:verify_totals",
+            keyed=True,
+            totals=True,
         ),
     },
 )

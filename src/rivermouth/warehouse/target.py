@@ -23,6 +23,7 @@ def create_target(
 
     ``_kafka`` is the last column, and the first of a table with more columns than Delta keeps
     statistics of: by them ``status``, ``verify`` and a catalog's counts find the files of a range.
+    Totals have none: a row of theirs is of many records.
     """
     properties = ", ".join(
         f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
@@ -74,7 +75,9 @@ def _with_statistics(pipeline: Pipeline) -> int:
 
 
 def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:
-    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.columns]
+    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.table_columns]
+    if pipeline.shape.totals:
+        return ", ".join(columns)
     kafka = f"_kafka {KAFKA_STRUCT}"
     return ", ".join([kafka, *columns] if kafka_first else [*columns, kafka])
 

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from rivermouth.spark.errors import said
 from rivermouth.write.staging import staged
 
-_BAD_RECORD = "RM600: a record of this batch goes to quarantine"
+REFUSAL = "RM600: a record of this batch goes to quarantine"
+"""The error of a job that met a bad record."""
 
 
 def refusing() -> Column:
@@ -27,13 +28,13 @@ def refusing() -> Column:
 
     Not a filter: the optimizer would push it below the decoding and decode twice.
     """
-    refusal = F.raise_error(F.lit(_BAD_RECORD))
+    refusal = F.raise_error(F.lit(REFUSAL))
     return F.when(F.col("code").isNull(), F.col("_kafka")).otherwise(refusal).alias("_kafka")
 
 
 def refused(fault: Exception) -> bool:
     """Whether a job failed because of a bad record."""
-    return _BAD_RECORD in said(fault)
+    return REFUSAL in said(fault)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
+from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import RECORDS, Keyed, Rows
 
 
@@ -72,6 +73,10 @@ class Site:
             return None
         [row] = changes.agg(F.sum(RECORDS).alias(RECORDS)).collect()
         return int(row[RECORDS] or 0)
+
+    def fitting(self, decoded: DataFrame) -> DataFrame:
+        """Decoded rows, where those of a key whose row would overflow are bad, see ``Keyed``."""
+        return without_overflow(decoded, self.address.read(decoded.sparkSession), self.rows)
 
     def few(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.

@@ -32,7 +32,8 @@ class Keyed:
     the table with that key. In this order: where ``delete`` holds, the row goes; where ``update``
     holds, ``updates`` give its columns; where no row has the key and ``insert`` holds, ``inserts``
     give the new one. A shape that never deletes or never updates leaves ``delete`` or ``update`` at
-    None.
+    None. Where ``overflows`` holds, a value of the row would not fit into its column; ``updates``
+    and ``inserts`` fail there by ``bad_records.REFUSAL``, and the records of the key are bad.
     """
 
     keys: tuple[str, ...]
@@ -42,6 +43,7 @@ class Keyed:
     update: str | None = None
     updates: Mapping[str, str] = field(default_factory=dict)
     delete: str | None = None
+    overflows: str | None = None
 
 
 Rows = Plain | Keyed

@@ -39,23 +39,26 @@ class Merge:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
-        decoded, counting = self._site.few(decoded), CountedOnTheWay(plan.draft.ranges)
-        refused_at_once = decoded.withColumn("_kafka", self._refusing)
-        folded = self._rows.fold(counting.watched(refused_at_once))
+        decoded = self._site.few(decoded)
         try:
-            with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
-                # The one materialisation: MERGE scans its source twice, and Kafka is no place for
-                # that.
-                changes = folded.localCheckpoint()
+            self._land_clean(decoded, plan)
         except Exception as fault:
             if not refused(fault):
                 raise
             self._land_split(decoded, plan)
-        else:
-            self._merge(changes, counting.counts(decoded, self._site.folded(changes)), plan)
+
+    def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        counting = CountedOnTheWay(plan.draft.ranges)
+        refused_at_once = decoded.withColumn("_kafka", self._refusing)
+        folded = self._rows.fold(counting.watched(refused_at_once))
+        with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+            # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
+            changes = folded.localCheckpoint()
+        self._merge(changes, counting.counts(decoded, self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        with kept(decoded, None) as batch:
+        with kept(decoded, None) as kept_rows:
+            batch = self._site.fitting(kept_rows)
             counts = grouped_counts(batch, plan.draft.ranges)
             self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()

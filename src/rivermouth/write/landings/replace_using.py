@@ -84,7 +84,8 @@ class ReplaceUsing:
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         self._sweep = self._sweep or self._rows.delete is not None
-        with kept(decoded, self._stage / f"{plan.commit}-decoded") as batch:
+        with kept(decoded, self._stage / f"{plan.commit}-decoded") as rows:
+            batch = self._site.fitting(rows)
             counts = grouped_counts(batch, plan.draft.ranges)
             self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
             folded = self._rows.fold(batch.where("code IS NULL"))

@@ -1,0 +1,188 @@
+"""Totals: the parts of a key, what is measured, and the columns that both give a table.
+
+``keys`` of a table of totals are columns of the schema, or a window of time:
+``window(at, '1 hour')``. ``metrics`` are named aggregates: ``spent: sum(price)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rivermouth.config.columns import Column
+from rivermouth.config.problems import Fault, Kind, Refused, checked, closest, listed
+
+WINDOW_START = "window_start"
+"""The key column of a window: when it begins. It ends one width later, which does not belong."""
+SKETCH = "_sketch"
+"""How the second column of an approximate count ends: it holds the sketch."""
+FUNCTIONS = ("sum", "count", "min", "max", "approx_distinct")
+
+_WINDOW = re.compile(r"\s*window\s*\(\s*([A-Za-z_]\w*)\s*,\s*'([^']*)'\s*\)\s*")
+_WIDTH = re.compile(r"\s*([1-9][0-9]{0,5})\s+(second|minute|hour|day|week)s?\s*")
+_US = {"second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86_400 * 10**6}
+_US["week"] = 7 * _US["day"]
+_METRIC = re.compile(r"\s*([A-Za-z_]\w*)\s*\(\s*([A-Za-z_]\w*|\*)?\s*\)\s*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_DIGITS = 37
+"""The most digits of a sum. With one more, Spark would round what it adds."""
+
+
+@dataclass(frozen=True)
+class KeyPart:
+    """One key column ``name`` of a table, made from ``column`` of a record.
+
+    ``width_us``: the column is a time, and the part is the latest multiple of so many microseconds
+    since 1970-01-01 UTC that is not after it. None: the part is the column itself.
+    """
+
+    name: str
+    column: str
+    width_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column ``name`` of totals: a ``function`` of a ``column``; ``count`` may have none."""
+
+    name: str
+    function: str
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.function}({self.column or ''})"
+
+
+def key_parts(keys: Sequence[str]) -> tuple[KeyPart, ...]:
+    """The key columns in order. Raises ``Refused`` for a window that cannot be read."""
+    found: list[KeyPart] = []
+    faults: list[Fault] = []
+    for index, text in enumerate(keys):
+        try:
+            found.append(_key_part(text))
+        except Refused as refused:
+            faults += (_within(index, each) for each in refused.faults)
+    return checked(tuple(found), faults)
+
+
+def check_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys as they are written, each readable. Raises ``Refused``."""
+    key_parts(keys)
+    return keys
+
+
+def read_metrics(value: object) -> object:
+    """Measures from a mapping of names to texts, or measures as they are; raises ``Refused``."""
+    if isinstance(value, tuple) and all(isinstance(each, Measure) for each in value):
+        return value
+    if not isinstance(value, Mapping):
+        message = "{path} must be a mapping of names to aggregates, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=_EXAMPLE))
+    found: list[Measure] = []
+    faults: list[Fault] = []
+    for name, text in value.items():
+        try:
+            found.append(_measure(name, text))
+        except Refused as refused:
+            faults += (_within(name, each) for each in refused.faults)
+    return checked(tuple(found), faults)
+
+
+def table_columns(
+    schema: Sequence[Column], keys: Sequence[KeyPart], measures: Sequence[Measure]
+) -> tuple[Column, ...]:
+    """The columns of a table of totals. Raises ``Refused`` where a column has no such total."""
+    columns = {each.name: each for each in schema}
+    found = [
+        columns[each.column] if each.width_us is None else Column(each.name, "TIMESTAMP")
+        for each in keys
+    ]
+    for measure in measures:
+        found.append(Column(measure.name, total_type(measure, columns)))
+    sketches = [each.name for each in measures if each.function == "approx_distinct"]
+    return (*found, *(Column(f"{name}{SKETCH}", "BINARY") for name in sketches))
+
+
+def total_type(measure: Measure, columns: Mapping[str, Column]) -> str:
+    """The type of a total as SQL text. Raises ``Refused`` where the column has no such total."""
+    if measure.function in ("count", "approx_distinct"):
+        return "BIGINT"
+    kind = columns[measure.column or ""].type
+    if measure.function in ("min", "max"):
+        return kind
+    decimal = _DECIMAL.fullmatch(kind)
+    return f"DECIMAL({min(int(decimal[1]) + 10, _DIGITS)},{decimal[2]})" if decimal else "BIGINT"
+
+
+def measure_faults(measure: Measure, columns: Mapping[str, Column]) -> Iterator[Fault]:
+    """What is wrong with one measure of these columns."""
+    if measure.column is None:
+        return
+    column = columns.get(measure.column)
+    if column is None:
+        message = "{path} names {found}, which is not a column of schema"
+        suggestion = closest(measure.column, columns)
+        fix = "" if suggestion else f"columns: {listed(columns)}"
+        yield Fault(Kind.NO_COLUMN, message, measure.column, suggestion, fix, quotes=("schema",))
+        return
+    fix = _no_total(measure.function, column)
+    if fix:
+        message = f"{{path}} has no {measure.function} of a column of type {column.kind}"
+        yield Fault(Kind.COLUMN_TYPE, message, fix=fix)
+
+
+def _no_total(function: str, column: Column) -> str:
+    """What to do instead where a function does not take a column; empty where it does."""
+    if function == "sum" and column.floating:
+        return "a sum of rounded numbers depends on their order: declare the column as DECIMAL"
+    decimal = _DECIMAL.fullmatch(column.type)
+    if function == "sum" and decimal and int(decimal[2]) > _DIGITS:
+        return f"declare at most {_DIGITS} digits after the point"
+    if function == "sum" and not (decimal or column.integral):
+        return "use a column of whole numbers, or DECIMAL"
+    if function in ("min", "max") and not column.primitive:
+        return "use a column of a primitive type"
+    sketched = column.integral or column.kind in ("STRING", "BINARY")
+    if function == "approx_distinct" and not sketched:
+        return "use a column of whole numbers, STRING or BINARY"
+    return ""
+
+
+_EXAMPLE = "for example metrics: {spent: sum(price), n: count()}"
+
+
+def _key_part(text: str) -> KeyPart:
+    if "(" not in text:
+        return KeyPart(text, text)
+    window = _WINDOW.fullmatch(text)
+    width = _WIDTH.fullmatch(window[2]) if window else None
+    if window is None or width is None:
+        message = "{path} is {value}, which is neither a column nor a window"
+        fix = "write a window as window(at, '1 hour'): seconds, minutes, hours, days or weeks"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=fix))
+    return KeyPart(WINDOW_START, window[1], int(width[1]) * _US[width[2]])
+
+
+def _measure(name: object, text: object) -> Measure:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        message = "{path} is no name of a column"
+        fix = "use letters, digits and underscores"
+        raise Refused(Fault(Kind.BAD_COLUMN, message, fix=fix, at_key=True))
+    match = _METRIC.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        message = "{path} must be an aggregate of one column, not {value}"
+        raise Refused(Fault(Kind.BAD_VALUE, message, fix=_EXAMPLE))
+    function, column = match[1].lower(), None if match[2] == "*" else match[2]
+    if function not in FUNCTIONS:
+        message = "{path} uses {found}, which is no aggregate that can be kept exact"
+        fix = f"aggregates: {listed(FUNCTIONS)}; an average is a sum divided by a count"
+        raise Refused(Fault(Kind.BAD_VALUE, message, match[1], closest(function, FUNCTIONS), fix))
+    if column is None and function != "count":
+        raise Refused(Fault(Kind.BAD_VALUE, f"{{path}}: {function} needs a column", fix=_EXAMPLE))
+    return Measure(name, function, column)
+
+
+def _within(step: str | int, fault: Fault) -> Fault:
+    return replace(fault, path=(step, *fault.path))
