@@ -1,0 +1,188 @@
+"""Totals against a fold in plain Python: record by record, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.config import Pipeline
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import Outcome, classify, entry_of
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import Landing
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.replace_using import ReplaceUsing
+from rivermouth.write.rows import Keyed
+from tests.spark.conftest import Bench, RawRow, a_pipeline
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+GREATEST = 2**63 - 1
+BEGIN = datetime(2026, 1, 2, tzinfo=timezone.utc)
+SCHEMA = "who BIGINT, units BIGINT, price DECIMAL(6,2), at TIMESTAMP, buyer STRING"
+METRICS = {
+    "n": "count()",
+    "told": "count(units)",
+    "units": "sum(units)",
+    "spent": "sum(price)",
+    "first": "min(at)",
+    "last": "max(at)",
+    "buyers": "approx_distinct(buyer)",
+}
+
+
+def totals_pipeline(**target: Any) -> Pipeline:
+    keys = ("who", "window(at, '15 minutes')")
+    wanted = {"mode": "aggregate", "keys": keys, "order_by": (), "metrics": METRICS, **target}
+    return a_pipeline(schema=SCHEMA, key=None, **wanted)
+
+
+@pytest.fixture(params=["by MERGE", "by replaceUsing"])
+def landing(request: pytest.FixtureRequest, bench: Bench) -> Landing:
+    """A landing on a new table, one after the other in both ways."""
+    pipeline = totals_pipeline()
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    assert isinstance(site.rows, Keyed)
+    by_merge: Landing = Merge(site)
+    if request.param == "by MERGE":
+        return by_merge
+    return ReplaceUsing(site, site.rows, marked=False)
+
+
+def record(who: int, units: int | None, minute: int = 0, price: str | None = "1.25") -> bytes:
+    at = (BEGIN + timedelta(minutes=minute)).isoformat()
+    buyer = f"b{(units or 0) % 5}"
+    told = {"who": who, "units": units, "price": price, "at": at, "buyer": buyer}
+    return json.dumps(told).encode()
+
+
+@dataclass
+class Total:
+    """The row of one key, in plain Python."""
+
+    n: int = 0
+    units: list[int] = field(default_factory=list)
+    spent: list[Decimal] = field(default_factory=list)
+    at: list[datetime] = field(default_factory=list)
+    buyers: set[str] = field(default_factory=set)
+
+    def row(self) -> tuple[Any, ...]:
+        sums = sum(self.units) if self.units else None, sum(self.spent) if self.spent else None
+        return (self.n, len(self.units), *sums, min(self.at), max(self.at), len(self.buyers))
+
+
+Key = tuple[int, datetime]
+
+
+def added(totals: dict[Key, Total], values: Sequence[bytes]) -> set[int]:
+    """Add a batch to the totals; the numbers of the records of keys that would overflow."""
+    by_key: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
+    for number, value in enumerate(values):
+        told = json.loads(value)
+        at = datetime.fromisoformat(told["at"])
+        start = BEGIN + (at - BEGIN) // timedelta(minutes=15) * timedelta(minutes=15)
+        by_key.setdefault((told["who"], start), []).append((number, {**told, "at": at}))
+    bad: set[int] = set()
+    for key, records in by_key.items():
+        units = [each["units"] for _, each in records if each["units"] is not None]
+        total = totals.get(key, Total())
+        if not -GREATEST - 1 <= sum(total.units) + sum(units) <= GREATEST:
+            bad |= {number for number, _ in records}
+            continue
+        totals[key] = total
+        total.n += len(records)
+        total.units += units
+        total.spent += [Decimal(each["price"]) for _, each in records if each["price"]]
+        total.at += [each["at"] for _, each in records]
+        total.buyers |= {each["buyer"] for _, each in records}
+    return bad
+
+
+def table_of(bench: Bench) -> dict[Key, tuple[Any, ...]]:
+    rows = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert [row["buyers_sketch"] for row in rows if not row["buyers_sketch"]] == []
+    found = {(row["who"], row["window_start"]): row for row in rows}
+    assert len(found) == len(rows), "a key twice"
+    return {key: tuple(row[each] for each in METRICS) for key, row in found.items()}
+
+
+def batch(dice: random.Random) -> list[bytes]:
+    """A few records; some nulls, now and then a number that may not fit."""
+    made = []
+    for _ in range(dice.choice([1, 12, 40])):
+        units = dice.choice([None, 1, -3, 20, GREATEST // 2, -GREATEST // 2])
+        price = dice.choice([None, "0.01", "9999.99"])
+        made.append(record(dice.randrange(3), units, dice.randrange(40), price))
+    return made
+
+
+@pytest.mark.short(("seed",), {(1,)})
+@pytest.mark.parametrize("seed", [1, 2])
+def test_batches_lead_where_the_records_one_by_one_lead(
+    bench: Bench, landing: Landing, seed: int
+) -> None:
+    dice, totals = random.Random(seed), dict[Key, Total]()
+    log, position, offset, bad = FolderLog(bench.folder / "orders"), Position(), 0, 0
+    for sequence in range(1, 5):
+        values = batch(dice)
+        rows: list[RawRow] = [(None, each, 0, offset + at) for at, each in enumerate(values)]
+        plan = bench.plan(sequence, rows, position)
+        position = plan.draft.position
+
+        landing.land(decoder(totals_pipeline())(bench.raw(rows)), plan)
+
+        refused = {offset + each for each in added(totals, values)}
+        commits = [*log.commits()]
+        assert classify(plan, commits) is Outcome.COMMITTED
+        entry = entry_of(commits[-1], "p")
+        counts = RowCounts(len(values) - len(refused), len(refused))
+        assert entry is not None and entry.rows == (counts,)
+        assert table_of(bench) == {key: each.row() for key, each in totals.items()}
+        assert quarantined(bench, plan.commit) == {each: "RM606" for each in refused}
+        offset, bad = offset + len(values), bad + len(refused)
+    assert bad > 0, "no sum was too great: choose another seed"
+
+
+def quarantined(bench: Bench, commit: str) -> dict[int, str]:
+    folder = bench.folder / "orders_quarantine"
+    rows = DeltaTable(str(folder)).to_pyarrow_table().to_pylist() if folder.exists() else []
+    return {row["offset"]: row["code"] for row in rows if row["commit"] == commit}
+
+
+def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
+    bench: Bench, landing: Landing
+) -> None:
+    values = [
+        record(1, GREATEST),
+        b"{oops",
+        record(1, 1),
+        record(2, 7),
+        b'{"who": 2, "units": 1}',
+    ]
+    rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(values)]
+    plan = bench.plan(1, rows, Position())
+
+    landing.land(decoder(totals_pipeline())(bench.raw(rows)), plan)
+
+    assert quarantined(bench, plan.commit) == {0: "RM606", 1: "RM603", 2: "RM606", 4: "RM605"}
+    assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
+
+
+def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
+    rows: list[RawRow] = [(None, b"{oops", 0, 0)]
+    plan = bench.plan(1, rows, Position())
+    landing.land(decoder(totals_pipeline())(bench.raw(rows)), plan)
+    assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
+    assert table_of(bench) == {}
