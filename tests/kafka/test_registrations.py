@@ -79,7 +79,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     lake = Lake(tmp_path_factory.mktemp("kinds"), rivermouth_broker.bootstrap_servers)
     lake.topic(ORDERS, 2)
     lake.topic(BIDS, 1)
-    keyed = {"mode": "insert", "keys": ["id"]}
+    keyed = {"mode": "first_seen", "keys": ["id"]}
     lake.configure(
         receipts=pipeline(ORDERS, "pairs", "bronze.receipts"),
         orders=pipeline(ORDERS, "pairs", "silver.orders", **keyed),
@@ -139,7 +139,10 @@ def test_a_file_with_the_new_names_is_valid_where_they_are_registered(shop: Lake
     unknown = command(shop, "validate", kinds=UNKNOWN)
     assert unknown.returncode == 2
     assert 'source.format must be json, not "pairs"' in unknown.stderr
-    assert 'target.mode must be append or upsert, not "insert"' in unknown.stderr
+    assert (
+        'target.mode must be append or upsert or insert or aggregate, not "first_seen"'
+        in unknown.stderr
+    )
 
 
 def test_the_schema_of_the_configuration_offers_them(
@@ -151,14 +154,14 @@ def test_the_schema_of_the_configuration_offers_them(
     (one,) = schema["properties"]["pipelines"]["patternProperties"].values()
     source, target = (one["properties"][name]["properties"] for name in ("source", "target"))
     assert source["format"]["anyOf"][0]["enum"] == ["json", "pairs"]
-    assert target["mode"]["anyOf"][0]["enum"] == ["append", "upsert", "insert"]
-    assert target["mode"]["description"].endswith("`insert`: keep the first row of each key.")
+    assert target["mode"]["anyOf"][0]["enum"] == [*SHAPES.by_name]
+    assert target["mode"]["description"].endswith("`first_seen`: keep the first row of each key.")
 
 
 def test_doctor_names_the_kinds_of_each_pipeline(shop: Lake) -> None:
     said = " ".join(command(shop, "doctor").stdout.split())
     assert "pipeline receipts format pairs, mode append, rows land by staged_insert" in said
-    assert "pipeline orders format pairs, mode insert, rows land by merge" in said
+    assert "pipeline orders format pairs, mode first_seen, rows land by merge" in said
     assert "pipeline bids format json, mode append, rows land by staged_insert" in said
 
 

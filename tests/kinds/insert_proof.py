@@ -11,7 +11,7 @@ from rivermouth.verify.subject import Subject
 
 
 def verify_insert(subject: Subject, stored: Stored, workspace: Workspace) -> None:
-    """The ``Proof`` of the shape ``insert``."""
+    """The ``Proof`` of the shape ``first_seen``."""
     verify_keyed(subject, stored, workspace, First())
 
 

@@ -17,7 +17,7 @@ PAIRS = Format(
     reasons={"RM603": "the value is not a list of name=value that fits the configured schema"},
 )
 INSERT = Shape(
-    name="insert",
+    name="first_seen",
     summary="keep the first row of each key",
     changes="tests.kinds.insert:insert",
     proof="tests.kinds.insert_proof:verify_insert",

@@ -1,9 +1,9 @@
-"""A shape that only inserts lands in both ways that take changes by key."""
+"""The first row of a key stays, in both ways in which changes by key land."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from deltalake import DeltaTable
@@ -18,7 +18,6 @@ from rivermouth.write.landing import Landing
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
-from tests.kinds.kinds import registered
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -37,12 +36,10 @@ BATCHES: Sequence[Sequence[RawRow]] = [
 
 
 @pytest.fixture
-def pipeline() -> Iterator[Pipeline]:
-    with registered():
-        yield a_pipeline(mode="insert", order_by=(), key=None)
+def pipeline() -> Pipeline:
+    return a_pipeline(mode="insert", order_by=(), key=None)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["by MERGE", "by replaceUsing"])
 def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
     bench: Bench, pipeline: Pipeline, way: str

@@ -35,7 +35,6 @@ MODULES_ONLY_IN_TEST_ALL = {
     "tests/kafka/test_added_column.py",
     "tests/kafka/test_projecting.py",
     "tests/kafka/test_registrations.py",
-    "tests/spark/test_insert.py",
     "tests/unit/test_developing.py",
     "tests/unit/test_short_run.py",
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from rivermouth.config.problems import Fault, Kind, Path, listed
 from rivermouth.config.sound import Given
 from rivermouth.config.topics import Topics
+from rivermouth.registry.shapes import SHAPES
 
 AGREED = {
     "target.table": "spelling of the name",
@@ -43,6 +44,10 @@ def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             message = f"{{path}} is also the table of pipeline {other}, with another"
             fix = "use the same in both, or write two tables"
             yield Fault(Kind.SHARED_TABLE, f"{message} {differs}", path=path, fix=fix)
+        elif other != name and _is_of_totals(pipeline):
+            message = f"{{path}} is also the table of pipeline {other}, but totals have one"
+            fix = "let one pipeline read all of the topics, or write two tables"
+            yield Fault(Kind.SHARED_TABLE, f"{message} pipeline", path=path, fix=fix)
         fix = "each record would be written twice: read it in one pipeline only"
         for path, reader, message in _both(name, pipeline, readers.setdefault(table, {})):
             message = f"{message} pipeline {reader} reads into this table"
@@ -97,6 +102,11 @@ def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             message = f"{{path}} is {{value}}, the ledger of pipeline {first[ledger]}"
             fix = "a ledger belongs to one pipeline: remove one of the two"
             yield Fault(Kind.SHARED_LEDGER, message, path=path, fix=fix)
+
+
+def _is_of_totals(pipeline: Given) -> bool:
+    mode = pipeline.get("target.mode")
+    return mode is not None and SHAPES.by_name[mode].totals
 
 
 def _differences(one: Given, other: Given) -> str:

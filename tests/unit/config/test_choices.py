@@ -34,7 +34,7 @@ HISTORY = Shape(
     deletes=True,
 )
 SAMPLE = Shape("sample", "keep some records", "nowhere:rows", "nowhere:proof")
-INSERT = replace(SAMPLE, name="insert", keyed=True)
+FIRST = replace(SAMPLE, name="first_seen", keyed=True)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     FORMATS.register_key(SHORT)
     SHAPES.register(HISTORY)
     SHAPES.register(SAMPLE)
-    SHAPES.register(INSERT)
+    SHAPES.register(FIRST)
 
 
 def _changed(lake: str, source: str, target: str = "mode: history, keys: [id]") -> str:
@@ -75,7 +75,8 @@ def test_an_unknown_name_is_told_the_registered_ones(lake: str, problems: Proble
     assert "p.source.format must be json or avro, not" in format_
     assert "p.source.key must be string or long or uuid or short or json or avro, not" in key
     assert 'did you mean "uuid"?' in key
-    assert "p.target.mode must be append or upsert or history or sample or insert, not" in mode
+    known = " or ".join(SHAPES.by_name)
+    assert f"p.target.mode must be {known}, not" in mode
     assert 'did you mean "history"?' in mode
 
 
@@ -98,19 +99,22 @@ RULES = [
     ),
     pytest.param(
         "key: string",
-        "mode: insert, order_by: [id]",
+        "mode: first_seen, order_by: [id]",
         [
-            "is an insert without keys",
-            "source.key has no meaning in mode insert — it says which row a null value deletes; "
+            "is a first_seen without keys",
+            "source.key has no meaning in mode first_seen — it says which row a null value deletes; "
             "write mode: upsert or history, or remove it",
-            "order_by has no meaning in mode insert — write mode: upsert or history, or remove it",
+            "order_by has no meaning in mode first_seen — write mode: upsert or history, or remove it",
         ],
         id="a shape with keys alone",
     ),
     pytest.param(
         "topics: [u]",
         "mode: sample, keys: [id]",
-        ["keys has no meaning in mode sample — write mode: upsert or history or insert, or remove"],
+        [
+            "keys has no meaning in mode sample — write mode: upsert or insert or aggregate or "
+            "history or first_seen, or remove"
+        ],
         id="keys",
     ),
     pytest.param(
@@ -145,7 +149,7 @@ def test_the_schema_offers_the_registered_names() -> None:
     assert [choice["anyOf"][0]["enum"] for choice in choices] == [
         ["json", "avro"],
         ["string", "long", "uuid", "short", "json", "avro"],
-        ["append", "upsert", "history", "sample", "insert"],
+        [*SHAPES.by_name],
     ]
 
 
@@ -154,8 +158,11 @@ def test_the_descriptions_say_which_registered_shape_takes_a_setting() -> None:
     (pipeline,) = schema["properties"]["pipelines"]["patternProperties"].values()
     source, target = (pipeline["properties"][name]["properties"] for name in ("source", "target"))
     said = [each["description"] for each in (target["keys"], target["order_by"], source["key"])]
-    assert "Required for mode `upsert` or `history` or `insert`." in said[0]
+    assert (
+        "Required for mode `upsert` or `insert` or `aggregate` or `history` or `first_seen`."
+        in said[0]
+    )
     assert said[0].endswith("Refused for mode `append` or `sample`.")
-    assert said[1].endswith("Refused for mode `append` or `sample` or `insert`.")
-    assert said[2].endswith("Refused for mode `append` or `sample` or `insert`.")
+    assert said[1].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
+    assert said[2].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
     assert target["mode"]["description"].endswith("`insert`: keep some records.")
