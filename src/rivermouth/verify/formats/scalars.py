@@ -78,7 +78,8 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
         found = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
     except InvalidOperation as fault:
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}") from fault
-    if abs(found) >= Decimal(10) ** (precision - scale):
+    # Not abs(): it rounds to the digits of the context.
+    if found.copy_abs() >= Decimal(10) ** (precision - scale):
         raise Undecodable(f"not a DECIMAL({precision},{scale}): {text!r}")
     return found
 

@@ -56,3 +56,9 @@ def test_a_float_has_single_precision() -> None:
     assert single(0.1) != 0.1
     assert single(0.5) == 0.5
     assert single(-1e300) == float("-inf")
+
+
+@pytest.mark.parametrize("text", ["9" * 38, "-" + "9" * 38])
+def test_the_largest_decimal_fits(text: str) -> None:
+    """Before, it was rounded to 28 digits first, and seemed too large."""
+    assert str(decimal(text, 38, 0)) == text
