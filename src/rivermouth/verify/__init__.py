@@ -70,14 +70,12 @@ def verify(
     without ``record`` it is only read. ``processes``: so many pipelines at most are verified at
     once; where there are more than one, ``tables`` and ``proofs`` are pickled. What is wrong with
     the data is in the result.
-    Raises ConfigError for an unknown pipeline or one that can only be verified as a whole, and
-    SourceError where Kafka cannot be read.
+    Raises ConfigError for an unknown pipeline, and SourceError where Kafka cannot be read.
     """
     unknown = sorted({*select} - {*config.pipelines}) if select is not None else []
     if unknown:
         raise ConfigError(tuple(f"there is no pipeline {name}" for name in unknown))
     chosen = [name for name in config.pipelines if select is None or name in select]
-    _check_shapes(config, chosen if since else ())
     checker = Checker(
         config.without_secrets(),
         client_options(config, secrets),
@@ -92,14 +90,6 @@ def verify(
         return settled(proofs if record else None, config.pipelines[name], attempt)
 
     return Verification(share(chosen, checker, settle, progress or _quiet, processes))
-
-
-def _check_shapes(config: Config, names: Sequence[str]) -> None:
-    """Raise ConfigError where a shape has a proof that cannot begin after an entry."""
-    whole = [name for name in names if not config.pipelines[name].shape.since]
-    why = "the proof of its mode reads all of the table; leave out --since"
-    if whole:
-        raise ConfigError(tuple(f"--since: {name}: {why}" for name in whole))
 
 
 def _quiet(pipeline: str, done: int, total: int) -> None:

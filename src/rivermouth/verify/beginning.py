@@ -54,7 +54,9 @@ def begin(
     """Read the ledger as far as it is asked for; all of it where no part can be left out."""
     found: Ledger | Void | None = None
     findings = Findings(pipeline.name, strict=strict)
-    if since is not None and log.versions():
+    if since is not None and not pipeline.shape.since:
+        found = Void(f"the proof of the mode {pipeline.target.mode} reads all of the table")
+    elif since is not None and log.versions():
         found = _since(log, pipeline, since, known, findings)
     if isinstance(found, Ledger) and found.since is not None:
         note_foreign(found, findings)

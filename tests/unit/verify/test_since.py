@@ -14,9 +14,6 @@ import pyarrow.compute as pc
 import pytest
 
 from rivermouth.config import Config
-from rivermouth.errors import ConfigError
-from rivermouth.registry.shapes import SHAPES
-from rivermouth.verify import verify
 from rivermouth.verify.beginning import Known, Since
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.entry import Partition
@@ -433,11 +430,10 @@ def test_an_accepted_delete_makes_it_read_all_where_the_place_decides(tmp_path: 
     )
 
 
-def test_a_shape_whose_proof_needs_the_whole_table_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = replace(SHAPES.by_name["append"], since=False)
-    monkeypatch.setitem(SHAPES.by_name, "append", whole)
-    with pytest.raises(ConfigError, match="p: the proof of its mode reads all") as refused:
-        verify(configured(tmp_path), since=LAST)
-    assert (refused.value.code, refused.value.exit_code) == ("RM100", 2)
+@pytest.mark.parametrize("since", [LAST, Since(250)], ids=["last", "a time"])
+def test_where_a_proof_needs_the_whole_table_all_is_read(since: Since, tmp_path: Path) -> None:
+    source = Counting({ZERO: RECORDS})
+    config = configured(tmp_path, mode="insert", keys=["id"])
+    proof = verified(config, source=source, since=since)
+    assert proof.read_all == "the proof of the mode insert reads all of the table"
+    assert (proof.problems, source.ranges) == ((), {ZERO: (0, 8)})
