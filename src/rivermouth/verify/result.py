@@ -93,6 +93,7 @@ class Findings:
         self.lost = 0
         self.erased = 0
         self.superseded: int | None = None
+        self.repeated: int | None = None
         self.earlier_keys = 0
         self.reach: Reach | None = None
         self.read_all: str | None = None
@@ -123,6 +124,7 @@ class Findings:
             lost=self.lost,
             erased=self.erased,
             superseded=self.superseded,
+            repeated=self.repeated,
             accepted=tuple(self.accepted),
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
@@ -147,7 +149,8 @@ class PipelineProof:
     """What was found of one pipeline.
 
     ``records`` are those that a read_committed consumer sees in the ledger's ranges;
-    ``superseded`` (one row per key only) had their effect and were replaced or deleted later.
+    ``superseded`` (newest row of each key) had their effect and were replaced or deleted later.
+    ``repeated`` (first row of each key) came after the first record of their key.
     ``unchecked`` says what could not be checked, and ``left`` how much of it; it makes a pipeline
     fail only where the verification is ``strict``.
     """
@@ -157,6 +160,7 @@ class PipelineProof:
     records: int
     quarantined: int
     superseded: int | None
+    repeated: int | None = None
     lost: int = 0
     """Offsets that the ledger records as lost: Kafka had deleted them before they were read."""
     erased: int = 0
@@ -204,6 +208,8 @@ class PipelineProof:
         }
         if self.superseded is not None:
             facts["superseded"] = self.superseded
+        if self.repeated is not None:
+            facts["repeated"] = self.repeated
         facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
         facts["not_checked"] = {what.value: number for what, number in self.left.items()}
         facts["accepted"] = list(self.accepted)

@@ -20,6 +20,7 @@ from rivermouth.verify.ledger.erased import Erased, nothing_erased
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable
+from rivermouth.verify.tables.sql_types import schema_of
 
 NOWHERE = 1 << 62
 """After all offsets."""
@@ -51,6 +52,13 @@ class Subject:
     def shape(self) -> Shape:
         """What the registry knows of the pipeline's mode."""
         return self.pipeline.shape
+
+    def record_schema(self, table: pa.Schema) -> pa.Schema:
+        """The types of the columns of records: those of the table, if it holds records.
+
+        Raises Unreadable for an unknown column type.
+        """
+        return schema_of(self.pipeline.columns) if self.shape.totals else table
 
     def reader(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
         """The checker's reader of record values. Raises Unreadable for an unknown column type."""

@@ -203,11 +203,15 @@ class MemoryTables:
 
 
 def configured(folder: Path, *topics: str, **target: Any) -> Config:
-    """A configuration of one pipeline ``p`` into ``t.p``; ``key`` is of its source."""
+    """A configuration of one pipeline ``p`` into ``t.p``; ``key`` is of its source.
+
+    ``schema`` is that of its records.
+    """
+    schema = target.pop("schema", "id BIGINT, n BIGINT")
     source: dict[str, Any] = {"topics": [*(topics or (TOPIC,))], "format": "json"}
     source |= {"key": target.pop("key")} if "key" in target else {}
     target = {"table": "t.p", **target}
-    pipeline = {"source": source, "schema": "id BIGINT, n BIGINT", "target": target}
+    pipeline = {"source": source, "schema": schema, "target": target}
     text = {
         "version": 1,
         "kafka": {"bootstrap.servers": "127.0.0.1:1"},

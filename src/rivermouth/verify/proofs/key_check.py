@@ -131,7 +131,7 @@ class KeyCheck:
         return changes, certain
 
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
-        lost = not found.certain and row.entry < self._readable_from
+        lost = self._may_be_lost(found, row)
         if lost or self._theirs or self._untold.deletes:
             self.not_verifiable += 1
             return
@@ -171,8 +171,12 @@ class KeyCheck:
         if found.certain or not self._not_verifiable(row):
             return False
         expected = found.row
-        before = expected is not None and expected.entry < self._readable_from
-        return before or self._may_stand(found, row)
+        lost = expected is not None and self._may_be_lost(found, expected)
+        return lost or self._may_stand(found, row)
+
+    def _may_be_lost(self, found: Expected, expected: Change) -> bool:
+        """Whether a record that cannot be read any more may have taken the expected row away."""
+        return not (found.certain or found.stays) and expected.entry < self._readable_from
 
     def _is_verified(self, row: Row) -> bool:
         return row.offset >= self._subject.begins(row.partition)
@@ -214,7 +218,7 @@ class KeyCheck:
 
     def _may_be_former(self, found: Expected, expected: Change, row: Row) -> bool:
         """Whether the row is that of an earlier record at the same offset, which ranks as high."""
-        if found.certain or not self._order:
+        if found.certain or not (self._order or found.stays):
             return False
         is_first = self._rank(row) >= expected.rank
         return is_first and self._subject.may_be_former(row.partition, row.offset)

@@ -1,11 +1,7 @@
 """Tables with one row for each key: the rule of the shape is applied to the topic, key by key.
 
-Memory: keys are spread by hash over at most 1,024 files on disk, and one file at a time is
-compared. A file of more than ``2 * Bounds.bucket`` records and rows, or of more than 64 MiB, is
-spread again. So of a topic of any size no more than that is in memory, and four buffers of 32 MiB;
-Python's values take a few times their bytes. Only the changes of a single key are never split. A
-quarantined record takes 17 bytes. Every key is compared, with the coordinates of its record and the
-values of all columns.
+Memory: that of ``pairing``. A quarantined record takes 18 bytes. Every key is compared, with the
+coordinates of its record and the values of all columns.
 
 Expired records, compaction and trimmed entries may have left rows that are not verifiable: such
 keys are counted as unchecked, never as wrong.
@@ -13,13 +9,14 @@ keys are counted as unchecked, never as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs import pairing
 from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
 from rivermouth.verify.proofs.doubts import Doubts
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
@@ -33,18 +30,18 @@ from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
 
-_BUCKETS_MAX = 1024
-_BUCKET_BYTES = 64 << 20
 
+def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: Rule) -> int:
+    """What a ``Proof`` does for a shape with keys: every key has the row that ``rule`` expects.
 
-def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: Rule) -> None:
-    """What a ``Proof`` does for a shape with keys: every key has the row that ``rule`` expects."""
+    Returns how many good records have no row: that of another record of their key counts.
+    """
     table, coverage = stored.table, subject.coverage
     columns = [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
     comparison = Comparison(columns)
     readers = EntryReaders(subject, table.schema, columns)
-    number = min(_BUCKETS_MAX, 1 + coverage.total() // workspace.bounds.bucket)
+    number = pairing.buckets(coverage.total(), workspace.bounds)
     changes = Buckets(workspace.folder / "changes", number)
     rows = Buckets(workspace.folder / "rows", number)
     keyed = _Changes(subject, table)
@@ -53,17 +50,17 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
             keyed.touched.add(key)
             changes.add(key, change, len(change.value or b""))
     for key, row in table_rows(subject, table, columns, keyed.touched):
-        rows.add(key, row, _size(row.values))
+        rows.add(key, row, pairing.size(row.values))
     doubts = Doubts(workspace.folder / "doubts")
     untold = Untold(keyed.untold, keyed.untold_deletes)
     check = KeyCheck(subject, comparison, readers, rule, doubts, untold)
-    for its_changes, its_rows in _by_bucket(changes, rows, workspace):
+    for its_changes, its_rows in pairing.by_bucket(changes, rows, workspace):
         _check_bucket(check, its_changes, its_rows)
     check.settle()
     subject.findings.earlier_keys = check.earlier
-    good = coverage.records() - coverage.quarantined()
-    subject.findings.superseded = max(0, good - check.expected - subject.erased.rows)
     _report(subject, check, keyed, comparison)
+    good = coverage.records() - coverage.quarantined()
+    return max(0, good - check.expected - subject.erased.rows)
 
 
 def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comparison) -> None:
@@ -87,32 +84,7 @@ def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comp
     comparison.report(findings)
 
 
-_Items = Iterator[tuple[Any, tuple[Any, ...]]]
-
-
-def _by_bucket(
-    changes: Buckets, rows: Buckets, workspace: Workspace
-) -> Iterator[tuple[_Items, _Items]]:
-    """The changes and rows of one bucket after the other; what is too much for one is split."""
-    number, limit = len(changes.items), 2 * workspace.bounds.bucket
-    for each in range(number):
-        items = changes.items[each] + rows.items[each]
-        parts = max(-(-items // limit), (changes.sizes[each] + rows.sizes[each]) // _BUCKET_BYTES)
-        if parts <= 1:
-            yield changes.take(each), rows.take(each)
-            continue
-        again = [
-            Buckets(workspace.folder / f"{kind}-{each}", parts, skip=number)
-            for kind in ("changes", "rows")
-        ]
-        for whole, split in zip((changes, rows), again, strict=True):
-            for key, facts in whole.take(each):
-                split.add(key, facts, _size(facts))
-        for part in range(parts):
-            yield again[0].take(part), again[1].take(part)
-
-
-def _check_bucket(check: KeyCheck, changes: _Items, rows: _Items) -> None:
+def _check_bucket(check: KeyCheck, changes: pairing.Items, rows: pairing.Items) -> None:
     by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
     for key, facts in changes:
         by_key.setdefault(key, ([], []))[0].append(Change(*facts))
@@ -177,18 +149,6 @@ class _Changes:
             raise Undecodable("a key column is null")
         stamp = message.timestamp()[1] * 1000
         offset = int(message.offset() or 0)
-        return _plain(key), Change(entry, partition, offset, _plain(order), stamp, value)
-
-
-def _size(values: Iterable[Any]) -> int:
-    """About how many bytes the texts of a row or change have."""
-    return sum(
-        len(each) if isinstance(each, (str, bytes)) else _size(each)
-        for each in values
-        if isinstance(each, (str, bytes, tuple))
-    )
-
-
-def _plain(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values whose text is plain text: a reader may give text that knows where it comes from."""
-    return tuple(str(each) if isinstance(each, str) else each for each in values)
+        return pairing.plain(key), Change(
+            entry, partition, offset, pairing.plain(order), stamp, value
+        )

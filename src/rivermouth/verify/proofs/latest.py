@@ -23,7 +23,8 @@ from rivermouth.verify.subject import Subject
 
 def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """The ``Proof`` of the shape ``upsert``."""
-    verify_keyed(subject, stored, workspace, Latest(_replacing(subject)))
+    rule = Latest(_replacing(subject))
+    subject.findings.superseded = verify_keyed(subject, stored, workspace, rule)
 
 
 def _replacing(subject: Subject) -> frozenset[int]:

@@ -1,6 +1,7 @@
 """The quarantine rows that count: those of effective entries. Crashes may leave others.
 
-In memory they are two numbers per row: the offset, and a hash of the raw key and value.
+In memory they are two numbers per row: the offset, and a hash of the raw key and value. One bit of
+the reason stays, too: whether it is that a total would not fit, see ``total_check``.
 """
 
 from __future__ import annotations
@@ -23,20 +24,32 @@ from rivermouth.verify.tables.batches import coordinates
 from rivermouth.verify.tables.ports import Tables
 
 _COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
+_TOO_LARGE = "RM606"
+Flags = NDArray[np.bool_]
 
 
 class Quarantined:
-    """The effective quarantine rows of one partition by offset, and which were seen in Kafka."""
+    """The effective quarantine rows of one partition by offset, and which were seen in Kafka.
 
-    def __init__(self, offsets: Offsets, hashes: NDArray[np.int64]) -> None:
+    ``large``: which of them are good records whose totals would not fit; None: no one is.
+    """
+
+    def __init__(
+        self, offsets: Offsets, hashes: NDArray[np.int64], large: Flags | None = None
+    ) -> None:
         order = np.argsort(offsets, kind="stable")
         self.offsets = offsets[order]
         self._hashes = hashes[order]
+        self._large = offsets[:0] if large is None else self.offsets[large[order]]
         self._seen = np.zeros(len(order), bool)
 
     def mask(self, offsets: Offsets) -> NDArray[np.bool_]:
         """Which of ``offsets`` (ascending) are in quarantine."""
         return np.isin(offsets, self.offsets)
+
+    def too_large(self, offsets: Offsets) -> Flags:
+        """Which of ``offsets`` (ascending) are in quarantine because a total would not fit."""
+        return np.isin(offsets, self._large)
 
     def same(self, message: Message) -> bool:
         """Whether quarantine holds the raw key and value of a record, which is noted as seen."""
@@ -73,20 +86,23 @@ def read_quarantine(
     first = len(ledger.effective) - len(ledger.covered)
     by_commit = {each.commit: number for number, each in enumerate(ledger.covered, first)}
     commits = pa.array([*by_commit], pa.string())
-    parts: dict[Partition, list[tuple[Offsets, NDArray[np.int64]]]] = {}
+    parts: dict[Partition, list[tuple[Offsets, NDArray[np.int64], Flags]]] = {}
     former = 0
     begins = beginning(ledger, "offset")
-    for batch in tables.rows(table).batches(_COLUMNS, begins):
+    rows_of = tables.rows(table)
+    coded = [name for name in ("code",) if name in rows_of.schema.names]
+    for batch in rows_of.batches([*_COLUMNS, *coded], begins):
         ours = batch.filter(pc.is_in(batch.column("commit"), commits))
         columns = [ours.column(name) for name in ("topic", "partition", "offset")]
         found, _ = coordinates(*columns)
         keys, values = ours.column("key").to_pylist(), ours.column("value").to_pylist()
         hashes = np.array([_hash(*each) for each in zip(keys, values, strict=True)], np.int64)
+        large = _too_large(ours) if coded else np.zeros(ours.num_rows, bool)
         tags = np.array([by_commit[each] for each in ours.column("commit").to_pylist()], np.int64)
         for each in found:
             now = _count(each.partition, each.offsets, tags[each.rows], coverage, findings)
             former += int((~now).sum())
-            kept = (each.offsets[now], hashes[each.rows][now])
+            kept = (each.offsets[now], hashes[each.rows][now], large[each.rows][now])
             parts.setdefault(each.partition, []).append(kept)
     if former:
         line = f"{former:,} in quarantine: from before an accepted change of the source"
@@ -95,6 +111,7 @@ def read_quarantine(
         partition: Quarantined(
             np.concatenate([each[0] for each in pieces]),
             np.concatenate([each[1] for each in pieces]),
+            np.concatenate([each[2] for each in pieces]),
         )
         for partition, pieces in parts.items()
     }
@@ -132,6 +149,11 @@ def _check_twice(partition: Partition, offsets: Offsets, findings: Findings) -> 
         for offset in np.unique(again)[:PROBLEM_LINES].tolist()
     ]
     findings.add(Kind.DUPLICATED, *lines, count=len(again))
+
+
+def _too_large(rows: pa.RecordBatch) -> Flags:
+    found = pc.fill_null(pc.equal(rows.column("code"), _TOO_LARGE), False)
+    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
 
 
 def _hash(key: object, value: object) -> int:

@@ -79,12 +79,14 @@ def _seen(
     np.add.at(span.visible, ranges, 1)
     bad = rows.mask(offsets) if rows is not None else np.zeros(len(offsets), bool)
     if rows is not None:
+        large = rows.too_large(offsets)
         for position in np.flatnonzero(bad).tolist():
             if not rows.same(messages[position]):
                 where = f"{shown(partition)}@{offsets[position]}"
                 line = f"{where}: quarantine holds other bytes than Kafka"
                 subject.findings.add(Kind.DIFFERENT, line)
-            verdicts.judge(partition, messages[position], int(span.entries[ranges[position]]))
+            entry, too_large = int(span.entries[ranges[position]]), bool(large[position])
+            verdicts.judge(partition, messages[position], entry, too_large=too_large)
     return Seen(partition, messages, offsets, ranges, ~bad, done)
 
 

@@ -40,11 +40,12 @@ class Expected:
     """What a rule leaves of a key: a row, or none.
 
     ``certain`` is False where records or entries that can no longer be read may have left
-    another row.
+    another row. ``stays``: they may have left an earlier row, but neither none nor a later one.
     """
 
     row: Change | None
     certain: bool
+    stays: bool = False
 
 
 class Rule(Protocol):

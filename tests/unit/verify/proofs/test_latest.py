@@ -11,7 +11,7 @@ import pytest
 
 from rivermouth.registry.formats import FORMATS, Format
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Reader
-from rivermouth.verify.proofs import keyed
+from rivermouth.verify.proofs import keyed, pairing
 from rivermouth.verify.proofs.latest import verify_latest
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind, Unchecked
@@ -76,7 +76,7 @@ def test_a_good_table_has_nothing_wrong_and_says_how_many_records_were_replaced(
 def test_a_bucket_that_has_become_too_large_is_split_and_every_key_is_still_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed, "_BUCKETS_MAX", 2)
+    monkeypatch.setattr(pairing, "_BUCKETS_MAX", 2)
     records = [message(each, value(each, 1)) for each in range(60)]
     rows = [row(each, 1, each) for each in range(60)]
     largest = 0

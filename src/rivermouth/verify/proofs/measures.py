@@ -1,0 +1,111 @@
+"""The metrics of a table of totals, repeated from their description: states that can be added.
+
+The state of a metric is None as long as it has met no value. A null is no value, for none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.verify.proofs.distinct import distinct, hashed, merged, packed
+
+State = Any
+_WIDE = Context(prec=120)
+_BIGINT = (1 << 63) - 1
+_SUM_DIGITS, _MORE_DIGITS = 37, 10
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: ``column`` of records, None where records are counted; ``kind`` is its type.
+
+    A sum of whole numbers is a BIGINT, that of a DECIMAL has ten digits more, at most 37.
+    """
+
+    name: str
+    function: str
+    column: str | None = None
+    kind: pa.DataType | None = None
+
+    def begun(self, value: Any) -> State:
+        """The state after one value."""
+        if self.function == "approx_distinct":
+            return {hashed(value)}
+        return 1 if self.function == "count" else value
+
+    def with_value(self, state: State, value: Any) -> State:
+        """The state after one value more; it may be the same one, changed."""
+        if self.function == "approx_distinct":
+            state.add(hashed(value))
+            return state
+        return self.joined(state, self.begun(value))
+
+    def kept(self, state: State) -> State:
+        """The state as it waits on disk, and as ``joined`` takes it."""
+        return packed(state) if isinstance(state, set) else state
+
+    def joined(self, one: State, other: State) -> State:
+        """The state after the values of both."""
+        if one is None or other is None:
+            return other if one is None else one
+        return _JOIN[self.function](one, other)
+
+    def fits(self, total: State) -> bool:
+        """Whether the column of a sum can hold a total."""
+        if total is None:
+            return True
+        if self.kind is None or not pa.types.is_decimal(self.kind):
+            return bool(-_BIGINT - 1 <= total <= _BIGINT)
+        digits = min(self.kind.precision + _MORE_DIGITS, _SUM_DIGITS) - self.kind.scale
+        # Not abs(): it rounds to the digits of the context.
+        return bool(total.copy_abs() < Decimal(10) ** digits)
+
+    def agrees(self, state: State, found: Any) -> bool:
+        """Whether a table may hold ``found`` for this state."""
+        if self.function == "approx_distinct":
+            number, tolerance = distinct(state or b"")
+            return found is not None and abs(found - number) <= tolerance
+        expected = self.shown(state)
+        return bool(expected == found) or repr(expected) == repr(found)
+
+    def may_grow_to(self, state: State, found: Any) -> bool:
+        """Whether a table may hold ``found`` for this state if there were more records."""
+        if state is None or self.function == "sum":
+            return True
+        if found is None:
+            return False
+        if self.function == "approx_distinct":
+            number, tolerance = distinct(state)
+            return bool(found >= number - tolerance)
+        if self.function == "count":
+            return bool(found >= state)
+        return self.agrees(self.joined(state, found), found)
+
+    def shown(self, state: State) -> Any:
+        """What a table holds for this state; a number of distinct values is exact here."""
+        if self.function == "approx_distinct":
+            return distinct(state or b"")[0]
+        return 0 if state is None and self.function == "count" else state
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return one + other if isinstance(one, int) else _WIDE.add(one, other)
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """NaN is the highest of all numbers."""
+    return (True, 0) if value != value else (False, value)
+
+
+_JOIN: Mapping[str, Callable[[State, State], State]] = {
+    "sum": _sum,
+    "count": lambda one, other: one + other,
+    "min": lambda one, other: min(one, other, key=_rank),
+    "max": lambda one, other: max(one, other, key=_rank),
+    "approx_distinct": merged,
+}

@@ -1,0 +1,188 @@
+"""Checking one key of a table of totals: what its records add up to against its row.
+
+The entries count in their order. If the totals of a key fit their columns after an entry, and so
+do the sums of that entry alone, all its good records of that key count; else all of them are in
+quarantine, as too large, and the next entry adds to what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rivermouth.verify.proofs.key_check import shown_key
+from rivermouth.verify.proofs.measures import Metric, State
+from rivermouth.verify.proofs.rule import Key
+from rivermouth.verify.proofs.total_records import Added
+from rivermouth.verify.result import Kind, count
+from rivermouth.verify.subject import Subject
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """How much of what was added can still be told.
+
+    ``all``: every record of every entry. Else ``some``: what is visible was added, and nothing was
+    taken away; else nothing is compared. ``keys``: the key of every record that is visible.
+    ``large``: the key of every record in quarantine as too large.
+    """
+
+    all: bool = True
+    some: bool = True
+    keys: bool = True
+    large: bool = True
+
+
+@dataclass
+class _Batch:
+    """What one entry adds to a key; lists are those in quarantine first, then the good ones."""
+
+    records: list[int] = field(default_factory=lambda: [0, 0])
+    states: list[tuple[State, ...]] = field(default_factory=lambda: [(), ()])
+    untold: int = 0
+
+
+class KeyTotals:
+    """What the records of one key add, put together as it comes."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self.batches: dict[int, _Batch] = {}
+        self.states: list[State] = [None] * len(metrics)
+        self.untold = 0
+        self.records = 0
+        self._metrics = metrics
+
+    def add(self, added: Added) -> None:
+        """Take what some records add; sums are kept for each entry, all others in one."""
+        batch = self.batches.setdefault(added.entry, _Batch())
+        batch.records[added.good] += added.records
+        batch.untold |= added.untold
+        sums = [each.function == "sum" for each in self._metrics]
+        old = batch.states[added.good] or (None,) * len(sums)
+        batch.states[added.good] = tuple(
+            each.joined(before, now) if is_sum else None
+            for each, is_sum, before, now in zip(
+                self._metrics, sums, old, added.states, strict=True
+            )
+        )
+        if added.good:
+            self.untold |= added.untold
+            self.records += added.records
+            self.states = [
+                each.joined(before, now)
+                for each, before, now in zip(self._metrics, self.states, added.states, strict=True)
+            ]
+
+
+class TotalCheck:
+    """Checks keys one by one. ``keys`` counts those that cannot be compared, ``values`` totals of
+    which a value cannot be told, ``verdicts`` records that nobody can judge to be too large.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        metrics: Sequence[Metric],
+        kinds: Sequence[pa.DataType],
+        knowledge: Knowledge,
+    ) -> None:
+        self.keys = self.values = self.verdicts = 0
+        self._subject = subject
+        self._metrics = metrics
+        self._kinds = kinds
+        """The types of the key columns, then of the metrics."""
+        self._knows = knowledge
+
+    def check(self, key: Key, totals: KeyTotals, rows: Sequence[Sequence[Any]]) -> None:
+        """Compare what the records of a key add up to with its rows in the table."""
+        name = shown_key(tuple(map(_shown, key, self._kinds)))
+        self._judge(name, totals)
+        if len(rows) > 1:
+            line = f"key {name}: {len(rows)} rows"
+            self._subject.findings.add(Kind.DUPLICATED, line, count=len(rows) - 1)
+        if not self._knows.some:
+            self.keys += 1
+        elif not rows:
+            if totals.records:
+                records = count(totals.records, "record")
+                line = f"key {name}: found no row, expected the totals of {records}"
+                self._subject.findings.add(Kind.MISSING, line)
+        elif totals.records:
+            self._compare(name, totals, rows[0])
+        elif self._knows.all and self._knows.keys:
+            line = f"key {name}: found a row, expected none"
+            self._subject.findings.add(Kind.UNEXPECTED, line)
+        else:
+            self.keys += 1
+
+    def _judge(self, name: str, totals: KeyTotals) -> None:
+        """Whether just those records are in quarantine as too large that have to be there."""
+        sums = [index for index, each in enumerate(self._metrics) if each.function == "sum"]
+        standing: dict[int, State] = dict.fromkeys(sums)
+        untold = False
+        for entry, batch in sorted(totals.batches.items()):
+            untold = untold or any(batch.untold >> index & 1 for index in sums)
+            known = self._knows.all and self._knows.keys and self._knows.large and not untold
+            if known:
+                self._judge_batch(name, entry, batch, standing)
+            else:
+                self.verdicts += batch.records[False]
+            for index in sums:
+                good = batch.states[True][index] if batch.states[True] else None
+                standing[index] = self._metrics[index].joined(standing[index], good)
+
+    def _judge_batch(
+        self, name: str, entry: int, batch: _Batch, standing: Mapping[int, State]
+    ) -> None:
+        beyond: list[str] = []
+        for index, before in standing.items():
+            metric = self._metrics[index]
+            bad, good = (each[index] if each else None for each in batch.states)
+            added = metric.joined(bad, good)
+            if not (metric.fits(added) and metric.fits(metric.joined(before, added))):
+                beyond.append(metric.name)
+        sequence = self._subject.ledger.effective[entry].sequence
+        where = f"key {name}, entry {sequence}"
+        if beyond and batch.records[True]:
+            records = count(batch.records[True], "record")
+            line = f"{where}: {records} not in quarantine, but too large for {', '.join(beyond)}"
+            self._subject.findings.add(Kind.FAULT, line, count=batch.records[True])
+        elif not beyond and batch.records[False]:
+            records = count(batch.records[False], "record")
+            line = f"{where}: {records} in quarantine as too large, but the totals fit"
+            self._subject.findings.add(Kind.QUARANTINE, line, count=batch.records[False])
+
+    def _compare(self, name: str, totals: KeyTotals, row: Sequence[Any]) -> None:
+        differing: list[str] = []
+        impossible: list[str] = []
+        kinds = self._kinds[-len(self._metrics) :]
+        facts = zip(self._metrics, totals.states, row, kinds, strict=True)
+        for index, (metric, state, found, kind) in enumerate(facts):
+            if totals.untold >> index & 1:
+                self.values += 1
+                continue
+            expected = _shown(metric.shown(state), kind)
+            line = f"key {name}: {metric.name} is {_shown(found, kind)}, expected {expected}"
+            if not metric.agrees(state, found):
+                differing.append(line)
+            if not metric.may_grow_to(state, found):
+                impossible.append(f"{line} or more records")
+        if self._knows.all and (self._knows.keys or not differing):
+            self._subject.findings.add(Kind.DIFFERENT, *differing)
+        elif impossible:
+            self._subject.findings.add(Kind.DIFFERENT, *impossible)
+        else:
+            self.keys += 1
+
+
+def _shown(value: Any, kind: pa.DataType) -> str:
+    """A value as people read it: times as ISO 8601."""
+    if value is None:
+        return "null"
+    if pa.types.is_timestamp(kind):
+        return f"{np.datetime64(value, 'us')}{'Z' if kind.tz else ''}"
+    return str(np.datetime64(value, "D")) if pa.types.is_date(kind) else str(value)

@@ -1,0 +1,124 @@
+"""Tables of totals: every key has the totals of all records that were added to it.
+
+All records of all entries are added up again, by key. A sum, a count, a least and a greatest value
+must be the same; an approximate number of distinct values must be within six standard errors of
+the exact one, see ``distinct``. The sketch beside it is not read.
+
+A row does not say which records were added to it. So where some of them can no longer be read, no
+total can be compared: its key is counted as unchecked. Only what can never be is called wrong then,
+for example fewer records than Kafka still shows.
+
+Memory: that of ``pairing``, where the records of one key and one entry count as one; and at most
+500,000 hashes of values, and one key's numbers of distinct values, 512 KiB each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rivermouth.verify.proofs import pairing
+from rivermouth.verify.proofs.measures import Metric
+from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.replay import replay
+from rivermouth.verify.proofs.rule import Key
+from rivermouth.verify.proofs.spill import Buckets
+from rivermouth.verify.proofs.total_check import KeyTotals, Knowledge, TotalCheck
+from rivermouth.verify.proofs.total_records import Added, TotalRecords
+from rivermouth.verify.result import Unchecked, count
+from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables.batches import tuples
+from rivermouth.verify.tables.ports import Rows
+
+
+def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``aggregate``."""
+    target = subject.pipeline.target
+    schema = subject.record_schema(stored.table.schema)
+    metrics = [
+        Metric(
+            each.name,
+            each.function,
+            each.column,
+            None if each.column is None else schema.field(each.column).type,
+        )
+        for each in target.metrics
+    ]
+    keys, names = [each.name for each in target.key_parts], [each.name for each in metrics]
+    stored.require([*keys, *names])
+    kinds = [stored.table.schema.field(each).type for each in (*keys, *names)]
+    number = pairing.buckets(subject.coverage.total(), workspace.bounds)
+    shown = Buckets(workspace.folder / "shown", number)
+    rows = Buckets(workspace.folder / "rows", number)
+    records = TotalRecords(subject, schema, metrics, shown)
+    for seen in replay(subject, stored, workspace.progress):
+        records.see(seen, stored.quarantine.get(seen.partition))
+    records.flush()
+    for key, values in _rows(stored.table, keys, names):
+        rows.add(key, values, pairing.size(values))
+    reasons = [*_unread(subject)]
+    some = not any(each.deletes for each in subject.ledger.effective)
+    knowledge = Knowledge(not reasons, some, not records.untold, not records.unjudged)
+    check = TotalCheck(subject, metrics, kinds, knowledge)
+    for its_records, its_rows in pairing.by_bucket(shown, rows, workspace):
+        _check_bucket(check, metrics, its_records, its_rows)
+    _report(subject, check, records, reasons)
+
+
+def _rows(
+    table: Rows, keys: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[Key, tuple[object, ...]]]:
+    for batch in table.batches([*keys, *names]):
+        yield from zip(tuples(batch, keys), tuples(batch, names), strict=True)
+
+
+def _check_bucket(
+    check: TotalCheck, metrics: Sequence[Metric], records: pairing.Items, rows: pairing.Items
+) -> None:
+    by_key: dict[Key, tuple[KeyTotals, list[tuple[object, ...]]]] = {}
+    for key, facts in records:
+        by_key.setdefault(key, (KeyTotals(metrics), []))[0].add(Added(*facts))
+    for key, values in rows:
+        by_key.setdefault(key, (KeyTotals(metrics), []))[1].append(values)
+    for key, (totals, its_rows) in by_key.items():
+        check.check(key, totals, its_rows)
+
+
+def _unread(subject: Subject) -> Iterator[str]:
+    """Why not all that was added can be read any more; nothing where it can."""
+    ledger, coverage = subject.ledger, subject.coverage
+    if ledger.trimmed:
+        yield "log clean-up removed entries"
+    if coverage.former.newest() >= 0:
+        yield "an operator accepted a change of the source"
+    if subject.readable_from > coverage.former.newest() + 1:
+        entry = ledger.effective[subject.readable_from - 1].sequence
+        yield f"Kafka no longer holds all records of the entries up to {entry}"
+    topics = sorted({topic for topic, _ in coverage} & subject.compacted)
+    if topics:
+        yield f"compaction may have removed records of {', '.join(topics)}"
+    if subject.shared or ledger.neighbours:
+        yield "other pipelines add to the same rows"
+    if any(each.deletes for each in ledger.effective):
+        yield "rows were deleted on purpose"
+
+
+def _report(
+    subject: Subject, check: TotalCheck, records: TotalRecords, reasons: Sequence[str]
+) -> None:
+    """Say what could not be checked."""
+    findings = subject.findings
+    if records.untold:
+        told = count(records.untold, "record")
+        line = f"{told}: verify cannot tell what Spark makes of their key"
+        findings.leave(Unchecked.VALUES, line, records.untold)
+    if check.keys:
+        why = "; ".join(reasons) or "records of unknown keys may have been added"
+        line = f"{count(check.keys, 'key')}: the totals cannot be compared: {why}"
+        findings.leave(Unchecked.KEYS, line, check.keys)
+    if check.values:
+        line = f"{count(check.values, 'total')}: verify cannot tell what Spark makes of a value"
+        findings.leave(Unchecked.VALUES, line, check.values)
+    if check.verdicts:
+        told = count(check.verdicts, "record")
+        line = f"{told} in quarantine as too large: nobody can tell whether the totals would fit"
+        findings.leave(Unchecked.VERDICTS, line, check.verdicts)
