@@ -1,6 +1,6 @@
 """Tables with one row for each key: the rule of the shape is applied to the topic, key by key.
 
-Memory: that of ``pairing``. A quarantined record takes 18 bytes. Every key is compared, with the
+Memory: that of ``pairing``. A quarantined record takes 17 bytes. Every key is compared, with the
 coordinates of its record and the values of all columns.
 
 Expired records, compaction and trimmed entries may have left rows that are not verifiable: such

@@ -1,7 +1,7 @@
 """The quarantine rows that count: those of effective entries. Crashes may leave others.
 
-In memory they are two numbers per row: the offset, and a hash of the raw key and value. One bit of
-the reason stays, too: whether it is that a total would not fit, see ``total_check``.
+In memory they are two numbers per row: the offset, and a hash of the raw key and value; a third one
+where the reason is that a total would not fit, see ``total_check``.
 """
 
 from __future__ import annotations

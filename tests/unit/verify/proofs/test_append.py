@@ -135,6 +135,13 @@ def test_a_quarantined_record_is_not_missing_but_a_row_of_it_is_a_duplicate(
     assert found(twice)[Kind.DUPLICATED] == 1
 
 
+def test_a_good_record_that_is_in_quarantine_as_too_large_is_a_fault(tmp_path: Path) -> None:
+    """Only a table of totals can say so of a good record."""
+    hashes = np.array([hash((None, RECORDS[ZERO][0].value()))], np.int64)
+    large = Quarantined(np.array([0]), hashes, np.array([True]))
+    assert found(verified(tmp_path, ROWS[1:], quarantine={ZERO: large})) == {Kind.QUARANTINE: 1}
+
+
 def test_rows_of_topics_that_other_pipelines_write_are_left_to_them(tmp_path: Path) -> None:
     rows = [*ROWS, row(9, 9, 9, ("other", 0))]
     assert found(verified(tmp_path, rows, shared=frozenset({"other"}))) == {}

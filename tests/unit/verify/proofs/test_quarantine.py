@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from rivermouth.config import TableName
@@ -50,6 +52,17 @@ def test_rows_are_counted_per_range_and_left_overs_of_crashes_are_not() -> None:
     assert rows[ZERO].offsets.tolist() == [3, 7, 8]
     assert coverage.spans[ZERO].quarantined.tolist() == [1, 2]
     assert (findings.quarantined, found(findings)) == (3, {})
+
+
+def test_those_that_are_too_large_are_known_by_their_code() -> None:
+    rows = [{**bad(at, 1), "code": code} for at, code in ((4, "RM606"), (1, "RM603"), (2, None))]
+    coded = QUARANTINE.append(pa.field("code", pa.string()))
+    tables = MemoryTables({str(TABLE): MemoryRows(rows, coded)})
+    ledger = Ledger(len(ENTRIES), ENTRIES)
+    held = read_quarantine(tables, TABLE, ledger, Coverage(ENTRIES), Findings("p"))[ZERO]
+    assert held.too_large(np.arange(6)).tolist() == [each == 4 for each in range(6)]
+    earlier, *_ = read([bad(4, 1)])
+    assert not earlier[ZERO].too_large(np.arange(6)).any()
 
 
 def test_without_the_table_nothing_is_quarantined() -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.verify.ledger.deletions import Deletion
-from rivermouth.verify.ledger.entry import LedgerEntry, Partition
+from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, Partition
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.totals import verify_totals
@@ -390,6 +390,36 @@ def test_too_large_records_cannot_be_judged_where_totals_are_unknown(tmp_path: P
     assert asked.findings.proof().left == {Unchecked.KEYS: 1, Unchecked.VERDICTS: 1}
 
 
+def test_no_record_is_judged_to_be_too_large_beside_one_of_an_unknown_key(tmp_path: Path) -> None:
+    target = {**WIDE, "keys": ["day"], "schema": "day TIMESTAMP, a BIGINT, b BIGINT"}
+    told, untold = [json.dumps({"day": at, "a": 1}).encode() for at in ("1970", "10:00")]
+    records = {ZERO: [message(0, told), message(1, told), message(2, untold)]}
+    asked = subject(
+        configured(tmp_path, **target),
+        MemorySource(records),
+        entry(1, span(0, 1)),
+        entry(2, span(1, 3)),
+    )
+    schema = pa.schema([("day", pa.timestamp("us", tz="UTC")), *[*WIDE_SCHEMA][1:]])
+    rows = [{"day": 0, "a": 1, "b": None, "n": 1}]
+    quarantine = {ZERO: held(records, 1, 2, large=True)}
+    verify_totals(asked, stored(rows, quarantine, schema), workspace(tmp_path))
+    assert found(asked) == {}
+    assert asked.findings.proof().left == {Unchecked.VERDICTS: 1}
+
+
+def test_where_an_accepted_change_left_former_records_that_is_said(tmp_path: Path) -> None:
+    moved = {ZERO: (2, 0), ONE: (1, 0)}
+    changes = LedgerChanges(("topic",), cluster=False, other=frozenset({"t"}), moved=moved)
+    accepted = entry(2, changes=changes, accepted=(("topic", 2),))
+    entries = (ENTRIES[0], accepted, entry(3, span(0, 4), span(0, 2, ONE)))
+    asked = verified(tmp_path, changed(0, n=9), entries=entries)
+    assert found(asked) == {}
+    assert asked.findings.unchecked == [
+        "3 keys: the totals cannot be compared: an operator accepted a change of the source"
+    ]
+
+
 def test_a_record_of_a_key_that_cannot_be_told_excuses_differences_and_no_lack(
     tmp_path: Path,
 ) -> None:
@@ -417,7 +447,9 @@ def test_rows_that_were_deleted_on_purpose_leave_nothing_to_compare(tmp_path: Pa
     deleting = replace(ENTRIES[1], deletes=(Deletion(1, {}, unlisted=1),))
     asked = verified(tmp_path, ROWS[1:], entries=(ENTRIES[0], deleting))
     assert found(asked) == {}
-    assert asked.findings.proof().left == {Unchecked.KEYS: 3}
+    assert asked.findings.unchecked == [
+        "3 keys: the totals cannot be compared: rows were deleted on purpose"
+    ]
 
 
 def test_a_table_without_the_columns_cannot_be_read(tmp_path: Path) -> None:
