@@ -48,7 +48,8 @@ class CatalogTables:
         if version is None and table not in self._newest:
             self._history(table, "LIMIT 1")
         at = self._newest[table] if version is None else version
-        return CatalogRows(f"{self._name(table)} VERSION AS OF {at}", self._answer)
+        name = f"{self._name(table)} VERSION AS OF {at}"
+        return CatalogRows(name, self._answer, few=table == OFFSETS_TABLE)
 
     def exist(self, table: TableName) -> bool:
         """See ``Tables``."""
@@ -117,13 +118,15 @@ class CatalogCommits:
 class CatalogRows:
     """The rows of the table at one version; ``name`` is its name in SQL with the version.
 
-    Memory: where rows have Kafka offsets, as those of a target and of a quarantine, one query
+    Memory: where rows have Kafka offsets, as those of most targets and of a quarantine, one query
     returns at most ``at_most`` rows; only the rows of a single offset, and those without an offset,
-    are never split. The engine skips files by their statistics. Of the offsets table, one query
-    returns all rows of the pipeline.
+    are never split. The engine skips files by their statistics. Of totals, which have no offsets,
+    it returns about ``at_most``, by a hash of the row; each query then reads all files. ``few``:
+    one query returns all rows, as of the offsets table those of one pipeline.
     """
 
-    def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST) -> None:
+    def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST, *, few: bool = False) -> None:
+        self._few = few
         self._name = name
         self._ask = ask
         self._at_most = at_most
@@ -138,17 +141,20 @@ class CatalogRows:
     ) -> Iterator[pa.RecordBatch]:
         """See ``Rows``."""
         named = ", ".join(f"`{name}`" for name in columns)
-        for part in self._parts(predicate):
+        for part in self._parts(columns, predicate):
             table = self._ask(f"SELECT {named} FROM {self._name}{_where(predicate, part)}")
             yield from (canonical(batch) for batch in table.to_batches())
 
-    def _parts(self, predicate: str | None) -> Iterator[str]:
+    def _parts(self, columns: Sequence[str], predicate: str | None) -> Iterator[str]:
         """What splits the rows that fulfil a predicate into parts; empty where they are few.
 
         Only these rows are counted: of the others, the engine then opens no file.
         """
-        if self._by is None:
+        if self._few:
             yield ""
+            return
+        if self._by is None:
+            yield from self._remainders(columns, predicate)
             return
         bounds = f"count(*) AS n, min({self._by}) AS low, max({self._by}) AS high"
         [found] = self._ask(f"SELECT {bounds} FROM {self._name}{_where(predicate)}").to_pylist()
@@ -159,6 +165,17 @@ class CatalogRows:
         for each in self._split(whole, predicate):
             yield each.within(self._by)
         yield f"{self._by} IS NULL"
+
+    def _remainders(self, columns: Sequence[str], predicate: str | None) -> Iterator[str]:
+        """What splits rows without offsets: remainders of a hash of the wanted columns."""
+        counting = f"SELECT count(*) AS n FROM {self._name}{_where(predicate)}"
+        [found] = self._ask(counting).to_pylist()
+        parts = -(-int(found["n"]) // self._at_most)
+        named = ", ".join(f"`{name}`" for name in columns)
+        if parts <= 1:
+            yield ""
+            return
+        yield from (f"pmod(xxhash64({named}), {parts}) = {each}" for each in range(parts))
 
     def _split(self, whole: Slice, predicate: str | None) -> Iterator[Slice]:
         """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""

@@ -267,7 +267,26 @@ def test_a_quarantine_is_read_in_slices_too(tmp_path: Path) -> None:
     assert max(read) <= 100
 
 
-def test_of_a_table_without_offsets_all_rows_are_asked_for_of_one_version() -> None:
+@pytest.mark.parametrize(("rows", "parts"), [(0, 0), (100, 0), (101, 2), (250, 3)])
+def test_totals_have_no_offsets_and_are_read_by_a_hash_of_the_row(rows: int, parts: int) -> None:
+    asked: list[str] = []
+
+    def ask(statement: str) -> pa.Table:
+        asked.append(statement)
+        counting = statement.startswith("SELECT count")
+        return pa.table({"n": [rows]} if counting else {"id": [1], "total": [2]})
+
+    table = CatalogRows("`t` VERSION AS OF 1", ask, at_most=100)
+    assert len([*table.batches(["id", "total"], "id > 0")]) == max(1, parts)
+    read = "SELECT `id`, `total` FROM `t` VERSION AS OF 1 WHERE (id > 0)"
+    each = [f" AND (pmod(xxhash64(`id`, `total`), {parts}) = {n})" for n in range(parts)]
+    assert asked[1:] == [
+        "SELECT count(*) AS n FROM `t` VERSION AS OF 1 WHERE (id > 0)",
+        *(f"{read}{part}" for part in each or [""]),
+    ]
+
+
+def test_of_the_offsets_table_all_rows_are_asked_for_of_one_version() -> None:
     spark = Spark(history=history(("CREATE TABLE", None), ("WRITE", None)), rows=PROJECTED)
     tables = CatalogTables(NAMES, spark)
     assert tables.exist(OFFSETS_TABLE)
