@@ -18,6 +18,8 @@ class Shape:
     ``deletes``: if ``source.key`` is given, a null value deletes the row of its key. ``totals``:
     ``metrics`` say what is measured of each key; a row is of many records, and has no ``_kafka``.
     ``since``: the proof can begin after an entry, see ``verify.subject.Subject.begins``.
+    ``erasable``: rows that others delete can be accepted as gone, since no later record means
+    another thing then.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Shape:
     deletes: bool = False
     totals: bool = False
     since: bool = False
+    erasable: bool = True
 
 
 @dataclass
@@ -67,6 +70,7 @@ SHAPES = Shapes(
             changes="rivermouth.write.shapes.first:first",
             proof="rivermouth.verify.proofs.first:verify_first",
             keyed=True,
+            erasable=False,
         ),
         "aggregate": Shape(
             name="aggregate",
@@ -75,6 +79,7 @@ SHAPES = Shapes(
             proof="rivermouth.verify.proofs.totals:verify_totals",
             keyed=True,
             totals=True,
+            erasable=False,
         ),
     },
 )

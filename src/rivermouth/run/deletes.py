@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Pipeline
+from rivermouth.errors import ResumeRefused
 from rivermouth.protocol.accept_deletes import (
     RUNS_IN_ALL,
     StandingDelete,
@@ -68,6 +69,7 @@ def accept_deletes(
     ``dry_run``, nothing is. Raises ResumeRefused, and the Halt that a run would meet.
     """
     at = coordinates
+    _check_erasable(pipeline)
     ledger = read_ledger(at.store, pipeline)
     found = assess(ledger, None, pipeline, time.time())
     if found.halt is not None:
@@ -93,6 +95,17 @@ def accept_deletes(
         draft = deletes_draft(committer.history, ledger.table, portion)
         committer.record(session, committer.plan(Purpose.RESUME, draft))
     return shown
+
+
+def _check_erasable(pipeline: Pipeline) -> None:
+    if not pipeline.shape.erasable:
+        raise ResumeRefused(
+            "deleted rows of this mode cannot be accepted",
+            where=pipeline.name,
+            expected="a mode in which a later record cannot make the row anew",
+            found=f"mode {pipeline.target.mode}: {pipeline.shape.summary}",
+            remedy="Let rivermouth read the topic into a new table, without these records",
+        )
 
 
 def _shown(standing: StandingDelete, accepted: Deleted) -> AcceptedDelete:

@@ -102,9 +102,10 @@ RULES = [
         "mode: first_seen, order_by: [id]",
         [
             "is a first_seen without keys",
-            "source.key has no meaning in mode first_seen — it says which row a null value deletes; "
-            "write mode: upsert or history, or remove it",
-            "order_by has no meaning in mode first_seen — write mode: upsert or history, or remove it",
+            "source.key has no meaning in mode first_seen — it says which row a null value "
+            "deletes; write mode: upsert or history, or remove it",
+            "order_by has no meaning in mode first_seen — write mode: upsert or history, or "
+            "remove it",
         ],
         id="a shape with keys alone",
     ),
@@ -165,4 +166,4 @@ def test_the_descriptions_say_which_registered_shape_takes_a_setting() -> None:
     assert said[0].endswith("Refused for mode `append` or `sample`.")
     assert said[1].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
     assert said[2].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
-    assert target["mode"]["description"].endswith("`insert`: keep some records.")
+    assert target["mode"]["description"].endswith("`first_seen`: keep some records.")
