@@ -55,6 +55,30 @@ def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     }
 
 
+def totals_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """A pipeline of totals from the bids in ``topic`` into ``gold.<topic>``."""
+    metrics = {"n": "count()", "spent": "sum(price)", "last": "max(at)"}
+    return {
+        "source": {"topics": [topic], "format": "json", **source},
+        "schema": BIDS,
+        "target": {
+            "table": f"gold.{_name(topic)}",
+            "mode": "aggregate",
+            "keys": ["auction"],
+            "metrics": {**metrics, "bidders": "approx_distinct(bidder)"},
+        },
+    }
+
+
+def insert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """A pipeline of first rows from the bids in ``topic`` into ``first.<topic>``."""
+    return {
+        "source": {"topics": [topic], "format": "json", **source},
+        "schema": BIDS,
+        "target": {"table": f"first.{_name(topic)}", "mode": "insert", "keys": ["auction"]},
+    }
+
+
 def retrying(pipeline: dict[str, Any], seconds: int) -> dict[str, Any]:
     """The pipeline, with so much time to try again what may pass."""
     return {**pipeline, "retry": {"for": f"{seconds}s"}}

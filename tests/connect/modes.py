@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rivermouth.testing import Record
-from tests.lake import append_pipeline, bid, order, upsert_pipeline
+from tests.lake import (
+    append_pipeline,
+    bid,
+    insert_pipeline,
+    order,
+    totals_pipeline,
+    upsert_pipeline,
+)
 
 KEYS, PARTITIONS = 30, 2
 
@@ -17,7 +24,7 @@ KEYS, PARTITIONS = 30, 2
 class Mode:
     """A kind of pipeline, and a good record of it: by its key, a seed and a number that rises.
 
-    ``never``: the points of the protocol that are not on its way.
+    ``never``: the points of the protocol that are not on its way, or where another mode is killed.
     """
 
     pipeline: Callable[..., dict[str, Any]]
@@ -41,15 +48,18 @@ class Mode:
 
 
 def _bid(key: int, seed: int, number: int) -> bytes:
-    del seed, number
-    return bid(key)
+    return bid(key, price=seed + number)
 
 
 def _order(key: int, seed: int, number: int) -> bytes:
     return order(key, f"s{seed}", number)
 
 
+_OFTEN = frozenset({"P0", "P1", "P2", "P7", "P8", "P9", "P10", "P11", "P12", "P13"})
+"""Points where all that lands by key does the same: the upsert is killed there."""
 MODES: Mapping[str, Mode] = {
     "append": Mode(append_pipeline, _bid, never=frozenset({"P13"})),
     "upsert": Mode(upsert_pipeline, _order, tombstones=True),
+    "insert": Mode(insert_pipeline, _bid, never=_OFTEN),
+    "aggregate": Mode(totals_pipeline, _bid, never=_OFTEN - {"P9", "P12"}),
 }
