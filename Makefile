@@ -42,6 +42,9 @@ soak: setup ## Many pipelines in one process for an hour, under faults: MINUTES=
 bench: setup ## Compare the append path with Delta's own streaming sink
 	@$(BIN)/python bench/append.py
 
+bench-aggregate: setup ## Compare totals with a MERGE in foreachBatch, written by hand
+	@$(BIN)/python bench/aggregate.py
+
 bench-endurance: setup ## What must not grow: with history, partitions, a bad record, rows
 	@$(BIN)/python bench/endurance.py --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 

@@ -1,8 +1,9 @@
-"""One peer of the append benchmark, in its own process with its own warm JVM.
+"""One peer of the benchmarks, in its own process with its own warm JVM.
 
 It reads one JSON order per line on standard input and answers with one line of JSON. The roles are
 ``ours`` (the product, as in `rivermouth run --once`), ``tuned`` (the native Delta sink with our
-session and reader settings) and ``stock`` (that sink with Spark's defaults).
+session and reader settings), ``stock`` (that sink with Spark's defaults) and ``by_hand`` (totals by
+a MERGE in foreachBatch, with our session and reader settings).
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bids import COLUMNS
 from peer import peak_mb
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import load
@@ -89,7 +91,10 @@ def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[s
                             "max_offsets_per_trigger": order["per_batch"],
                         },
                         "schema": DDL,
-                        "target": {"table": f"{table.parent.name}.{table.name}"},
+                        "target": {
+                            "table": f"{table.parent.name}.{table.name}",
+                            **order.get("target", {}),
+                        },
                     }
                 },
             }
@@ -114,6 +119,54 @@ def native(
     session: SparkSession, order: Mapping[str, Any], table: Path, reader: Mapping[str, str]
 ) -> dict[str, float]:
     """Drain the topic with the native Delta sink; return the time from start to its end."""
+    typed = _typed(session, order, reader)
+    began = time.monotonic()
+    query = (
+        typed.writeStream.format("delta")
+        .option("checkpointLocation", (table.parent / "checkpoint").as_uri())
+        .trigger(availableNow=True)
+        .start(str(table))
+    )
+    query.awaitTermination()
+    return {"seconds": time.monotonic() - began, "startup": 0.0}
+
+
+def by_hand(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:
+    """Keep totals of the topic by a MERGE in foreachBatch; return the time from start to its end.
+
+    It skips a batch that is repeated, by Delta's ``txnAppId`` and ``txnVersion``.
+    """
+    columns = "auction BIGINT, n BIGINT, spent BIGINT, last TIMESTAMP"
+    session.sql(f"CREATE TABLE delta.`{table}` ({columns}) USING delta")
+    began = time.monotonic()
+    query = (
+        _typed(session, order, READER_DEFAULTS)
+        .writeStream.foreachBatch(partial(_merge, table))
+        .option("checkpointLocation", (table.parent / "checkpoint").as_uri())
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return {"seconds": time.monotonic() - began, "startup": 0.0}
+
+
+_SAME = "MERGE INTO delta.`{}` t USING batch s ON t.auction = s.auction"
+_ADD = "t.n = t.n + s.n, t.spent = t.spent + s.spent, t.last = greatest(t.last, s.last)"
+
+
+def _merge(table: Path, batch: DataFrame, number: int) -> None:
+    session = batch.sparkSession
+    totals = F.count("*").alias("n"), F.sum("price").alias("spent"), F.max("at").alias("last")
+    batch.groupBy("auction").agg(*totals).createOrReplaceTempView("batch")
+    session.conf.set("spark.databricks.delta.write.txnAppId", "by_hand")
+    session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+    session.sql(
+        f"{_SAME.format(table)} WHEN MATCHED THEN UPDATE SET {_ADD} WHEN NOT MATCHED THEN INSERT *"
+    )
+
+
+def _typed(session: SparkSession, order: Mapping[str, Any], reader: Mapping[str, str]) -> DataFrame:
+    """The bids of the topic with the columns of their values, and ``_kafka``."""
     source = (
         session.readStream.format("kafka")
         .options(**reader)
@@ -124,19 +177,10 @@ def native(
         .option("maxOffsetsPerTrigger", order["per_batch"])
         .load()
     )
-    typed = source.select(
+    return source.select(
         F.from_json(F.col("value").cast("string"), DDL).alias("row"),
         F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
     ).select("row.*", "_kafka")
-    began = time.monotonic()
-    query = (
-        typed.writeStream.format("delta")
-        .option("checkpointLocation", (table.parent / "checkpoint").as_uri())
-        .trigger(availableNow=True)
-        .start(str(table))
-    )
-    query.awaitTermination()
-    return {"seconds": time.monotonic() - began, "startup": 0.0}
 
 
 def main(role: str, partitions: int) -> None:
@@ -154,6 +198,8 @@ def main(role: str, partitions: int) -> None:
         table.parent.mkdir(parents=True, exist_ok=True)
         if role == "ours":
             answer = ours(session, order, table)
+        elif role == "by_hand":
+            answer = by_hand(session, order, table)
         else:
             answer = native(session, order, table, READER_DEFAULTS if role == "tuned" else {})
         print(json.dumps(answer), flush=True)

@@ -20,7 +20,7 @@ import pytest
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
-from rivermouth.verify import verify
+from rivermouth.verify import Kind, verify
 from tests.lake import (
     Lake,
     append_pipeline,
@@ -142,13 +142,9 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(torn: Torn, point
 
     assert driver.returncode == -signal.SIGKILL, said
     if torn.table.exists():
-        [proof] = verify(load(torn.lake.file), None).as_dict()["pipelines"]
-        assert (proof["missing"], proof["duplicated"], proof["gaps"], proof["overlaps"]) == (
-            0,
-            0,
-            0,
-            0,
-        ), proof
+        [proof] = verify(load(torn.lake.file)).pipelines
+        behind = {Kind.OFFSETS_TABLE}  # the next start brings it up to date
+        assert {kind: n for kind, n in proof.counts.items() if n and kind not in behind} == {}
 
 
 def test_after_all_kills_a_run_finishes_and_verify_proves_it(torn: Torn) -> None:

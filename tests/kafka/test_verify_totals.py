@@ -1,4 +1,4 @@
-"""Totals and first rows on a real broker: what runs write is proved, and what is spoilt is found."""
+"""Totals and first rows on a real broker: what runs write is proved, what is spoilt is found."""
 
 from __future__ import annotations
 

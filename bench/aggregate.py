@@ -1,0 +1,93 @@
+"""Compares our totals with a foreachBatch MERGE written by hand, on the same topic.
+
+    python bench/aggregate.py [--rounds 3] [--messages 2000000]
+
+Two processes with a warm JVM each take turns; the broker is on the same cores. Each drain reads the
+topic into a new table, whose totals are compared with those of the other. The one written by hand
+has our session and reader settings, and the same aggregate; it records no offsets, keeps no bad
+records and proves nothing. The last line is JSON: our messages per second divided by theirs, the
+median of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bids import fill
+from deltalake import DeltaTable
+from peer import Peer
+
+from rivermouth.local.broker import Broker
+from rivermouth.testing import create_topic
+
+PARTITIONS = 4
+TARGET = {
+    "mode": "aggregate",
+    "keys": ["auction"],
+    "metrics": {"n": "count()", "spent": "sum(price)", "last": "max(at)"},
+}
+
+
+def drained(peer: Peer, workload: dict[str, Any], folder: Path) -> tuple[float, list[Any]]:
+    """The seconds of one drain into a new table, and the totals in it."""
+    table = folder / peer.role / "gold" / "totals"
+    seconds = peer.drain({**workload, "table": str(table)})["seconds"]
+    found = DeltaTable(str(table)).to_pyarrow_table(columns=["auction", "n", "spent", "last"])
+    shutil.rmtree(folder / peer.role)
+    return float(seconds), sorted(found.to_pylist(), key=lambda row: int(row["auction"]))
+
+
+def measure(peers: list[Peer], workload: dict[str, Any], rounds: int, folder: Path) -> list[float]:
+    """Our rate divided by theirs in each round; the first warms up and is not counted."""
+    ratios: list[float] = []
+    for turn in range(rounds + 1):
+        seconds: dict[str, float] = {}
+        totals: list[Any] = []
+        for peer in peers if turn % 2 else reversed(peers):
+            seconds[peer.role], found = drained(peer, workload, folder)
+            if totals and totals != found:
+                raise SystemExit(f"round {turn}: the two tables differ")
+            totals = found
+            rate = workload["messages"] / seconds[peer.role]
+            print(f"round {turn} {peer.role:7} {rate:10,.0f} msg/s {len(found):,} keys", flush=True)
+        if turn:
+            ratios.append(seconds["by_hand"] / seconds["ours"])
+    return ratios
+
+
+def main() -> None:
+    """Run the rounds; print the line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=2_000_000)
+    parser.add_argument("--seed", type=int, default=7)
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="rivermouth-bench-"))
+    with Broker(folder / "kafka") as broker:
+        servers = broker.bootstrap_servers
+        create_topic(servers, "bids", PARTITIONS)
+        fill(servers, "bids", asked.messages, PARTITIONS, asked.seed)
+        workload = {
+            "servers": servers,
+            "topic": "bids",
+            "per_batch": 500_000,
+            "messages": asked.messages,
+            "target": TARGET,
+        }
+        peers = [Peer("ours"), Peer("by_hand")]
+        ratios = measure(peers, workload, asked.rounds, folder)
+        for peer in peers:
+            peer.close()
+    shutil.rmtree(folder)
+    low, high = round(min(ratios), 3), round(max(ratios), 3)
+    print(json.dumps({"aggregate": round(statistics.median(ratios), 3), "low": low, "high": high}))
+
+
+if __name__ == "__main__":
+    main()
