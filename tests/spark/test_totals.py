@@ -181,6 +181,37 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
 
 
+@pytest.mark.parametrize("order", [(GREATEST, 1, -5), (1, -5, GREATEST), (-5, GREATEST, 1)])
+def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
+    bench: Bench, order: Sequence[int]
+) -> None:
+    """Spark's ``try_sum`` is null if any sum on the way does not fit."""
+    pipeline = totals_pipeline()
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    rows: list[RawRow] = [(None, record(1, each), 0, at) for at, each in enumerate(order)]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(site).land(decoder(pipeline)(bench.raw(rows)), plan)
+
+    assert quarantined(bench, plan.commit) == {}
+    assert table_of(bench)[1, BEGIN][2] == GREATEST - 4
+
+
+def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(bench: Bench) -> None:
+    pipeline = totals_pipeline()
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    told = {"who": 1, "units": 1, "at": "-290308-12-21T19:59:05.224192Z"}
+    rows: list[RawRow] = [(None, json.dumps(told).encode(), 0, 0), (None, record(1, 2), 0, 1)]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(site).land(decoder(pipeline)(bench.raw(rows)), plan)
+
+    assert quarantined(bench, plan.commit) == {0: "RM605"}
+    assert [row[0] for row in table_of(bench).values()] == [1]
+
+
 def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
     rows: list[RawRow] = [(None, b"{oops", 0, 0)]
     plan = bench.plan(1, rows, Position())

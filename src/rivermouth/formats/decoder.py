@@ -76,7 +76,8 @@ def _key_part(value: ValueDecoder, part: KeyPart) -> SparkColumn:
     if part.width_us is None:
         return column
     us = F.unix_micros(column)
-    return F.timestamp_micros(us - F.pmod(us, F.lit(part.width_us)))
+    # Null where the window begins before all times.
+    return F.timestamp_micros(F.try_subtract(us, F.pmod(us, F.lit(part.width_us))))
 
 
 def _tombstone(pipeline: Pipeline) -> SparkColumn:
@@ -86,7 +87,7 @@ def _tombstone(pipeline: Pipeline) -> SparkColumn:
 def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
     """Why a record is bad, or null; the first reason that applies."""
     parsed = F.col("parsed")
-    nulls = [value.field(parsed, each.column).isNull() for each in pipeline.target.key_parts]
+    nulls = [_key_part(value, each).isNull() for each in pipeline.target.key_parts]
     no_key = [F.when(each, F.lit("RM605")) for each in nulls]
     code = F.coalesce("nothing", value.fault(parsed), *no_key)
     if pipeline.key_form is None:

@@ -8,6 +8,8 @@ from typing import Any
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 from rivermouth.verify.result import Findings, Unchecked, count
 
+_FIRST_TIME = -(1 << 63)
+
 
 def decoded(read: Reader, value: bytes | None) -> tuple[Any, ...]:
     """The columns of a record value. Raises Undecodable: a null or empty value has none."""
@@ -21,6 +23,19 @@ def decoded_key(read: Reader, key: bytes | None) -> tuple[Any, ...]:
     if key is None:
         raise Undecodable("there is no message key")
     return read(key)
+
+
+def key_part(value: Any, width: int | None) -> Any:
+    """A key column of totals: the value, or where the window begins that it is in.
+
+    A window has ``width`` microseconds. Raises Undecodable where it begins before all times.
+    """
+    if width is None or value is None or value is NOT_VERIFIABLE:
+        return value
+    begins = value - value % width
+    if begins < _FIRST_TIME:
+        raise Undecodable("its window begins before all times")
+    return begins
 
 
 class Comparison:

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import shown
 from rivermouth.verify.proofs import pairing
-from rivermouth.verify.proofs.compare import decoded
+from rivermouth.verify.proofs.compare import decoded, key_part
 from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.measures import Metric, State
 from rivermouth.verify.proofs.quarantine import Quarantined
@@ -100,7 +100,7 @@ class TotalRecords:
 
     def _read(self, message: Message, entry: int) -> tuple[Key, tuple[Any, ...]]:
         found = decoded(self._readers.of(entry), message.value())
-        key = tuple(_part(found[place], width) for place, width in self._parts)
+        key = tuple(key_part(found[place], width) for place, width in self._parts)
         if any(each is NOT_VERIFIABLE for each in key):
             raise CannotTell("a key column")
         if None in key:
@@ -129,10 +129,3 @@ class _Group:
     def __init__(self, states: list[State]) -> None:
         self.records = self.untold = 0
         self.states = states
-
-
-def _part(value: Any, width: int | None) -> Any:
-    """A key column: the value, or the beginning of the window that it is in."""
-    if width is None or value is None or value is NOT_VERIFIABLE:
-        return value
-    return value - value % width

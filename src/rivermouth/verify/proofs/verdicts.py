@@ -8,7 +8,7 @@ from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
-from rivermouth.verify.proofs.compare import decoded, decoded_key
+from rivermouth.verify.proofs.compare import decoded, decoded_key, key_part
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
@@ -23,7 +23,7 @@ class Verdicts:
         self._schema = subject.record_schema(table.schema)
         self._columns = [each.name for each in subject.pipeline.columns]
         parts = subject.pipeline.target.key_parts
-        self._keys = [self._columns.index(each.column) for each in parts]
+        self._keys = [(self._columns.index(each.column), each.width_us) for each in parts]
         self._untold = 0
 
     @cached_property
@@ -80,7 +80,7 @@ class Verdicts:
             key = decoded_key(read_key, message.key())
         else:
             found = decoded(readers.of(entry), value)
-            key = tuple(found[index] for index in self._keys)
+            key = tuple(key_part(found[index], width) for index, width in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")
         if any(each is None for each in key):

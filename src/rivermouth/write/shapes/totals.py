@@ -84,7 +84,13 @@ def _column(measure: Measure) -> str:
 
 def _sum_of(column: str, kind: str) -> str:
     """The sum in the type of its column; null where it does not fit."""
-    return f"try_cast(try_sum({column}) AS {kind})"
+    if kind != "BIGINT":
+        return f"try_cast(try_sum({column}) AS {kind})"
+    # ``try_sum`` of a BIGINT is null if a sum on the way does not fit: that depends on the order of
+    # the records. The sums of both halves of their bits always fit.
+    value = f"CAST({column} AS BIGINT)"
+    high = f"CAST(sum(shiftright({value}, 32)) AS DECIMAL(20,0))"
+    return f"try_cast({high} * {1 << 32} + sum({value} & {(1 << 32) - 1}) AS BIGINT)"
 
 
 def _fits(measure: Measure, kind: str) -> str:

@@ -199,10 +199,11 @@ def test_another_window_is_a_missing_row_and_an_unexpected_one(tmp_path: Path) -
         value(None, "1970-01-01T00:00:00Z"),
         value("ann", None),
         value("ann", "1970-01-01T00:00:00Z", "x"),
+        value("ann", "-290308-12-21T19:59:05.224192Z"),
         None,
         b"",
     ],
-    ids=["no key", "no time", "no price", "no value", "empty"],
+    ids=["no key", "no time", "no price", "no window", "no value", "empty"],
 )
 def test_a_bad_record_belongs_in_quarantine_and_adds_nothing(
     tmp_path: Path, bad: bytes | None
