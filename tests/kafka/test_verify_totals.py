@@ -38,7 +38,7 @@ SCHEMA = "id INT, at TIMESTAMP, price DECIMAL(30,2), unit BIGINT, buyer STRING"
 
 def pipeline(topic: str, name: str) -> dict[str, Any]:
     return {
-        "source": {"topics": [topic], "format": "json", "max_offsets_per_trigger": 40},
+        "source": {"topics": [topic], "format": "json"},
         "schema": SCHEMA,
         "target": {"table": f"gold.{name}", **TARGETS[name]},
     }
@@ -57,7 +57,7 @@ def records() -> list[tuple[bytes | None, bytes | None, int]]:
         price = None if n % 7 == 0 else f"{n - 50}.{n % 100:02d}"
         buyer = None if n % 11 == 0 else f"b{n % 13}"
         found.append((None, value(n % 5, n % 119, price, n % 4 or None, buyer), n % 2))
-    for at in (7, 33, 90):
+    for at in (7, 90):
         found.insert(at, (None, value(9, 5, "1", LARGE, ""), 0))  # each alone fits
     found.insert(20, (None, b"?", 0))
     found.insert(21, (None, None, 1))
@@ -88,7 +88,7 @@ def test_totals_and_first_rows_are_proved_and_what_is_spoilt_is_found(
         assert (proof.problems, proof.unchecked) == ((), ()), name
         assert proof.ok
         assert proof.records == len(written)
-    assert found["totals"].quarantined > 4, "one batch of key 9 would not fit"
+    assert found["totals"].quarantined == 5, "the second record of key 9 would not fit"
     assert found["firsts"].repeated == len(written) - 3 - 6
 
     spark, folder = rivermouth_spark, lake.warehouse / "gold"
