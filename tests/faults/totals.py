@@ -1,0 +1,190 @@
+"""``python -m tests.faults.totals --kills N --seed S``: kills of drivers that keep totals.
+
+Two pipelines read one topic: totals by key, and the first row of each key. Each round produces
+records, starts a driver and kills it, at a named point or at any moment. Then both tables are
+compared with plain Python over the records below the position of their newest entry. Prints its
+seed first, a line per ten rounds, and last a line of JSON. Exit code 1 where a table was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from rivermouth.verify import verify
+from tests.lake import Lake, bid, insert_pipeline, totals_pipeline
+from tests.processes import end_group, said_by
+
+TOPIC, PARTITIONS, KEYS, PER_ROUND = "totals", 3, 50, 300
+POINTS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
+GOLD, FIRST = f"gold.{TOPIC}", f"first.{TOPIC}"
+Row = tuple[Any, ...]
+
+
+@dataclass
+class World:
+    """A lake under drivers that are killed, and each record that was produced, by partition."""
+
+    lake: Lake
+    dice: random.Random
+    records: list[list[tuple[int, int] | None]] = field(
+        default_factory=lambda: [[] for _ in range(PARTITIONS)]
+    )
+    kills: Counter[str] = field(default_factory=Counter)
+
+    def produce(self) -> None:
+        """The records of one round: mostly bids, here and there what cannot be decoded."""
+        made = []
+        for _ in range(PER_ROUND):
+            partition = self.dice.randrange(PARTITIONS)
+            told = (self.dice.randrange(KEYS), self.dice.randrange(1000))
+            bad = self.dice.random() < 0.02
+            self.records[partition].append(None if bad else told)
+            made.append((None, b"{oops" if bad else bid(*told), partition))
+        self.lake.produce(TOPIC, made)
+
+    def kill(self) -> None:
+        """Start a driver and kill it; one that comes to its end before is left to it."""
+        point = self.dice.choice((*POINTS, "moment", "moment", "moment"))
+        failpoints = "" if point == "moment" else f"{point}=kill"
+        with self.lake.driver("totals", "firsts", failpoints=failpoints) as driver:
+            assert driver.stdout is not None
+            if point == "moment" and driver.stdout.readline().startswith("opened"):
+                time.sleep(self.dice.random() * 4)
+                end_group(driver.pid)
+            said_by(driver)
+        self.kills[point if driver.returncode != 0 else "too late"] += 1
+
+    def finish(self) -> list[str]:
+        """Let a driver come to its end, and ask ``verify``; what is wrong."""
+        with self.lake.driver("totals", "firsts") as driver:
+            said = said_by(driver)
+        proof = verify(load(self.lake.file))
+        wrong = [] if driver.returncode == 0 else [f"the last driver failed: {said[-500:]}"]
+        behind = [len(each) for each in self.records] != self.positions(GOLD)
+        return [
+            *wrong,
+            *(line for each in proof.pipelines for line in each.problems),
+            *(["it did not read to the end"] if behind else []),
+        ]
+
+    def positions(self, table: str) -> list[int]:
+        """Up to which offset the newest entry of a table has read each partition."""
+        if not DeltaTable.is_deltatable(str(self.lake.path(table))):
+            return [0] * PARTITIONS
+        for commit in DeltaTable(str(self.lake.path(table))).history():
+            entry = json.loads(commit.get("userMetadata") or "{}")
+            if "rivermouth" in entry:
+                told = entry["topics"].get(TOPIC)
+                found = dict(zip(_numbers(told["partitions"]), _spread(told), strict=True))
+                return [found.get(each, 0) for each in range(PARTITIONS)]
+        return [0] * PARTITIONS
+
+    def wrong(self) -> list[str]:
+        """How both tables differ from plain Python over what they have read."""
+        found: list[str] = []
+        for table, expected in ((GOLD, self.totals), (FIRST, self.firsts)):
+            position = self.positions(table)
+            if any(position):
+                wanted, rows = expected(position), self.rows(table)
+                if rows != wanted:
+                    keys = [each for each in {*rows, *wanted} if rows.get(each) != wanted.get(each)]
+                    found += [
+                        f"{table} {key}: {rows.get(key)}, not {wanted.get(key)}" for key in keys
+                    ]
+        return found
+
+    def rows(self, table: str) -> dict[int, Row]:
+        """Of each key what is compared."""
+        held = self.lake.rows(table)
+        named = (
+            (row["auction"], (row["n"], row["spent"]) if table == GOLD else (row["price"],))
+            for row in held
+        )
+        rows = dict(named)
+        assert len(rows) == len(held), f"{table}: a key twice"
+        return rows
+
+    def totals(self, position: list[int]) -> dict[int, Row]:
+        """Number and sum by key."""
+        by_key: dict[int, list[int]] = {}
+        for records, until in zip(self.records, position, strict=True):
+            for each in filter(None, records[:until]):
+                by_key.setdefault(each[0], []).append(each[1])
+        return {key: (len(prices), sum(prices)) for key, prices in by_key.items()}
+
+    def firsts(self, position: list[int]) -> dict[int, Row]:
+        """By key the price of the row that stands, which must be one of a record of that key."""
+        held = self.rows(FIRST)
+        candidates: dict[int, set[int]] = {}
+        for records, until in zip(self.records, position, strict=True):
+            for key, price in filter(None, records[:until]):
+                candidates.setdefault(key, set()).add(price)
+        return {
+            key: held[key] if held.get(key, ("",))[0] in found else ("one of", found)
+            for key, found in candidates.items()
+        }
+
+
+def _numbers(runs: list[int]) -> list[int]:
+    """Partitions: the first and the last of each run."""
+    return [n for at in range(0, len(runs), 2) for n in range(runs[at], runs[at + 1] + 1)]
+
+
+def _spread(told: dict[str, Any]) -> list[int]:
+    """The positions; a list of equal numbers may be that number alone."""
+    position = told["position"]
+    return (
+        position if isinstance(position, list) else [position] * len(_numbers(told["partitions"]))
+    )
+
+
+def main() -> int:
+    """Run a campaign to its end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}", flush=True)
+    folder, began = Path(tempfile.mkdtemp(prefix="rivermouth-totals-")), time.monotonic()
+    violations: list[str] = []
+    with Broker(folder / "kafka") as broker:
+        lake = Lake(folder, broker.bootstrap_servers)
+        lake.topic(TOPIC, PARTITIONS)
+        limit = {"max_offsets_per_trigger": PER_ROUND // 2}
+        lake.configure(
+            totals=totals_pipeline(TOPIC, **limit), firsts=insert_pipeline(TOPIC, **limit)
+        )
+        world = World(lake, random.Random(asked.seed))
+        while world.kills.total() < asked.kills and not violations:
+            world.produce()
+            world.kill()
+            violations += world.wrong()
+            if world.kills.total() % 10 == 0:
+                print(f"{world.kills.total()} kills, {len(violations)} violations", flush=True)
+        violations += world.finish()
+    for each in violations:
+        print(f"VIOLATION {each}", flush=True)
+    told = {"seed": asked.seed, "kills": dict(world.kills), "records": sum(map(len, world.records))}
+    seconds = round(time.monotonic() - began)
+    print(json.dumps({**told, "seconds": seconds, "violations": len(violations)}))
+    if not violations:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
