@@ -1,6 +1,6 @@
 """A driver for tests to kill: ``python -m tests.driver FILE once|continuous NAME…``.
 
-Or ``FILE accept-deletes NAME VERSION``.
+Or ``FILE accept-deletes NAME VERSION``, or ``FILE replay NAME FROM TABLE``; TABLE may be empty.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
-from rivermouth.config import load
+from rivermouth.config import TableName, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
+from rivermouth.reread.asked import read_bound
+from rivermouth.reread.rereading import Rereading
 from rivermouth.run.report import (
     CommitReport,
     MirrorReport,
@@ -55,6 +57,12 @@ def main(file: str, kind: str, *names: str) -> int:
         signal.signal(number, lambda *_: stop.set())
     scratch = scratch_root()
     session = start_session(scratch / "session", java_options=BRIEF)
+    if kind == "replay":
+        name, begin, into = names
+        table = TableName.parse(into) if into else None
+        replaying = Rereading(load(Path(file)), session, scratch)
+        replaying.replay(name, read_bound("--from", begin), into=table)
+        return 0
     run = Run(load(Path(file)), session, scratch, continuous=kind == "continuous")
     if kind == "accept-deletes":
         name, version = names

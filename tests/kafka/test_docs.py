@@ -1,4 +1,4 @@
-"""What README, docs/tables.md and docs/reading.md show is run here, word for word, on real parts.
+"""What README and the pages on tables, reading and replay show is run here, word for word.
 
 Only the place of the warehouse is put in: the page says ``/data/lake``.
 """
@@ -25,6 +25,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
 # What follows needs a session, see test_reading.
 READING = (ROOT / "docs" / "reading.md").read_text("utf-8").partition("\n## Ranges as values")[0]
+REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 OPTIONAL = ("duckdb", "pandas")
 
 
@@ -84,7 +85,7 @@ def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
     assert "databricks.yml" in answers["bundle"]
 
 
-@pytest.mark.parametrize("line", [*commands(TABLES), *commands(READING)])
+@pytest.mark.parametrize("line", [*commands(TABLES), *commands(READING), *commands(REPLAY)])
 def test_a_command_of_a_page_answers(line: str, lake: Lake, readme_answers: dict[str, str]) -> None:
     assert readme_answers
     assert len(run(lake, "-m", *shlex.split(line)).splitlines()) >= 3
@@ -118,7 +119,9 @@ def test_the_python_of_a_page_runs(
     assert run(lake, "-c", placed(lake, snippet)).strip()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tables.md", "docs/reading.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/tables.md", "docs/reading.md", "docs/replay.md"]
+)
 def test_every_file_that_a_page_links_to_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]

@@ -15,6 +15,7 @@ from rivermouth.cli import (
     bundling,
     machine,
     maintaining,
+    replaying,
     resuming,
     running,
     settings,
@@ -59,6 +60,7 @@ def rivermouth(
 app.command("run")(running.run)
 app.command("resume")(resuming.resume)
 app.command("accept-deletes")(accepting.accept_deletes)
+app.command("replay")(replaying.replay)
 app.command("status")(tables.status)
 app.command("topic")(topics.topic)
 app.command("verify")(tables.verify)

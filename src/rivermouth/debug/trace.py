@@ -6,7 +6,8 @@ process), ``pipeline`` and ``step``. The steps in their order, with their other 
 
 open      version, sequence, standing, position, projected: the ledger was read, guards passed;
           of a command also accept (what it was told to accept) and versions (of DELETEs)
-plan      kind (batch discovery loss heartbeat resume), sequence, ranges: a commit was planned
+plan      kind (batch discovery loss heartbeat resume replay), sequence, ranges: a commit was
+          planned
 write     sequence, commit, ranges, position: the write begins
 returned  commit, fault (null or text): the write returned or raised
 read_back commit, outcome, version: the log was read up to version

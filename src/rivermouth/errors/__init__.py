@@ -44,7 +44,8 @@
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
     │   ├── ScaffoldRefused    RM703          no project can be written there, or of that
-    │   └── RangesRefused      RM704          offset ranges that nobody can read, or tell
+    │   ├── RangesRefused      RM704          offset ranges that nobody can read, or tell
+    │   └── ReplayRefused      RM705          records that may not be applied once more there
     ├── StoreError             RM8xx  exit 1  what a table's store holds could not be read
     │   ├── LogUnreadable      RM801          the log of a table could not be read
     │   └── OffsetsUnreadable  RM802          the offsets table could not be read
@@ -78,6 +79,7 @@ from rivermouth.errors.failures import (
     QueryRefused,
     RangesRefused,
     Refusal,
+    ReplayRefused,
     ResumeRefused,
     RivermouthError,
     ScaffoldRefused,
@@ -144,6 +146,7 @@ __all__ = [
     "QueryRefused",
     "RangesRefused",
     "Refusal",
+    "ReplayRefused",
     "ResumeRefused",
     "RetentionLost",
     "RivermouthError",

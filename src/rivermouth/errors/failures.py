@@ -213,6 +213,11 @@ class RangesRefused(Refusal):
     default_remedy = "Correct what is asked for"
 
 
+class ReplayRefused(Refusal):
+    code = "RM705"
+    default_remedy = "Replay into another table: --into SCHEMA.TABLE"
+
+
 class Unexpected(RivermouthError):
     code = "RM900"
     default_passes = Passing.IF_IT_WORKED

@@ -13,7 +13,7 @@ from rivermouth.errors import ResumeRefused
 from rivermouth.protocol.changes import Change
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
 from rivermouth.protocol.deleted import Deleted
-from rivermouth.protocol.drafts import here
+from rivermouth.protocol.drafts import still_draft
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
@@ -25,18 +25,26 @@ RUNS_IN_ALL = 100_000
 
 @dataclass(frozen=True)
 class StandingDelete:
-    """A DELETE of others that stands, and its rows that earlier entries have accepted."""
+    """A DELETE of others that stands, and its rows that earlier entries have accepted.
+
+    ``replayed`` are ranges that were replayed since: their rows are back.
+    """
 
     commit: CommitRecord
     accepted: tuple[Deleted, ...] = ()
+    replayed: tuple[OffsetRange, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Standing:
-    """What stands at one version: DELETEs by their version, and what entries accepted."""
+    """What stands at one version: DELETEs by their version, and what entries accepted.
+
+    ``replays`` are the versions of replays, each with a range.
+    """
 
     deletes: tuple[CommitRecord, ...] = ()
     accepted: tuple[Deleted, ...] = ()
+    replays: tuple[tuple[int, OffsetRange], ...] = ()
 
 
 def standing_deletes(
@@ -68,7 +76,9 @@ def standing_deletes(
         raise _refused(history, gone[0], "a DELETE that stands", "that it was rolled back since")
     return tuple(
         StandingDelete(
-            by_version[each], tuple(one for one in stands.accepted if one.version == each)
+            by_version[each],
+            tuple(one for one in stands.accepted if one.version == each),
+            tuple(one for version, one in stands.replays if version > each),
         )
         for each in sorted(by_version)
     )
@@ -88,9 +98,13 @@ def _after(
         # Its text may be long, and is not needed any more.
         return replace(now, deletes=(*now.deletes, replace(record, user_metadata=None)))
     entry = entry_of(record, pipeline)
-    if entry is None or not entry.deletes:
+    if entry is None or not (entry.deletes or entry.replayed):
         return now
-    return replace(now, accepted=(*now.accepted, *entry.deletes))
+    return replace(
+        now,
+        accepted=(*now.accepted, *entry.deletes),
+        replays=(*now.replays, *((record.version, each) for each in entry.replayed)),
+    )
 
 
 def _check(record: CommitRecord, history: History) -> None:
@@ -119,6 +133,9 @@ def deleted(
     commit = standing.commit
     if any(each.unlisted for each in standing.accepted):
         raise _accepted_already(history, commit.version)
+    if rows is None and standing.replayed:
+        found = "that a replay since may have brought them back"
+        raise _refused(history, commit.version, "its rows, which VACUUM has taken", found)
     if rows is None:
         if not commit.deleted_rows:
             raise _refused(
@@ -136,6 +153,10 @@ def deleted(
     if not ours:
         found = "that it took no row of this pipeline"
         raise _refused(history, commit.version, "a DELETE of its rows", found)
+    ours = [one for each in ours for one in each.without(standing.replayed)]
+    if not ours:
+        found = "that a replay since brought its rows back"
+        raise _refused(history, commit.version, "a DELETE whose rows are gone", found)
     known = {one for each in standing.accepted for one in each.rows}
     left = tuple(each for each in ours if each not in known)
     if not left:
@@ -169,7 +190,6 @@ def shared_offsets(history: History) -> bool:
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:
     """The entry that accepts ``deletes`` and moves no offset. Nothing of Kafka is needed for it.
 
-    It says all that the newest entry does, but for what concerned that commit alone.
     Raises ResumeRefused where there is no entry yet.
     """
     newest = history.newest
@@ -177,16 +197,7 @@ def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) ->
         raise ResumeRefused(
             "there is no entry that wrote the deleted rows", where=history.where, found="none"
         )
-    return replace(
-        newest.draft,
-        sequence=history.sequence + 1,
-        table=table,
-        ranges=here(newest.position),
-        lost=(),
-        accepts=None,
-        changes=None,
-        deletes=deletes,
-    )
+    return replace(still_draft(history, newest, table), deletes=deletes)
 
 
 def _accepted_already(history: History, version: int) -> ResumeRefused:

@@ -64,6 +64,8 @@ class Purpose(Enum):
     """Writes the newest position again, before log clean-up takes its entry."""
     RESUME = "resume"
     """Records what an operator accepted."""
+    REPLAY = "replay"
+    """Applies records once more that earlier entries cover; moves no offset."""
 
 
 @dataclass(frozen=True)

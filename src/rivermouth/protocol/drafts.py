@@ -68,6 +68,24 @@ def changing_draft(
     return replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
 
 
+def still_draft(history: History, newest: Entry, table: str) -> Draft:
+    """An entry that follows on ``newest`` and moves no offset. Nothing of Kafka is needed for it.
+
+    It says all that the newest entry does, but for what concerned that commit alone.
+    """
+    return replace(
+        newest.draft,
+        sequence=history.sequence + 1,
+        table=table,
+        ranges=here(newest.position),
+        lost=(),
+        accepts=None,
+        changes=None,
+        deletes=(),
+        replayed=(),
+    )
+
+
 def here(position: Position) -> tuple[OffsetRange, ...]:
     """Empty ranges at ``position``: by them the offsets table has the entry, too."""
     return tuple(OffsetRange(each, at, at) for each, at in position.offsets.items())

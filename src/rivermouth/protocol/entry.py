@@ -58,7 +58,8 @@ class Draft:
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
     the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
-    deleted on purpose. ``ranges`` are in order. The first sequence is 1.
+    deleted on purpose. ``replayed`` are ranges that were read before, and whose records were
+    applied once more. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -76,6 +77,7 @@ class Draft:
     ends: Position = field(default_factory=Position)
     columns: tuple[tuple[str, str], ...] = ()
     deletes: tuple[Deleted, ...] = ()
+    replayed: tuple[OffsetRange, ...] = ()
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] = ()
 
@@ -89,6 +91,8 @@ class Draft:
             raise ValueError("a lost range that is none of the ranges")
         if self.deletes and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts deletes covers no offsets")
+        if self.replayed and any(each.span for each in self.ranges):
+            raise ValueError("an entry of a replay covers no offsets")
         accepting = self.accepts is not None or self.changes is not None
         if accepting and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts a rollback or changes covers no offsets")

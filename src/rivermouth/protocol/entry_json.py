@@ -48,13 +48,13 @@ def to_json(entry: Entry) -> str:
     if entry.columns:
         facts["columns"] = [[*each] for each in entry.columns]
     if entry.lost:
-        facts["lost"] = [
-            [each.topic, each.partition, each.from_offset, each.until_offset] for each in entry.lost
-        ]
+        facts["lost"] = _listed(entry.lost)
     if entry.accepts is not None:
         facts["accepts"] = vars(entry.accepts)
     if entry.deletes:
         facts["deletes"] = [listed(each) for each in entry.deletes]
+    if entry.replayed:
+        facts["replayed"] = _listed(entry.replayed)
     if entry.changes is not None:
         facts["changes"] = entry.changes.as_dict()
     if entry.accepted:
@@ -147,6 +147,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "lost": _ranges(facts.get("lost", ())),
         "accepts": None if accepts is None else Accepted(**accepts),
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
+        "replayed": _ranges(facts.get("replayed", ())),
         "base": int(facts["base"]) if "base" in facts else None,
         "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
         "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),
@@ -221,6 +222,10 @@ def _ranges(listed: Iterable[Any]) -> tuple[OffsetRange, ...]:
         OffsetRange(TopicPartition(topic, partition), start, until)
         for topic, partition, start, until in listed
     )
+
+
+def _listed(ranges: Iterable[OffsetRange]) -> list[list[Any]]:
+    return [[each.topic, each.partition, each.from_offset, each.until_offset] for each in ranges]
 
 
 def _text(value: object) -> str:

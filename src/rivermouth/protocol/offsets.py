@@ -53,6 +53,16 @@ class OffsetRange:
         """How many offsets lie in the range: an upper bound of its records."""
         return self.until_offset - self.from_offset
 
+    def without(self, others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+        """The parts that lie in none of ``others``, in order."""
+        left, place = [(self.from_offset, self.until_offset)], self.topic_partition
+        for each in others:
+            if each.topic_partition == place:
+                before = [(start, min(until, each.from_offset)) for start, until in left]
+                after = [(max(start, each.until_offset), until) for start, until in left]
+                left = [(start, until) for start, until in (*before, *after) if start < until]
+        return tuple(OffsetRange(place, *each) for each in sorted(left))
+
     def __str__(self) -> str:
         return f"{self.topic_partition}[{self.from_offset},{self.until_offset})"
 

@@ -19,7 +19,9 @@ class Shape:
     ``metrics`` say what is measured of each key; a row is of many records, and has no ``_kafka``.
     ``since``: the proof can begin after an entry, see ``verify.subject.Subject.begins``.
     ``erasable``: rows that others delete can be accepted as gone, since no later record means
-    another thing then.
+    another thing then. ``again`` is ``(Pipeline, ranges of entries by sequence) ->
+    write.rows.Keyed``: how records that were read before are applied once more, so that a row that
+    is right stays; None: nobody can.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Shape:
     totals: bool = False
     since: bool = False
     erasable: bool = True
+    again: Reference | None = None
 
 
 @dataclass
@@ -63,6 +66,7 @@ SHAPES = Shapes(
             ordered=True,
             deletes=True,
             since=True,
+            again="rivermouth.write.shapes.latest_again:latest_again",
         ),
         "insert": Shape(
             name="insert",

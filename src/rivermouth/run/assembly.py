@@ -33,6 +33,7 @@ from rivermouth.warehouse.ports import OffsetsTable, Warehouse
 from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
 from rivermouth.write.landing import Landing, Site, landing_of
+from rivermouth.write.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Assembly:
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
-            landing = self._landing(pipeline, held, attempts)
+            landing = self.landing(pipeline, held, attempts)
         held.enter_context(flushed(projecting, pipeline.ledger_name))
         store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
         edges = Edges(
@@ -129,7 +130,14 @@ class Assembly:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""
         return self.warehouse.hold(pipeline.target.table)
 
-    def _landing(self, pipeline: Pipeline, held: ExitStack, attempts: Attempts) -> Landing:
+    def landing(
+        self,
+        pipeline: Pipeline,
+        held: ExitStack,
+        attempts: Attempts,
+        rows: Rows | None = None,
+    ) -> Landing:
+        """How rows land in the pipeline's table: by default ``rows`` are what its shape says."""
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         one_host = self.platform.has(Capability.ONE_HOST)
         bad = self.warehouse.address(table.quarantine)
@@ -139,7 +147,7 @@ class Assembly:
             session=self.session,
             pipeline=pipeline.name,
             address=self.warehouse.address(table),
-            rows=resolve(pipeline.shape.changes)(pipeline),
+            rows=rows or resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(bad, reasons, make),
             tasks=self.session.sparkContext.defaultParallelism if one_host else None,
             cache=self.platform.has(Capability.CACHE),

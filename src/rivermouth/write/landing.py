@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts
+from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
@@ -40,6 +40,17 @@ class Landing(Protocol):
         The counts are in the entry where they are known before the commit. Bad records lie in
         quarantine before. Raises what Spark raises: only the log, read back, tells what became
         of the write.
+        """
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """A landing of changes by key that takes changes which were folded before."""
+
+    def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
+        """Make the commit that carries ``entry``, with ``changes`` (see ``Keyed.fold``).
+
+        They are read several times, and come from about so many ``records``.
         """
 
 

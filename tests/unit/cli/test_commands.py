@@ -26,7 +26,7 @@ from tests.unit.cli.conftest import CONFIG, Rivermouth
 pytestmark = pytest.mark.unit
 
 COMMANDS = (
-    "run resume accept-deletes status topic verify sql maintain validate doctor broker demo "
+    "run resume accept-deletes replay status topic verify sql maintain validate doctor broker demo "
     "offsets config bundle",
     "offsets rebuild",
     "config schema",

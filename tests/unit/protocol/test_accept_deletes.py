@@ -20,6 +20,7 @@ from rivermouth.protocol.accept_deletes import (
 from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.deleted import Deleted, from_listed, listed, portions
+from rivermouth.protocol.drafts import still_draft
 from rivermouth.protocol.entry import Accepted, Draft
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import History
@@ -132,6 +133,31 @@ def test_a_delete_that_clean_up_took_from_the_log_is_refused() -> None:
         standing_deletes(log.records[4:], history, [3])
 
 
+def replaying(log: TableLog, *ranges: OffsetRange) -> TableLog:
+    """The log with an entry that applied ``ranges`` once more."""
+    history = replayed(log.records)
+    assert history.newest is not None
+    draft = replace(still_draft(history, history.newest, TABLE), replayed=ranges)
+    entry = draft.entry(f"replaying-{log.next_version}", history.version, None)
+    log.records.append(record_of_entry(log.next_version, entry))
+    log.newest = entry
+    return log
+
+
+def test_rows_that_a_replay_brought_back_are_not_accepted_as_deleted() -> None:
+    log = replaying(replaying(a_log(), span(3, 9)).did("DELETE", **SOME), span(4, 9, 1))
+    first, second = standing(log, 3, 5)
+    assert (first.replayed, second.replayed) == ((span(3, 9), span(4, 9, 1)), (span(4, 9, 1),))
+    history = replayed(log.records)
+    assert history.faults == (), "for a run it is an ordinary entry"
+    assert deleted(first, history, [span(2, 4)]) == Deleted(3, (span(2, 3),))
+    assert deleted(second, history, [span(2, 4)]) == Deleted(5, (span(2, 4),))
+    for rows, found in (([span(3, 4)], "brought its rows back"), (None, "may have brought")):
+        with pytest.raises(ResumeRefused) as refused:
+            deleted(first, history, rows)
+        assert found in refused.value.found
+
+
 # What is left to accept
 
 
@@ -231,6 +257,7 @@ def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commi
         changes=Changes((Change.TOPIC,)),
         accepted=(("topic", 1),),
         deletes=(Deleted(1, unlisted=1),),
+        replayed=(span(5, 9, 1),),
         epochs={place(): 3},
         ends=position(20, 30),
         columns=(("id", "BIGINT"),),
@@ -239,7 +266,7 @@ def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commi
     history = replace(HISTORY, recorded=replace(recorded, entry=told))
     deletes = (Deleted(3, (span(2, 4),)),)
     new = {"sequence": 3, "table": "moved", "ranges": (span(9, 9), span(9, 9, 1))}
-    once = {**new, "lost": (), "accepts": None, "changes": None, "deletes": deletes}
+    once = {**new, "lost": (), "accepts": None, "changes": None, "deletes": deletes, "replayed": ()}
     draft = deletes_draft(history, "moved", deletes)
     for each in fields(Draft):
         value = getattr(told, each.name)

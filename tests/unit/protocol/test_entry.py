@@ -190,6 +190,7 @@ def test_an_entry_of_thousands_of_partitions_is_small() -> None:
             {"accepts": {"kind": "reset", "version": 4, "standing": 0}},
             "covers no offsets",
         ),
+        ("a replay together with records", {"replayed": [["t", 0, 0, 5]]}, "covers no offsets"),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_a_broken_ledger(
@@ -217,3 +218,12 @@ def test_the_first_format_stays_readable_for_ever() -> None:
         config={"keys": ["id"]},
         rows=(RowCounts(5, 1), RowCounts(0, 0)),
     )
+
+
+def test_what_was_replayed_is_told_and_an_earlier_version_reads_over_it() -> None:
+    newest = entry_after(entry_after(None, span(0, 5)), span(5, 5))
+    entry = replace(newest, replayed=(span(2, 5),))
+    text = to_json(entry)
+    assert from_json(text) == entry
+    assert json.loads(text)["replayed"] == [["t", 0, 2, 5]]
+    assert "replayed" not in to_json(newest)

@@ -105,3 +105,21 @@ def test_nested_and_back_is_the_same_position(made: Position) -> None:
 
 def test_nested_has_partitions_as_text_as_json_wants() -> None:
     assert position(3, 4).as_nested() == {"t": {"0": 3, "1": 4}}
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ((), (span(2, 9),)),
+        ((span(0, 2), span(9, 12), span(3, 4, 1)), (span(2, 9),)),
+        ((span(0, 4),), (span(4, 9),)),
+        ((span(8, 20),), (span(2, 8),)),
+        ((span(6, 7), span(3, 4)), (span(2, 3), span(4, 6), span(7, 9))),
+        ((span(3, 6), span(5, 8)), (span(2, 3), span(8, 9))),
+        ((span(0, 20),), ()),
+    ],
+)
+def test_what_others_hold_is_cut_out_of_a_range(
+    others: tuple[OffsetRange, ...], left: tuple[OffsetRange, ...]
+) -> None:
+    assert span(2, 9).without(others) == left

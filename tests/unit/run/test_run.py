@@ -45,5 +45,5 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
         creating={config.pipelines["a"].target.table: threading.Lock()},
     )
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
-        shared._landing(config.pipelines["a"], ExitStack(), ATTEMPTS)
+        shared.landing(config.pipelines["a"], ExitStack(), ATTEMPTS)
     assert "b, which could replace" in refused.value.found

@@ -15,7 +15,7 @@ from rivermouth.verify.ledger.chain import empties
 from rivermouth.verify.ledger.commits import Commit, Commits
 from rivermouth.verify.result import Findings
 
-_TELLING = ('"accepts"', '"changes"')
+_TELLING = ('"accepts"', '"changes"', '"replayed"')
 """Only an entry whose text holds one of these is parsed: most are long, and say none of it."""
 
 
@@ -23,13 +23,15 @@ _TELLING = ('"accepts"', '"changes"')
 class Step:
     """One commit; ``effective``: it holds an entry of the pipeline, which is in effect.
 
-    ``changes``: that entry accepts a change of the source.
+    ``changes``: that entry accepts a change of the source. ``replays``: it applied records of
+    earlier entries once more.
     """
 
     version: int
     commit: Commit
     effective: bool = False
     changes: bool = False
+    replays: bool = False
 
 
 def read_back(commits: Commits, pipeline: str, versions: Sequence[int]) -> Iterator[Step]:
@@ -47,7 +49,8 @@ def read_back(commits: Commits, pipeline: str, versions: Sequence[int]) -> Itera
             yield Step(version, commit)
         elif app in commit.txns:
             told = _told(commit)
-            yield Step(version, commit, effective=True, changes="changes" in told)
+            said = {"changes": "changes" in told, "replays": "replayed" in told}
+            yield Step(version, commit, effective=True, **said)
             accepts = told.get("accepts")
             if isinstance(accepts, dict) and accepts.get("kind") == "reset":
                 return
@@ -63,7 +66,7 @@ def read_back(commits: Commits, pipeline: str, versions: Sequence[int]) -> Itera
 
 
 def _told(commit: Commit) -> Mapping[str, Any]:
-    """What an entry accepts, with all else that it says; empty where it accepts nothing."""
+    """What an entry accepts or replays, with all else that it says; empty where it does neither."""
     text = str(commit.info.get("userMetadata"))
     if not any(each in text for each in _TELLING):
         return {}

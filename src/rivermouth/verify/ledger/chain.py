@@ -102,6 +102,7 @@ class Chain:
             yield from self._check_restored(entry, before)
         elif entry.accepts is None:
             yield from _check_ranges(entry, before)
+            yield from _check_replayed(entry)
 
     def _check_restored(self, entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:
         """Its position is that of the restored entry.
@@ -179,6 +180,16 @@ def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Pr
         position[each.partition] = each.until
     if position != entry.position:
         yield Kind.FAULT, f"its position is not the end of its ranges: {_unlike(entry, position)}"
+
+
+def _check_replayed(entry: LedgerEntry) -> Iterator[Problem]:
+    """What it applied once more was read before, up to the position, and it reads nothing."""
+    if entry.replayed and any(each.start < each.until for each in entry.ranges):
+        yield Kind.FAULT, "it replays records, and covers offsets of its own"
+    for each in entry.replayed:
+        stands = entry.position.get(each.partition)
+        if each.until != stands or each.start >= each.until:
+            yield Kind.FAULT, f"it replays {each}, which does not end at the position {stands}"
 
 
 def _apply_changes(entry: LedgerEntry, position: dict[Partition, int]) -> Iterator[Problem]:

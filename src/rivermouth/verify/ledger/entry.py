@@ -84,6 +84,8 @@ class LedgerEntry:
     """The names of the columns that the records were decoded with; None: not told."""
     deletes: tuple[Deletion, ...] = ()
     """Rows that an operator accepted as deleted on purpose."""
+    replayed: tuple[LedgerRange, ...] = ()
+    """Ranges of earlier entries whose records were applied once more."""
     changes: LedgerChanges | None = None
     """What an operator accepted as changed since the entry before it."""
     accepted: tuple[tuple[str, int], ...] = ()
@@ -115,6 +117,7 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
         columns=None if columns is None else tuple(str(name) for name, _ in columns),
         deletes=tuple(parse_deletion(each) for each in facts.get("deletes", ())),
+        replayed=_ranges(facts.get("replayed", ())),
         changes=_changes(facts["changes"]) if "changes" in facts else None,
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
         config=dict(facts.get("config", {})),

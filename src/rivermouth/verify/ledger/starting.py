@@ -34,7 +34,8 @@ def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings
     """The ledger from the entry at ``place`` on, if that entry is in effect.
 
     It is, where its commit is in the log, no RESTORE led to before it, nothing took all rows since,
-    and no later entry accepts a change of the source. Nothing of the log before it is read.
+    and no later entry accepts a change of the source or replays records. Nothing of the log before
+    it is read.
     """
     if place.version not in commits.versions():
         return _gone(place)
@@ -47,10 +48,12 @@ def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings
     for each in entries[1:]:
         if each.changes is not None:
             return _changed(each.sequence)
+        if each.replayed:
+            return _replayed(each.sequence)
     for foreign in ledger.foreign:
         if foreign.empties:
             return _emptied(foreign)
-    first = replace(entries[0], ranges=(), lost=(), deletes=(), changes=None)
+    first = replace(entries[0], ranges=(), lost=(), deletes=(), replayed=(), changes=None)
     recorded = (first, *ledger.recorded[1:])
     return replace(ledger, effective=(first, *entries[1:]), recorded=recorded, since=first)
 
@@ -68,19 +71,20 @@ def void_since(
     first = _entry_in(pipeline, place.version, commit)
     if first is None or place_of(first) != place:
         return _another(place)
-    changed: int | None = None
+    void: Void | None = None
     emptied: Foreign | None = None
     for step in read_back(commits, pipeline, [each for each in versions if each >= place.version]):
         if step.version == place.version and step.effective:
             break
-        if step.changes:
-            changed = step.commit.txns[f"rivermouth/{pipeline}"]
+        if step.changes or step.replays:
+            sequence = step.commit.txns[f"rivermouth/{pipeline}"]
+            void = _changed(sequence) if step.changes else _replayed(sequence)
         foreign = Foreign.of(step.version, step.commit)
         emptied = foreign if foreign is not None and foreign.empties else emptied
     else:
         return _rolled_back(place)
-    if changed is not None:
-        return _changed(changed)
+    if void is not None:
+        return void
     return None if emptied is None else _emptied(emptied)
 
 
@@ -143,6 +147,10 @@ def _rolled_back(place: Place) -> Void:
 
 def _changed(sequence: int) -> Void:
     return Void(f"entry {sequence} accepts a change of the source")
+
+
+def _replayed(sequence: int) -> Void:
+    return Void(f"entry {sequence} replays records of earlier entries")
 
 
 def _emptied(foreign: Foreign) -> Void:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts
+from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
 from rivermouth.write.bad_records import kept, refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
@@ -65,11 +65,13 @@ class Merge:
         self._merge(changes, counts, plan)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        session = changes.sparkSession
-        small = applied(counts) <= BROADCAST_RECORDS_MAX
+        self.change(changes, plan.entry(counts), applied(counts))
+
+    def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
+        """See ``Changing.change``."""
+        session, small = changes.sparkSession, records <= BROADCAST_RECORDS_MAX
         (changes.hint("broadcast") if small else changes).createOrReplaceTempView(_SOURCE)
-        entry = statement_confs(plan.entry(counts))
-        with session_confs(session, {**entry, MATERIALIZE_SOURCE: "none"}):
+        with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
             session.sql(self._statement)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts
+from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.write.bad_records import kept, refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
@@ -93,8 +93,19 @@ class ReplaceUsing:
                 self._commit(changes, counts, plan)
 
     def _commit(self, folded: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        small = applied(counts) <= BROADCAST_RECORDS_MAX
-        entry, table = plan.entry(counts), self._site.address.read(folded.sparkSession)
+        self._write(folded, plan.entry(counts), applied(counts))
+
+    def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
+        """See ``Changing.change``."""
+        self._sweep = self._rows.delete is not None
+        self._write(changes, entry, records)
+        self._remove_marked(changes.sparkSession)
+
+    def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
+        small, table = (
+            records <= BROADCAST_RECORDS_MAX,
+            self._site.address.read(folded.sparkSession),
+        )
         rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=small)
         keys = {"replaceUsing": ",".join(self._rows.keys)}
         writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))

@@ -194,6 +194,25 @@ def test_what_was_wrong_with_entries_that_were_rolled_back_and_accepted_is_no_fi
     assert found(findings) == {}
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (wrote(3, (0, 9, 9), replayed=[["t", 0, 5, 9]]), ""),
+        (wrote(3, (0, 9, 9), replayed=[["t", 0, 0, 9]]), ""),
+        (wrote(3, (0, 9, 9), replayed=[["t", 0, 5, 8]]), "t-0[5,8), which does not end at"),
+        (wrote(3, (0, 9, 9), replayed=[["t", 0, 5, 12]]), "t-0[5,12), which does not end at"),
+        (wrote(3, (0, 9, 9), replayed=[["t", 0, 9, 9]]), "t-0[9,9), which does not end at"),
+        (wrote(3, (0, 9, 9), replayed=[["t", 1, 0, 9]]), "t-1[0,9), which does not end at"),
+        (wrote(3, (0, 9, 12), replayed=[["t", 0, 5, 12]]), "covers offsets of its own"),
+    ],
+)
+def test_a_replay_reads_nothing_new_and_ends_at_the_position(entry: Commit, said: str) -> None:
+    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), entry]
+    _, findings = ledger_of(commits)
+    assert found(findings) == ({Kind.FAULT: 1} if said else {})
+    assert said in "".join(problems(findings))
+
+
 def test_a_restore_that_a_second_one_takes_back_leaves_all_entries_effective() -> None:
     commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), restored(1), restored(2)]
     ledger, findings = ledger_of(commits)

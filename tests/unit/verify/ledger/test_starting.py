@@ -120,6 +120,11 @@ VOID = {
         0,
         "entry 3 accepts a change",
     ),
+    "a replay": (
+        [CREATE, ONE, TWO, commit(3, 4, 4, replayed=[["t", 0, 2, 4]]), commit(4, 4, 6)],
+        0,
+        "entry 3 replays records of earlier entries",
+    ),
 }
 
 

@@ -1,0 +1,189 @@
+"""A replay in place: what was read since an entry is applied to the pipeline's table once more.
+
+The table then holds, for each key of these records, the row that they leave. So a row that somebody
+deleted or changed is put right, and a right one stays untouched. The ledger gets an entry that says
+which ranges were applied, and moves no offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import ReplayRefused
+from rivermouth.protocol.commits import Purpose
+from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.reapplied import (
+    WholeEntries,
+    recorded_begins,
+    replay_draft,
+    whole_entries,
+)
+from rivermouth.registry.references import resolve
+from rivermouth.reread.asked import Bound
+from rivermouth.reread.kept_rows import KeptRows
+from rivermouth.reread.looked import Looked
+from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
+from rivermouth.run.assembly import Assembly
+from rivermouth.run.committer import Committer
+from rivermouth.run.opening import trace_open
+from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.others import Others
+from rivermouth.warehouse.target import check_target
+from rivermouth.write.counts import applied, grouped_counts
+from rivermouth.write.landing import Changing
+from rivermouth.write.preview import row_changes
+from rivermouth.write.rows import Keyed
+
+_ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
+
+
+class InPlace:
+    """One replay in place; the table is ours to write."""
+
+    def __init__(self, shared: Assembly, at: Looked, kept: KeptRows) -> None:
+        self._shared = shared
+        self._at = at
+        self._kept = kept
+        self._session: SparkSession = shared.session
+
+    def replay(
+        self, begin: Bound, end: Bound | None, agree: Callable[[ReplayPlan], bool]
+    ) -> Replayed:
+        """Show to ``agree`` what would change, and do that if it says so and rows would change."""
+        at, pipeline = self._at, self._at.pipeline
+        self._check_alone()
+        address = self._shared.warehouse.address(pipeline.target.table)
+        check_target(self._session, pipeline, address)
+        found = self._entries(begin, end)
+        rows: Keyed = resolve(pipeline.shape.again or "")(pipeline, found.of_entries)
+        with ExitStack() as held:
+            batch = held.enter_context(self._kept.decoded(found.ranges))
+            counts = grouped_counts(batch, found.ranges)
+            check_counts(at.where, found, counts)
+            changes = held.enter_context(self._kept.rows(rows.fold(batch.where("code IS NULL"))))
+            would = row_changes(changes, address.read(self._session), rows)
+            plan = _plan(pipeline, found, counts, would.inserted, would.updated, would.deleted)
+            check_inserts(at.where, pipeline, found, would.inserted)
+            if not agree(plan) or not would.total:
+                return Replayed(plan, written=False)
+            sequence = self._commit(held, found, rows, changes, applied(counts))
+        return Replayed(plan, written=True, sequence=sequence)
+
+    def _check_alone(self) -> None:
+        """Refuse where others write rows of the table: nobody could tell whose is newer."""
+        pipeline = self._at.pipeline
+        table, name = pipeline.target.table, pipeline.ledger_name
+        log = self._shared.warehouse.ledger(pipeline).log
+        others = [each.name for each in self._shared.config.writers(table)]
+        others += [each.pipeline for each in Others(log, name).read()]
+        others = sorted({each for each in others if each not in (pipeline.name, name)})
+        if others:
+            raise ReplayRefused(
+                "other pipelines have written the table, too",
+                where=self._at.where,
+                expected="one pipeline",
+                found=", ".join(others),
+                remedy=_ELSEWHERE,
+            )
+
+    def _entries(self, begin: Bound, end: Bound | None) -> WholeEntries:
+        at = self._at
+        asked = None
+        if not begin.is_earliest or end is not None:
+            asked = at.asked(begin, end, recorded_begins(at.entries))
+            early = [
+                each
+                for each in asked
+                if each.until_offset < (at.position.get(each.topic_partition) or 0)
+            ]
+            if early:
+                raise ReplayRefused(
+                    "a replay in place ends where the pipeline stands",
+                    where=at.where,
+                    expected="no --to",
+                    found=f"an end at {early[0].until_offset} of {early[0].topic_partition}",
+                    remedy="Leave out --to: later records may have deleted or replaced rows of"
+                    " these; or replay into another table: --into SCHEMA.TABLE",
+                )
+        asked = None if begin.is_earliest else asked
+        return whole_entries(at.entries, at.pipeline, at.facts.watermarks, asked)
+
+    def _commit(
+        self, held: ExitStack, found: WholeEntries, rows: Keyed, changes: DataFrame, records: int
+    ) -> int:
+        at, ledger = self._at, self._at.found.ledger
+        attempts = Attempts.by(at.pipeline.retry)
+        landing = self._shared.landing(at.pipeline, held, attempts, rows)
+        if not isinstance(landing, Changing):
+            raise ReplayRefused(
+                "what writes this table takes no changes that were folded before",
+                where=at.where,
+                remedy=_ELSEWHERE,
+            )
+        trace_open(ledger, accept=Purpose.REPLAY.value)
+        committer = Committer(ledger.history, self._shared.coordinates(at.pipeline))
+        committer.project(at.found.to_project)
+        draft = replay_draft(committer.history, at.newest, ledger.table, found)
+        plan = committer.plan(Purpose.REPLAY, draft)
+        committer.commit(plan, lambda each: landing.change(changes, each.empty_entry(), records))
+        return plan.sequence
+
+
+def check_counts(where: str, found: WholeEntries, counts: Counts) -> None:
+    """Raise ReplayRefused where records decode differently than when they were read.
+
+    There may be fewer of each kind: compaction has removed them.
+    """
+    for each, now in zip(found.ranges, counts, strict=True):
+        then = None if found.counts is None else found.counts.get(each.topic_partition)
+        if then is not None and not _none_more(now, then):
+            raise ReplayRefused(
+                f"records of {each} decode differently than when they were read",
+                where=where,
+                expected=f"at most {then.applied:,} good and {then.quarantined:,} bad",
+                found=f"{now.applied:,} good and {now.quarantined:,} bad",
+                remedy="Put the format and its settings back; or replay into another table:"
+                " --into SCHEMA.TABLE",
+            )
+
+
+def _none_more(now: RowCounts, then: RowCounts) -> bool:
+    return now.applied <= then.applied and now.quarantined <= then.quarantined
+
+
+def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted: int) -> None:
+    """Raise ReplayRefused where a row to insert may not be the newest by ``order_by``.
+
+    A record that was read earlier may rank higher; of a row that is there the table tells it.
+    """
+    if inserted and pipeline.target.order_by and not found.earliest:
+        raise ReplayRefused(
+            f"{inserted:,} rows are missing, and an earlier record may be newer by order_by",
+            where=where,
+            expected="a replay of all that can be read",
+            found=f"one since entry {found.since}",
+            remedy="Begin as early as can be: --from earliest",
+        )
+
+
+def _plan(
+    pipeline: Pipeline,
+    found: WholeEntries,
+    counts: Counts,
+    inserted: int,
+    updated: int,
+    deleted: int,
+) -> ReplayPlan:
+    return ReplayPlan(
+        pipeline=pipeline.name,
+        table=str(pipeline.target.table),
+        ranges=RangeRead.of(found.ranges, counts),
+        inserted=inserted,
+        updated=updated,
+        deleted=deleted,
+        since=found.since,
+    )

@@ -1,0 +1,72 @@
+"""A replay that is killed, in place and into another table: run again, it ends right."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.config import TableName, load
+from rivermouth.reread.asked import read_bound
+from rivermouth.reread.report import Replayed
+from rivermouth.reread.rereading import Rereading
+from rivermouth.verify import verify
+from tests.faults.outcomes import went_well
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.processes import said_by
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+def killed(lake: Lake, point: str, into: str = "") -> None:
+    driver = lake.driver("p", "earliest", into, failpoints=f"{point}=kill", kind="replay")
+    with driver as process:
+        said = said_by(process)
+    assert process.returncode == -signal.SIGKILL, said
+
+
+def again(lake: Lake, spark: SparkSession, into: str = "") -> Replayed:
+    table = TableName.parse(into) if into else None
+    replaying = Rereading(load(lake.file), spark, lake.scratch)
+    return replaying.replay("p", read_bound("--from", "earliest"), into=table)
+
+
+@pytest.mark.thorough
+@pytest.mark.kill
+@pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
+def test_a_killed_replay_runs_again_and_ends_right(
+    lake: Lake, rivermouth_spark: SparkSession, point: str, done: bool
+) -> None:
+    topic = f"killed-replay-{point.lower()}"
+    lake.topic(topic)
+    config = lake.configure(p=upsert_pipeline(topic))
+    lake.produce(topic, [(b"%d" % n, order(n, "a", n), 0) for n in range(6)])
+    went_well(lake.run(rivermouth_spark, "p"))
+    path = lake.path(str(config.pipelines["p"].target.table))
+    rivermouth_spark.sql(f"DELETE FROM delta.`{path}` WHERE order_id = 3")
+
+    killed(lake, point)
+
+    assert verify(config).ok is done
+    assert again(lake, rivermouth_spark).written is not done
+    assert verify(config).ok
+    lake.produce(topic, [(b"9", order(9, "b", 9), 0)])
+    went_well(lake.run(rivermouth_spark, "p", audit=True))
+    [found] = verify(config).pipelines
+    assert (found.problems, found.ok) == ((), True)
+
+
+@pytest.mark.thorough
+@pytest.mark.kill
+def test_a_killed_replay_into_another_table_adds_each_row_once(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("killed-into")
+    lake.configure(p=append_pipeline("killed-into"))
+    lake.produce("killed-into", [(None, bid(n), 0) for n in range(6)])
+    went_well(lake.run(rivermouth_spark, "p"))
+    for point in ("P2", "P3", "P6"):
+        killed(lake, point, "repair.bids")
+    assert again(lake, rivermouth_spark, "repair.bids").plan.there
+    assert sorted(row["auction"] for row in lake.rows("repair.bids")) == [*range(6)]

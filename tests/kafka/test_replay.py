@@ -1,0 +1,248 @@
+"""``rivermouth replay`` on real parts: rows are put right, and the proof still holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rivermouth.config import TableName, load
+from rivermouth.errors import ReplayRefused
+from rivermouth.reread.asked import read_bound
+from rivermouth.reread.report import Replayed, ReplayPlan
+from rivermouth.reread.rereading import Rereading
+from rivermouth.run.run import Run
+from rivermouth.testing import Record
+from rivermouth.verify import verify
+from tests.faults.outcomes import went_well
+from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.waiting import PATIENCE_S
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+def by_ledger(topic: str, **source: Any) -> dict[str, Any]:
+    """An upsert pipeline without ``order_by``: the order of the ledger decides."""
+    pipeline = upsert_pipeline(topic, **source)
+    del pipeline["target"]["order_by"]
+    return pipeline
+
+
+def orders(topic: str) -> list[list[Record]]:
+    """Records for three batches. Key 1 moves between the partitions, 2 is deleted, 3 comes back."""
+    return [
+        [(b"1", order(1, "a", 50), 1), (b"2", order(2, "a", 1), 0), (b"3", order(3, "a", 1), 0)],
+        [(b"1", order(1, "b", 51), 0), (b"3", None, 0), (b"4", order(4, "b", 9), 1)],
+        [(b"2", None, 0), (b"3", order(3, "c", 2), 0), (b"5", b"{oops", 1)],
+    ]
+
+
+def filled(lake: Lake, spark: SparkSession, topic: str, pipeline: dict[str, Any]) -> Path:
+    """A table after three batches."""
+    lake.topic(topic, 2)
+    config = lake.configure(p=pipeline)
+    for records in orders(topic):
+        lake.produce(topic, records)
+        went_well(lake.run(spark, "p"))
+    return lake.path(str(config.pipelines["p"].target.table))
+
+
+def replay(
+    lake: Lake,
+    spark: SparkSession,
+    begin: str,
+    end: str = "",
+    into: str = "",
+    *,
+    dry_run: bool = False,
+) -> Replayed:
+    plans: list[ReplayPlan] = []
+
+    def agree(plan: ReplayPlan) -> bool:
+        plans.append(plan)
+        return not dry_run
+
+    found = Rereading(load(lake.file), spark, lake.scratch).replay(
+        "p",
+        read_bound("--from", begin),
+        read_bound("--to", end) if end else None,
+        TableName.parse(into) if into else None,
+        agree,
+    )
+    assert plans == [found.plan]
+    return found
+
+
+def problems(lake: Lake) -> list[str]:
+    [found] = verify(load(lake.file), strict=True).pipelines
+    assert found.ok is (not found.problems)
+    return [*found.problems]
+
+
+def statuses(lake: Lake, table: str) -> dict[int, str]:
+    rows = lake.rows(table)
+    found = {each["order_id"]: each["status"] for each in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda each: each["order_id"])
+
+
+def sql(spark: SparkSession, table: Path, statement: str) -> None:
+    spark.sql(statement.replace("TABLE", f"delta.`{table}`"))
+
+
+@pytest.mark.short(("make",), {(by_ledger,)})
+@pytest.mark.parametrize("make", [upsert_pipeline, by_ledger])
+def test_rows_that_others_changed_are_put_right_and_all_is_proved(
+    lake: Lake, rivermouth_spark: SparkSession, make: Any
+) -> None:
+    topic = f"replay-{make.__name__.replace('_', '-')}"
+    path = filled(lake, rivermouth_spark, topic, make(topic))
+    table = f"silver.{topic.replace('-', '_')}"
+    right = lake.rows(table)
+    assert statuses(lake, table) == {1: "b", 3: "c", 4: "b"}
+    sql(rivermouth_spark, path, "DELETE FROM TABLE WHERE order_id = 1")
+    sql(rivermouth_spark, path, "UPDATE TABLE SET status = 'wrong' WHERE order_id = 3")
+    sql(
+        rivermouth_spark,
+        path,
+        "INSERT INTO TABLE SELECT 2, 'back', 1, updated_at, _kafka FROM TABLE WHERE order_id = 4",
+    )
+    assert len(problems(lake)) == 3
+    before = DeltaTable(str(path)).version()
+
+    shown = replay(lake, rivermouth_spark, "earliest", dry_run=True)
+
+    plan = shown.plan
+    assert not shown.written
+    assert (plan.inserted, plan.updated, plan.deleted) == (1, 1, 1)
+    assert [str(each) for each in plan.ranges] == [
+        f"{topic}-0[0,6): 6 records",
+        f"{topic}-1[0,3): 3 records, 1 of them bad",
+    ]
+    assert DeltaTable(str(path)).version() == before
+    done = replay(lake, rivermouth_spark, "earliest")
+    assert (done.plan, done.written) == (plan, True)
+    assert problems(lake) == []
+    assert by_id(lake.rows(table)) == by_id(right)
+    lake.produce(topic, [(b"6", order(6, "d", 3), 0)])
+    went_well(lake.run(rivermouth_spark, "p", audit=True))
+    assert problems(lake) == []
+    again = replay(lake, rivermouth_spark, "earliest")
+    assert (again.written, again.plan.rows) == (False, 0)
+
+    sql(rivermouth_spark, path, "UPDATE TABLE SET status = 'wrong' WHERE order_id = 4")
+    [line] = problems(lake)
+    assert "status" in line, "a replay hides nothing that is changed after it"
+
+
+def test_in_place_only_what_leaves_the_rows_of_the_first_reading(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    path = filled(lake, rivermouth_spark, "replay-refused", upsert_pipeline("replay-refused"))
+
+    def refused(begin: str, end: str = "") -> str:
+        with pytest.raises(ReplayRefused) as found:
+            replay(lake, rivermouth_spark, begin, end)
+        return str(found.value)
+
+    # Its newest record is in the second batch, and the first one holds one of the same time.
+    sql(rivermouth_spark, path, "DELETE FROM TABLE WHERE order_id = 4")
+    version = DeltaTable(str(path)).version()
+    assert "an earlier record may be newer by order_by" in refused("replay-refused:1:1")
+    assert "Leave out --to" in refused("earliest", "replay-refused:0:5")
+    assert "read up to 6" in refused("replay-refused:0:7")
+    Run(load(lake.file), rivermouth_spark, lake.scratch, continuous=False).accept_deletes(
+        "p", [version], lambda _: None
+    )
+    assert "whose DELETE was accepted" in refused("replay-refused:0:0")
+    with pytest.raises(ReplayRefused, match="nothing to replay"):
+        replay(lake, rivermouth_spark, "earliest")
+    assert problems(lake) == []
+
+
+def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    topic = "replay-into"
+    lake.topic(topic, 2)
+    lake.configure(p=append_pipeline(topic))
+    lake.produce(topic, [(None, bid(i), i % 2) for i in range(20)])
+    lake.produce(topic, [(None, b"{oops", 0)])
+    went_well(lake.run(rivermouth_spark, "p"))
+    with pytest.raises(ReplayRefused, match="mode append cannot take records twice"):
+        replay(lake, rivermouth_spark, "earliest")
+    with pytest.raises(ReplayRefused, match="no pipeline writes"):
+        replay(lake, rivermouth_spark, "earliest", into="bronze.replay_into")
+
+    begin, end = f"{topic}:0:8,{topic}:1:2", f"{topic}:1:4"
+    shown = replay(lake, rivermouth_spark, begin, end, "repair.bids", dry_run=True)
+    assert (shown.written, shown.plan.inserted) == (False, 4)
+    assert [(each.records, each.bad) for each in shown.plan.ranges] == [(3, 1), (2, 0)]
+    assert not lake.path("repair.bids").exists()
+    assert replay(lake, rivermouth_spark, begin, end, "repair.bids").written
+
+    again = replay(lake, rivermouth_spark, begin, end, "repair.bids")
+    assert (again.written, again.plan.there, again.plan.rows) == (False, True, 0)
+    with pytest.raises(ReplayRefused, match="by another replay"):
+        replay(lake, rivermouth_spark, f"{topic}:0:7", into="repair.bids")
+    assert replay(lake, rivermouth_spark, f"{topic}:0:6", f"{topic}:0:8", "repair.bids").written
+    places = [
+        (row["_kafka"]["partition"], row["_kafka"]["offset"]) for row in lake.rows("repair.bids")
+    ]
+    assert sorted(places) == [(0, 6), (0, 7), (0, 8), (0, 9), (1, 2), (1, 3)]
+    whole = {row["auction"]: row for row in lake.rows("bronze.replay_into")}
+    assert all(whole[row["auction"]] == row for row in lake.rows("repair.bids"))
+    assert problems(lake) == []
+
+
+@pytest.mark.thorough
+def test_keys_go_into_another_table_as_one_batch(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    filled(lake, rivermouth_spark, "replay-keys", upsert_pipeline("replay-keys"))
+    found = replay(lake, rivermouth_spark, "replay-keys:0:0", into="repair.orders")
+    assert (found.written, found.plan.inserted) == (True, 2)
+    assert statuses(lake, "repair.orders") == {1: "b", 3: "c"}
+    assert replay(lake, rivermouth_spark, "replay-keys:0:0", into="repair.orders").plan.there
+    with pytest.raises(ReplayRefused, match="each key may have one row"):
+        replay(lake, rivermouth_spark, "replay-keys:1:0", into="repair.orders")
+    assert problems(lake) == []
+
+
+def test_the_command_shows_asks_and_answers(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    filled(lake, rivermouth_spark, "replay-said", by_ledger("replay-said"))
+    sql(rivermouth_spark, lake.path("silver.replay_said"), "DELETE FROM TABLE WHERE order_id = 4")
+
+    def said(*words: str, answer: str = "") -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "rivermouth", "replay", str(lake.file), "p"]
+        environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
+        ended = subprocess.run(
+            [*command, *words],
+            input=answer,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+    code, out, err = said("--from", "earliest", answer="n\n")
+    assert (code, "silver.replay_said: 1 to insert, 0 to update, 0 to delete" in out) == (0, True)
+    assert "Write this?" in err
+    assert out.rstrip().endswith("nothing was written")
+    code, out, err = said("--from", "earliest", "--yes", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["written"], told["records"], told["sequence"]) == (True, 9, 6)
+    assert told["rows"] == {"inserted": 1, "updated": 0, "deleted": 0}
+    assert problems(lake) == []

@@ -1,0 +1,179 @@
+"""Which entries a replay in place applies once more: tables of ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import ReplayRefused
+from rivermouth.protocol.changes import Change, Changes
+from rivermouth.protocol.commits import Recorded
+from rivermouth.protocol.deleted import Deleted
+from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.offsets import OffsetRange, Watermarks
+from rivermouth.protocol.reapplied import recorded_begins, replay_draft, whole_entries
+from tests.builders import TABLE, TableLog, entry_after, place, replayed, span
+
+pytestmark = pytest.mark.unit
+
+Entries = list[Recorded]
+
+
+def pipeline() -> Pipeline:
+    return Pipeline.model_validate(
+        {
+            "name": "orders",
+            "source": {"topics": ("t",), "format": "json"},
+            "columns": "id BIGINT",
+            "target": {"table": "silver.orders", "mode": "upsert", "keys": ("id",)},
+        }
+    )
+
+
+def ledger(*batches: Sequence[OffsetRange]) -> Entries:
+    """Entries of the pipeline, at the versions 1, 2, …"""
+    found: Entries = []
+    newest: Entry | None = None
+    for version, ranges in enumerate(batches, 1):
+        newest = replace(
+            entry_after(newest, *ranges),
+            config=pipeline().identity,
+            columns=(("id", "BIGINT"),),
+        )
+        found.append(Recorded(version, 0, newest))
+    return found
+
+
+THREE = (
+    [span(10, 10), span(0, 0, 1)],
+    [span(10, 14), span(0, 5, 1)],
+    [span(14, 20)],
+    [span(20, 22), span(5, 6, 1)],
+)
+"""Where the partitions begin, and three batches."""
+MARKS = {place(): Watermarks(0, 99), place(1): Watermarks(0, 99)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "since", "ranges"),
+    [
+        (None, 2, (span(10, 22), span(0, 6, 1))),
+        ((span(10, 22),), 2, (span(10, 22), span(0, 6, 1))),
+        ((span(13, 22),), 2, (span(10, 22), span(0, 6, 1))),
+        ((span(14, 22),), 3, (span(14, 22), span(5, 6, 1))),
+        ((span(21, 22),), 4, (span(20, 22), span(5, 6, 1))),
+        ((span(21, 22), span(4, 6, 1)), 2, (span(10, 22), span(0, 6, 1))),
+        ((span(5, 6, 1),), 4, (span(20, 22), span(5, 6, 1))),
+        ((span(22, 22), span(5, 6, 1)), 4, (span(20, 22), span(5, 6, 1))),
+    ],
+)
+def test_whole_entries_are_taken_from_the_first_that_is_asked_for_to_the_newest(
+    asked: tuple[OffsetRange, ...] | None, since: int, ranges: tuple[OffsetRange, ...]
+) -> None:
+    found = whole_entries(ledger(*THREE), pipeline(), MARKS, asked)
+    assert (found.since, found.ranges) == (since, ranges)
+    assert found.earliest is (since == 2)
+    assert sum(one.span for _, one in found.of_entries) == sum(each.span for each in ranges)
+    assert found.counts == {each.topic_partition: RowCounts(each.span, 0) for each in ranges}
+
+
+def changed(index: int, **facts: Any) -> Callable[[Entries], object]:
+    def change(entries: Entries) -> None:
+        entry = replace(entries[index].entry, **facts)
+        entries[index] = replace(entries[index], entry=entry)
+
+    return change
+
+
+def still(index: int, **facts: Any) -> Callable[[Entries], object]:
+    """An entry that covers nothing, behind the one with this index."""
+
+    def change(entries: Entries) -> None:
+        newest = entries[index].entry
+        quiet = replace(newest, ranges=(), rows=None, **facts)
+        entries.insert(index + 1, replace(entries[index], entry=quiet))
+
+    return change
+
+
+UNLIKE: dict[str, tuple[Callable[[Entries], object], str]] = {
+    "other settings": (changed(1, config={"mode": "upsert"}), "other settings"),
+    "other columns": (changed(1, columns=(("id", "INT"),)), "other columns"),
+    "columns that are not told": (changed(1, columns=()), "other columns"),
+    "a change of the source": (
+        still(1, changes=Changes((Change.TOPIC,))),
+        "a change of the source",
+    ),
+    "a DELETE that was accepted": (still(3, deletes=(Deleted(3, unlisted=1),)), "version 3"),
+}
+
+
+@pytest.mark.parametrize("case", [*UNLIKE])
+def test_entries_that_cannot_be_read_as_they_were_are_not_taken(case: str) -> None:
+    entries = ledger(*THREE)
+    change, why = UNLIKE[case]
+    change(entries)
+    found = whole_entries(entries, pipeline(), MARKS, None)
+    assert (found.since, found.earliest) == (3, True)
+    with pytest.raises(ReplayRefused) as refused:
+        whole_entries(entries, pipeline(), MARKS, (span(11, 22),))
+    assert why in refused.value.found
+    assert "--from earliest" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("marks", "since"),
+    [
+        ({**MARKS, place(): Watermarks(11, 99)}, 3),
+        ({**MARKS, place(1): Watermarks(1, 99)}, 3),
+        ({**MARKS, place(): Watermarks(10, 99)}, 2),
+        ({**MARKS, place(): Watermarks(15, 99)}, 4),
+        ({place(): Watermarks(0, 99)}, None),
+    ],
+)
+def test_what_kafka_holds_no_more_is_not_taken(
+    marks: dict[object, Watermarks], since: int | None
+) -> None:
+    held = {each: marks[each] for each in MARKS if each in marks}
+    if since is None:
+        with pytest.raises(ReplayRefused, match="nothing to replay") as refused:
+            whole_entries(ledger(*THREE), pipeline(), held, None)
+        assert "t-1, which is not read any more" in refused.value.found
+    else:
+        assert whole_entries(ledger(*THREE), pipeline(), held, None).since == since
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ((span(9, 22),), "t-0[9,22) was not read by an entry"),
+        ((span(0, 3, 7),), "t-7[0,3) was not read by an entry"),
+        ((span(22, 22), span(6, 6, 1)), "nothing to replay"),
+        ((), "nothing to replay"),
+    ],
+)
+def test_what_no_entry_covers_is_refused(asked: tuple[OffsetRange, ...], said: str) -> None:
+    with pytest.raises(ReplayRefused) as refused:
+        whole_entries(ledger(*THREE), pipeline(), MARKS, asked)
+    assert said in refused.value.what
+
+
+def test_counts_that_an_entry_does_not_tell_are_not_compared() -> None:
+    entries = ledger(*THREE)
+    changed(2, rows=None)(entries)
+    assert whole_entries(entries, pipeline(), MARKS, None).counts is None
+    assert recorded_begins(entries) == {place(): 10, place(1): 0}
+
+
+def test_the_entry_moves_no_offset_and_follows_on_the_newest() -> None:
+    log = TableLog().wrote(span(0, 5)).wrote(span(5, 9))
+    history = replayed(log.records)
+    assert log.newest is not None
+    found = whole_entries(ledger([span(0, 5)], [span(5, 9)]), pipeline(), MARKS, None)
+    draft = replay_draft(history, log.newest, TABLE, found)
+    assert (draft.sequence, draft.position) == (3, log.newest.position)
+    assert (draft.ranges, draft.replayed) == ((span(9, 9),), (span(0, 9),))
