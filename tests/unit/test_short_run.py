@@ -92,6 +92,9 @@ ONLY_IN_TEST_ALL = {
         "test_tables_that_only_a_catalog_knows_are_maintained_by_their_names",
         "test_without_an_offsets_table_a_target_is_left_alone_and_none_is_made",
     },
+    "tests/kafka/test_replay.py": {
+        "test_keys_go_into_another_table_as_one_batch",
+    },
     "tests/kafka/test_run.py": {
         "test_a_merge_that_changes_no_row_advances_the_ledger",
         "test_a_restored_table_halts_until_the_restore_is_undone",

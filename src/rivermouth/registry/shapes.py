@@ -22,6 +22,7 @@ class Shape:
     another thing then. ``again`` is ``(Pipeline, ranges of entries by sequence) ->
     write.rows.Keyed``: how records that were read before are applied once more, so that a row that
     is right stays; None: nobody can.
+    ``elsewhere``: a replay may write the rows of some records into a table of their own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Shape:
     since: bool = False
     erasable: bool = True
     again: Reference | None = None
+    elsewhere: bool = False
 
 
 @dataclass
@@ -56,6 +58,7 @@ SHAPES = Shapes(
             changes="rivermouth.write.shapes.append:append",
             proof="rivermouth.verify.proofs.append:verify_append",
             since=True,
+            elsewhere=True,
         ),
         "upsert": Shape(
             name="upsert",
@@ -67,6 +70,7 @@ SHAPES = Shapes(
             deletes=True,
             since=True,
             again="rivermouth.write.shapes.latest_again:latest_again",
+            elsewhere=True,
         ),
         "insert": Shape(
             name="insert",

@@ -7,7 +7,7 @@ which ranges were applied, and moves no offset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -78,17 +78,9 @@ class InPlace:
         pipeline = self._at.pipeline
         table, name = pipeline.target.table, pipeline.ledger_name
         log = self._shared.warehouse.ledger(pipeline).log
-        others = [each.name for each in self._shared.config.writers(table)]
-        others += [each.pipeline for each in Others(log, name).read()]
-        others = sorted({each for each in others if each not in (pipeline.name, name)})
-        if others:
-            raise ReplayRefused(
-                "other pipelines have written the table, too",
-                where=self._at.where,
-                expected="one pipeline",
-                found=", ".join(others),
-                remedy=_ELSEWHERE,
-            )
+        writers = [each.name for each in self._shared.config.writers(table)]
+        writers += [each.pipeline for each in Others(log, name).read()]
+        check_alone(self._at.where, {pipeline.name, name}, writers)
 
     def _entries(self, begin: Bound, end: Bound | None) -> WholeEntries:
         at = self._at
@@ -131,6 +123,19 @@ class InPlace:
         plan = committer.plan(Purpose.REPLAY, draft)
         committer.commit(plan, lambda each: landing.change(changes, each.empty_entry(), records))
         return plan.sequence
+
+
+def check_alone(where: str, own: Collection[str], writers: Iterable[str]) -> None:
+    """Raise ReplayRefused where others than ``own`` are among the writers of a table."""
+    others = sorted({*writers} - {*own})
+    if others:
+        raise ReplayRefused(
+            "other pipelines have written the table, too",
+            where=where,
+            expected="one pipeline",
+            found=", ".join(others),
+            remedy=_ELSEWHERE,
+        )
 
 
 def check_counts(where: str, found: WholeEntries, counts: Counts) -> None:

@@ -28,7 +28,8 @@ class RangeRead:
 
     def __str__(self) -> str:
         bad = f", {self.bad:,} of them bad" if self.bad else ""
-        return f"{self.range}: {self.records:,} records{bad}"
+        records = "1 record" if self.records == 1 else f"{self.records:,} records"
+        return f"{self.range}: {records}{bad}"
 
     def as_dict(self) -> dict[str, Any]:
         """For machines."""

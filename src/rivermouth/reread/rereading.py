@@ -66,9 +66,8 @@ class Rereading:
         nothing is written. Raises ReplayRefused, and what a run would meet.
         """
         shared, pipeline = self._shared, self._shared.config.pipelines[name]
-        if into is None:
-            _check_mode(pipeline)
-        else:
+        check_mode(pipeline, elsewhere=into is not None)
+        if into is not None:
             check_free(shared.config, into)
         try:
             with ExitStack() as held:
@@ -85,11 +84,17 @@ class Rereading:
             raise translate(fault, name) from fault
 
 
-def _check_mode(pipeline: Pipeline) -> None:
-    if pipeline.shape.again is None:
-        raise ReplayRefused(
-            f"mode {pipeline.shape.name} cannot take records twice",
-            where=f"{pipeline.name} {pipeline.target.table}",
-            expected="a mode in which a record that was applied changes nothing the second time",
-            found=f"mode {pipeline.shape.name}: {pipeline.shape.summary}",
-        )
+def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
+    """Raise ReplayRefused where a record may not be taken twice: in place, or ``elsewhere``."""
+    shape = pipeline.shape
+    if shape.elsewhere if elsewhere else shape.again is not None:
+        return
+    raise ReplayRefused(
+        f"mode {shape.name} cannot take records twice",
+        where=f"{pipeline.name} {pipeline.target.table}",
+        expected="a mode whose rows stand by themselves"
+        if elsewhere
+        else "a mode in which a record that was applied changes nothing the second time",
+        found=f"mode {shape.name}: {shape.summary}",
+        remedy="" if shape.elsewhere else "Read the ranges in Python: rivermouth.read",
+    )

@@ -1,0 +1,138 @@
+"""What a replay refuses, and what it shows before it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rivermouth.cli.replaying import read_into, replayed
+from rivermouth.config import Config, TableName, load
+from rivermouth.errors import ConfigError, ReplayRefused
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.reapplied import WholeEntries
+from rivermouth.reread.in_place import check_alone, check_counts, check_inserts
+from rivermouth.reread.into_table import check_free
+from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
+from rivermouth.reread.rereading import check_mode
+from tests.builders import place, span
+
+pytestmark = pytest.mark.unit
+
+TEXT = """
+version: 1
+kafka: {bootstrap.servers: "localhost:9092"}
+warehouse: ./lake
+pipelines:
+  bids:
+    source: {topics: [bids], format: json}
+    schema: id BIGINT
+    target: {table: bronze.bids}
+  orders:
+    source: {topics: [orders], format: json}
+    schema: id BIGINT, at BIGINT
+    target: {table: silver.orders, mode: upsert, keys: [id], order_by: [at]}
+"""
+FOUND = WholeEntries(2, (span(0, 9),), ((2, span(0, 9)),), {place(): RowCounts(6, 2)}, False)
+READ = RangeRead.of((span(0, 9), span(0, 2, 1)), (RowCounts(6, 2), RowCounts(1, 0)))
+IN_PLACE = ReplayPlan("orders", "silver.orders", READ, 1_200, 1, 0, since=2)
+INTO = ReplayPlan("bids", "repair.bids", READ, 7)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = tmp_path / "lake.yml"
+    file.write_text(TEXT, encoding="utf-8")
+    return load(file)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "fits"),
+    [(6, 2, True), (5, 0, True), (0, 0, True), (7, 1, False), (5, 3, False)],
+)
+def test_records_are_good_or_bad_as_they_were_or_compaction_took_them(
+    good: int, bad: int, fits: bool
+) -> None:
+    if fits:
+        check_counts("p", FOUND, (RowCounts(good, bad),))
+        return
+    with pytest.raises(ReplayRefused, match="decode differently") as refused:
+        check_counts("p", FOUND, (RowCounts(good, bad),))
+    assert refused.value.expected == "at most 6 good and 2 bad"
+    unknown = WholeEntries(FOUND.since, FOUND.ranges, FOUND.of_entries, None, FOUND.earliest)
+    check_counts("p", unknown, (RowCounts(good, bad),))
+
+
+def test_a_missing_row_may_be_of_an_earlier_record_where_order_by_decides(config: Config) -> None:
+    orders, bids = config.pipelines["orders"], config.pipelines["bids"]
+    with pytest.raises(ReplayRefused, match="3 rows are missing"):
+        check_inserts("p", orders, FOUND, 3)
+    check_inserts("p", orders, FOUND, 0)
+    check_inserts("p", bids, FOUND, 3)
+    all_of_them = WholeEntries(FOUND.since, FOUND.ranges, FOUND.of_entries, FOUND.counts, True)
+    check_inserts("p", orders, all_of_them, 3)
+
+
+def test_the_table_is_that_of_one_pipeline_by_its_name_or_its_first_one() -> None:
+    check_alone("p", {"new", "first"}, ["new", "first", "new"])
+    with pytest.raises(ReplayRefused, match="other pipelines") as refused:
+        check_alone("p", {"new", "first"}, ["new", "z", "b", "b"])
+    assert refused.value.found == "b, z"
+
+
+def test_only_some_modes_take_records_twice(config: Config) -> None:
+    orders, bids = config.pipelines["orders"], config.pipelines["bids"]
+    check_mode(orders, elsewhere=False)
+    for each in (orders, bids):
+        check_mode(each, elsewhere=True)
+    with pytest.raises(ReplayRefused, match="mode append cannot") as refused:
+        check_mode(bids, elsewhere=False)
+    assert "--into" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["bronze.bids", "silver.orders", "silver.orders_quarantine", "rivermouth.offsets"],
+)
+def test_a_table_that_a_pipeline_writes_takes_no_rows_of_a_replay(
+    config: Config, table: str
+) -> None:
+    with pytest.raises(ReplayRefused, match="no pipeline writes"):
+        check_free(config, TableName.parse(table))
+    check_free(config, TableName.parse("repair.bids"))
+
+
+def test_what_would_change_is_shown_in_a_few_lines() -> None:
+    assert [*IN_PLACE.lines] == [
+        "in place, all that was read since entry 2 is applied once more",
+        "t-0[0,9): 8 records, 2 of them bad",
+        "t-1[0,2): 1 record",
+        "silver.orders: 1,200 to insert, 1 to update, 0 to delete",
+    ]
+    assert [*INTO.lines][-1] == "repair.bids: 7 to insert"
+    there = ReplayPlan("bids", "repair.bids", READ, 0, there=True)
+    assert [*there.lines][-1] == "repair.bids has these rows already"
+    told = Replayed(IN_PLACE, written=True, sequence=7).as_dict()
+    assert (told["records"], told["sequence"], told["since_entry"]) == (9, 7, 2)
+    assert told["ranges"][0]["bad"] == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "dry_run", "said"),
+    [
+        (Replayed(IN_PLACE, True, 7), False, "1,201 rows changed in silver.orders, ledger entry 7"),
+        (Replayed(INTO, True), False, "7 rows changed in repair.bids"),
+        (Replayed(INTO, False), True, "dry run, nothing was written"),
+        (Replayed(INTO, False), False, "nothing was written"),
+        (Replayed(ReplayPlan("p", "s.t", READ, 0), False), True, "nothing to do in s.t"),
+    ],
+)
+def test_the_verdict_says_what_was_written(found: Replayed, dry_run: bool, said: str) -> None:
+    assert said in replayed(found, dry_run=dry_run)
+
+
+def test_the_other_table_is_named_as_tables_are() -> None:
+    assert read_into("") is None
+    assert read_into("repair.bids") == TableName("repair", "bids")
+    with pytest.raises(ConfigError, match="--into x"):
+        read_into("x")
