@@ -75,9 +75,9 @@ def replay(
     def agree(plan: ReplayPlan) -> bool:
         for line in plan.lines:
             shown.print(f"{name}: {line}", soft_wrap=True)
-        if dry_run or plan.there or not plan.rows:
+        if dry_run:
             return False
-        return yes or typer.confirm("Write this?", err=True)
+        return yes or not plan.rows or typer.confirm("Write this?", err=True)
 
     session = start_spark(config, shown, [name])
     from rivermouth.local.session import ending

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import ReplayRefused
@@ -68,10 +68,18 @@ class InPlace:
             would = row_changes(changes, address.read(self._session), rows)
             plan = _plan(pipeline, found, counts, would.inserted, would.updated, would.deleted)
             check_inserts(at.where, pipeline, found, would.inserted)
-            if not agree(plan) or not would.total:
+            if not agree(plan):
                 return Replayed(plan, written=False)
-            sequence = self._commit(held, found, rows, changes, applied(counts))
-        return Replayed(plan, written=True, sequence=sequence)
+            committer = self._begin()
+            if not would.total:
+                return Replayed(plan, written=False)
+            landing = self._landing(held, rows)
+            draft = replay_draft(committer.history, at.newest, at.found.ledger.table, found)
+            commit, records = committer.plan(Purpose.REPLAY, draft), applied(counts)
+            committer.commit(
+                commit, lambda each: landing.change(changes, each.empty_entry(), records)
+            )
+        return Replayed(plan, written=True, sequence=commit.sequence)
 
     def _check_alone(self) -> None:
         """Refuse where others write rows of the table: nobody could tell whose is newer."""
@@ -104,25 +112,26 @@ class InPlace:
         asked = None if begin.is_earliest else asked
         return whole_entries(at.entries, at.pipeline, at.facts.watermarks, asked)
 
-    def _commit(
-        self, held: ExitStack, found: WholeEntries, rows: Keyed, changes: DataFrame, records: int
-    ) -> int:
+    def _begin(self) -> Committer:
+        """The committer, with the offsets table brought up to date: a killed replay may have left
+        it behind.
+        """
         at, ledger = self._at, self._at.found.ledger
-        attempts = Attempts.by(at.pipeline.retry)
-        landing = self._shared.landing(at.pipeline, held, attempts, rows)
-        if not isinstance(landing, Changing):
-            raise ReplayRefused(
-                "what writes this table takes no changes that were folded before",
-                where=at.where,
-                remedy=_ELSEWHERE,
-            )
         trace_open(ledger, accept=Purpose.REPLAY.value)
         committer = Committer(ledger.history, self._shared.coordinates(at.pipeline))
         committer.project(at.found.to_project)
-        draft = replay_draft(committer.history, at.newest, ledger.table, found)
-        plan = committer.plan(Purpose.REPLAY, draft)
-        committer.commit(plan, lambda each: landing.change(changes, each.empty_entry(), records))
-        return plan.sequence
+        return committer
+
+    def _landing(self, held: ExitStack, rows: Keyed) -> Changing:
+        pipeline = self._at.pipeline
+        landing = self._shared.landing(pipeline, held, Attempts.by(pipeline.retry), rows)
+        if isinstance(landing, Changing):
+            return landing
+        raise ReplayRefused(
+            "what writes this table takes no changes that were folded before",
+            where=self._at.where,
+            remedy=_ELSEWHERE,
+        )
 
 
 def check_alone(where: str, own: Collection[str], writers: Iterable[str]) -> None:
