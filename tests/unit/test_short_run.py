@@ -67,7 +67,6 @@ ONLY_IN_TEST_ALL = {
     },
     "tests/faults/test_replay_faults.py": {
         "test_a_killed_replay_into_another_table_adds_each_row_once",
-        "test_a_killed_replay_runs_again_and_ends_right",
     },
     "tests/kafka/test_accepted_changes.py": {
         "test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on",
