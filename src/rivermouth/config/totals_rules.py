@@ -56,7 +56,15 @@ def are_measurable(schema: Sequence[Column], metrics: Measures) -> Iterator[Faul
 
 def are_told_apart(keys: Names, metrics: Measures) -> Iterator[Fault]:
     """No two columns of the table have one name, and none has a name of ours."""
-    taken = {each.name.lower() for each in key_parts(keys)} if metrics else set()
+    parts = key_parts(keys) if metrics else ()
+    windows = {each.name for each in parts if each.width_us is not None}
+    for index, each in enumerate(parts):
+        if each.width_us is None and each.name.lower() in windows:
+            message = "{path} is called like the column of the window"
+            fix = "give the column another name in schema, and in the records"
+            at: Path = ("target", "keys", index)
+            yield Fault(Kind.BAD_COLUMN, message, path=at, fix=fix)
+    taken = {each.name.lower() for each in parts}
     for measure in metrics:
         names = _names(measure)
         found = next((each for each in names if each.lower() in taken | OURS), None)
