@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rivermouth.errors import ConfigError, Halt, RivermouthError
     from rivermouth.operate.topic import topic
     from rivermouth.operate.topic_report import TopicReport
+    from rivermouth.protocol.batch import Batch
     from rivermouth.protocol.offsets import OffsetRange, TopicPartition
     from rivermouth.reading.counted import ReadableRange, readable
     from rivermouth.reading.frames import read
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Batch",
     "CommitReport",
     "Config",
     "ConfigError",
@@ -77,6 +79,7 @@ _ROOMS = {
     "PipelineReport": "run.report",
     "RetryReport": "run.report",
     "exit_code": "run.report",
+    "Batch": "protocol.batch",
     "OffsetRange": "protocol.offsets",
     "TopicPartition": "protocol.offsets",
     "RecordedRanges": "reading.recorded",

@@ -19,6 +19,7 @@ from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
 from rivermouth.config.totals import KeyPart, key_parts, table_columns
+from rivermouth.config.transform import MadeColumns, Select, Transform
 from rivermouth.config.value_types import (
     Columns,
     Duration,
@@ -74,6 +75,7 @@ class Target(Model):
         " batch, partition and offset decide.",
         examples=[["updated_at"]],
     )
+    columns: MadeColumns = None
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
@@ -91,9 +93,11 @@ class Pipeline(Model):
     source: Source = Field(description="What is read.")
     columns: Columns = Field(
         validation_alias="schema",
-        description="The columns of the table, as SQL text.",
+        description="The columns of the records, and of the table unless others are made of them.",
         examples=["order_id BIGINT, amount DECIMAL(12,2), tags ARRAY<STRING>, at TIMESTAMP"],
     )
+    transform: Transform = None
+    select: Select = None
     target: Target = Field(description="What is written.")
     ledger: LedgerName | None = Field(
         default=None,
@@ -114,6 +118,11 @@ class Pipeline(Model):
         return self.name if self.ledger is None else self.ledger
 
     @property
+    def made_by(self) -> str:
+        """What makes the rows of the table, as the ledger names it; empty: they are the records."""
+        return self.transform or ("select" if self.select else "")
+
+    @property
     def format(self) -> Format:
         """The registered format of its records."""
         return FORMATS.by_name[self.source.format]
@@ -132,7 +141,7 @@ class Pipeline(Model):
     def table_columns(self) -> tuple[Column, ...]:
         """The columns of its table, but for ``_kafka``."""
         if not self.shape.totals:
-            return self.columns
+            return self.columns if self.target.columns is None else self.target.columns
         return table_columns(self.columns, self.target.key_parts, self.target.metrics)
 
     @property

@@ -22,6 +22,7 @@ from rivermouth.config.totals_rules import (
     need_metrics,
     windows_fit,
 )
+from rivermouth.config.transform import at_most_one, fits_the_mode, tells_columns
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -175,6 +176,9 @@ RULES = (
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("target.table",), _table_is_free),
+    Rule(("transform", "select"), at_most_one),
+    Rule(("transform", "select", "target.schema"), tells_columns),
+    Rule(("transform", "select", "target.mode"), fits_the_mode),
 )
 
 

@@ -19,6 +19,7 @@ AGREED = {
     "target.keys": "keys",
     "target.order_by": "order_by",
     "schema": "schema",
+    "target.schema": "target.schema",
 }
 """What pipelines of one table must agree on, in words for people."""
 

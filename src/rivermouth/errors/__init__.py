@@ -39,7 +39,8 @@
     │   ├── CommitFailed       RM502          Delta refused or lost the write
     │   ├── BatchFailed        RM503          Spark could not read or write the batch
     │   ├── CommitConflict     RM504          commits of others were in the way, every time
-    │   └── ProjectionFailed   RM505          the commit stands, the offsets table lacks it
+    │   ├── ProjectionFailed   RM505          the commit stands, the offsets table lacks it
+    │   └── TransformFailed    RM506          the pipeline's own code failed, or broke a rule
     ├── Refusal                RM7xx  exit 2  asked for what cannot be done
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
@@ -88,6 +89,7 @@ from rivermouth.errors.failures import (
     SourceError,
     StoreError,
     TopicMissing,
+    TransformFailed,
     Unexpected,
     UpsertUnsupported,
 )
@@ -163,6 +165,7 @@ __all__ = [
     "TableUndone",
     "TopicMissing",
     "TopicRecreated",
+    "TransformFailed",
     "Unexpected",
     "UpsertUnsupported",
     "of_the_disk",

@@ -172,6 +172,12 @@ class ProjectionFailed(CommitError):
     default_passes = Passing.IF_IT_WORKED
 
 
+class TransformFailed(CommitError):
+    code = "RM506"
+    default_remedy = "Nothing of this batch is written; correct the function and run again"
+    default_passes = Passing.IF_IT_WORKED
+
+
 class StoreError(RivermouthError):
     code = "RM800"
 

@@ -117,6 +117,7 @@ def _draft(
         accepted=newest.accepted if newest else (),
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=_ends(newest, position, kafka),
+        transform=pipeline.made_by,
     )
 
 

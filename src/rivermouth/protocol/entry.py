@@ -59,7 +59,8 @@ class Draft:
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
     the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
     deleted on purpose. ``replayed`` are ranges that were read before, and whose records were
-    applied once more. ``ranges`` are in order. The first sequence is 1.
+    applied once more. ``transform`` is what made the rows of the records: a function, or
+    ``select``; empty: nothing did. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -80,6 +81,7 @@ class Draft:
     replayed: tuple[OffsetRange, ...] = ()
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] = ()
+    transform: str = ""
 
     def __post_init__(self) -> None:
         if self.sequence < 1:

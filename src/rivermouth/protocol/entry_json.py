@@ -59,6 +59,8 @@ def to_json(entry: Entry) -> str:
         facts["changes"] = entry.changes.as_dict()
     if entry.accepted:
         facts["accepted"] = [[*each] for each in entry.accepted]
+    if entry.transform:
+        facts["transform"] = entry.transform
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -148,6 +150,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "accepts": None if accepts is None else Accepted(**accepts),
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
         "replayed": _ranges(facts.get("replayed", ())),
+        "transform": _text(facts.get("transform", "")),
         "base": int(facts["base"]) if "base" in facts else None,
         "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
         "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),

@@ -23,6 +23,8 @@ class Shape:
     write.rows.Keyed``: how records that were read before are applied once more, so that a row that
     is right stays; None: nobody can.
     ``elsewhere``: a replay may write the rows of some records into a table of their own.
+    ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
+    their values.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Shape:
     erasable: bool = True
     again: Reference | None = None
     elsewhere: bool = False
+    transforms: bool = False
 
 
 @dataclass
@@ -59,6 +62,7 @@ SHAPES = Shapes(
             proof="rivermouth.verify.proofs.append:verify_append",
             since=True,
             elsewhere=True,
+            transforms=True,
         ),
         "upsert": Shape(
             name="upsert",

@@ -182,6 +182,8 @@ class Committer:
     def _absent(self, plan: CommitPlan, fault: Exception | None) -> None:
         """Raise why the commit of the plan is not in the log."""
         history = self.history
+        if isinstance(fault, RivermouthError):  # it says what it is about
+            raise fault
         if fault is not None:
             raise self._at.writes.translate(fault) from fault
         if history.first and history.recorded is None:

@@ -58,7 +58,8 @@ class Subject:
 
         Raises Unreadable for an unknown column type.
         """
-        return schema_of(self.pipeline.columns) if self.shape.totals else table
+        others = self.shape.totals or self.pipeline.made_by
+        return schema_of(self.pipeline.columns) if others else table
 
     def reader(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
         """The checker's reader of record values. Raises Unreadable for an unknown column type."""

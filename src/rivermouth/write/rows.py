@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
+from rivermouth.write.transform.transform import Transform
+
 RECORDS = "records"
 """The column of a fold that counts the rows of a key."""
 
@@ -16,10 +18,12 @@ class Plain:
     """Each good record becomes one row.
 
     ``columns`` are those of the table without ``_kafka``, over a decoded batch (``formats``).
-    They are built once per pipeline: each is many calls into the JVM.
+    They are built once per pipeline: each is many calls into the JVM. ``transform`` makes of them
+    what the table gets; None: they are it.
     """
 
     columns: Sequence[Column]
+    transform: Transform | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ Loads = Callable[..., Config]
 TABLE = (Path(__file__).parent / "earlier.txt").read_text(encoding="utf-8")
 LATER = {
     "mirror_group",
+    "columns",
     "on_missing_time",
     "min_offsets_per_trigger",
     "max_trigger_delay",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rivermouth.verify.ledger.commits import Commit
@@ -18,6 +18,7 @@ from rivermouth.verify.ledger.entry import (
     LedgerRange,
     Partition,
     is_of_one_topic,
+    left_out,
     parse_entry,
     shown,
 )
@@ -157,7 +158,8 @@ def entry_of(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
     if facts["rivermouth"] not in (1, 2) or facts["pipeline"] != pipeline:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
     committed = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp") or 0
-    return parse_entry(version, facts, int(committed))
+    entry = parse_entry(version, facts, int(committed))
+    return replace(entry, left_out=left_out(facts, commit.info.get("operationMetrics") or {}))
 
 
 def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:

@@ -92,6 +92,10 @@ class LedgerEntry:
     """The kinds of changes that were accepted so far, each with the sequence of its entry."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """The settings that gave the pipeline its identity."""
+    transform: str = ""
+    """What made the rows of the records: a function, or ``select``; empty: nothing did."""
+    left_out: int | None = 0
+    """How many records took effect by having no row; None: the log does not tell."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
     committed_ms: int = 0
@@ -121,10 +125,27 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
         changes=_changes(facts["changes"]) if "changes" in facts else None,
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
         config=dict(facts.get("config", {})),
+        transform=str(facts.get("transform", "")),
         format=int(facts["rivermouth"]),
         committed_ms=committed_ms,
         **offsets,
     )
+
+
+def left_out(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
+    """See ``LedgerEntry``: by the JSON of the entry, and the ``operationMetrics`` of its commit.
+
+    An entry without counts has a row for each record that took effect. Raises what ``parse_entry``
+    raises.
+    """
+    if "transform" not in facts or not facts.get("counted", True):
+        return 0
+    moved = [told["ranges"] for told in facts["topics"].values() if "ranges" in told]
+    parts = [_numbered("", each["partitions"]) for each in moved]
+    pairs = zip(moved, parts, strict=True)
+    applied = sum(sum(_spread(each["applied"], len(its))) for each, its in pairs)
+    rows = metrics.get("numOutputRows")
+    return None if rows is None and applied else applied - int(rows or 0)
 
 
 def _changes(facts: Mapping[str, Any]) -> LedgerChanges:

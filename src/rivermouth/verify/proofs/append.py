@@ -9,6 +9,8 @@ The coordinates of every row are compared. Values are compared for every row up 
 offsets, above that for every 101st offset. Where all are compared of any number, the windows have
 2^14 offsets, so that at most 262,144 rows are in memory; so it is, too, once a change of the
 source was accepted.
+
+Of rows that the pipeline's own code made, the values are not compared: see ``made_rows``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.by_offset import RowsByOffset
 from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.made_rows import LeftOut, MadeReaders
 from rivermouth.verify.proofs.partition_check import PartitionCheck
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
@@ -28,10 +31,12 @@ _STRIDE = 101
 
 def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """The ``Proof`` of the shape ``append``."""
-    columns = [each.name for each in subject.pipeline.columns]
+    made = bool(subject.pipeline.made_by)  # the values are not those of the records
+    columns = [] if made else [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
     comparison = Comparison(columns)
-    readers = EntryReaders(subject, stored.table.schema, columns)
+    plain = EntryReaders(subject, stored.table.schema, columns)
+    readers, left_out = MadeReaders(subject, plain), LeftOut(subject.ledger.effective)
     total, bounds = subject.coverage.total(), workspace.bounds
     if any(map(subject.has_former, subject.coverage)):
         # Where a row of a former record stands, only its values tell that the due one is missing.
@@ -48,7 +53,9 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
         each = seen.partition
         if each not in checks:
             quarantined = stored.quarantine.get(each)
-            checks[each] = PartitionCheck(subject, each, rows, quarantined, comparison, readers)
+            checks[each] = PartitionCheck(
+                subject, each, rows, quarantined, comparison, readers, left_out
+            )
         if seen.messages:
             checks[each].see(seen.offsets, seen.messages)
         if seen.done:
@@ -61,4 +68,5 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     if former:
         line = f"{count(former, 'row')}: from before an accepted change of the source"
         subject.findings.leave(Unchecked.FORMER, line, former)
+    left_out.report(subject.findings)
     comparison.report(subject.findings)

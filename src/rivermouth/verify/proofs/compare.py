@@ -25,6 +25,10 @@ def decoded_key(read: Reader, key: bytes | None) -> tuple[Any, ...]:
     return read(key)
 
 
+class NotCompared(Exception):
+    """The record can be decoded, but the values of its row are not those of the record."""
+
+
 def key_part(value: Any, width: int | None) -> Any:
     """A key column of totals: the value, or where the window begins that it is in.
 
@@ -42,10 +46,12 @@ class Comparison:
     """Compares whole rows: ``columns``, and the timestamp of the record.
 
     ``untold`` counts the values that the reader could not tell; the others of a row are compared.
+    ``made`` counts the rows whose values are none of the record's.
     """
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.untold = 0
+        self.made = 0
         self._names = (*columns, "_kafka.timestamp")
 
     def differences(
@@ -62,11 +68,17 @@ class Comparison:
         except CannotTell:
             self.untold += len(self._names) - 1
             return differences(self._names[-1:], (timestamp_us,), row[-1:])
+        except NotCompared:
+            self.made += 1
+            return differences(self._names[-1:], (timestamp_us,), row[-1:])
         self.untold += sum(each is NOT_VERIFIABLE for each in found)
         return differences(self._names, (*found, timestamp_us), row)
 
     def report(self, findings: Findings) -> None:
-        """Say how many values could not be told."""
+        """Say how many values could not be told, and how many rows were not compared."""
+        if self.made:
+            line = f"the values of {count(self.made, 'row')}: transform or select made them"
+            findings.leave(Unchecked.MADE, line, self.made)
         if self.untold:
             line = f"{count(self.untold, 'value')}: verify cannot tell what Spark makes of them"
             findings.leave(Unchecked.VALUES, line, self.untold)

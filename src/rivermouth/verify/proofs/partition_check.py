@@ -13,7 +13,7 @@ from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.by_offset import RowsByOffset
 from rivermouth.verify.proofs.compare import Comparison
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.made_rows import LeftOut, MadeReaders
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject
@@ -29,7 +29,8 @@ class PartitionCheck:
         rows: RowsByOffset,
         quarantined: Quarantined | None,
         comparison: Comparison,
-        readers: EntryReaders,
+        readers: MadeReaders,
+        left_out: LeftOut,
     ) -> None:
         self._subject = subject
         self._partition = partition
@@ -37,6 +38,7 @@ class PartitionCheck:
         self._quarantined = quarantined
         self._comparison = comparison
         self._readers = readers
+        self._left_out = left_out
         self._span = subject.coverage.spans[partition]
         self.former = 0
         """Rows that a range from before an accepted change of the source explains."""
@@ -85,6 +87,8 @@ class PartitionCheck:
         self._report(Kind.DUPLICATED, "more than once in table and quarantine", twice, number)
         missing = np.flatnonzero(self._visible & (held == 0))
         missing = self._without_erased(missing, held > former)
+        offsets = missing + self._start
+        missing = missing[self._left_out.without(self._partition, offsets, self._entries(offsets))]
         self._report(Kind.MISSING, "neither in the table nor in quarantine", missing, len(missing))
         if self._subject.has_former(self._partition):
             more = held - self._visible

@@ -55,7 +55,9 @@ def field(batch: pa.RecordBatch, struct: str, name: str) -> pa.Array:
 
 
 def tuples(batch: pa.RecordBatch, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of a batch as tuples of the named columns."""
+    """The rows of a batch as tuples of the named columns, which may be none."""
+    if not columns:
+        return [()] * batch.num_rows
     return list(zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
 
 

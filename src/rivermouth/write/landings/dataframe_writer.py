@@ -3,6 +3,9 @@
 Bad records must lie in quarantine *before* the commit that accounts for them, and most
 batches have none. So the one pass writes the rows and fails on the first bad one, before
 anything is committed. Only such a batch is read again, split, and committed with care.
+
+So is a batch of which the pipeline's own code does not make each row of its record alone: there the
+optimizer may leave a bad record unevaluated, and then nobody would notice it.
 """
 
 from __future__ import annotations
@@ -11,13 +14,16 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
 from rivermouth.write.bad_records import kept, refused, refusing
-from rivermouth.write.counts import grouped_counts
+from rivermouth.write.counts import grouped_counts, quarantined
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import Site
 from rivermouth.write.rows import Plain
+from rivermouth.write.transform.shape import RowsOfRecord
+from rivermouth.write.transform.transform import Made
 
 
 class DataFrameWriter:
@@ -27,16 +33,23 @@ class DataFrameWriter:
         if not isinstance(site.rows, Plain):
             raise TypeError("the DataFrame writer lands rows to add, no changes by key")
         self._site = site
+        self._transform = site.rows.transform
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = site.rows.columns
         self._refusing = refusing()
         self._stage: Path | None = None
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are known only where a record was bad."""
+        """See ``Landing.land``. The counts are known where a record was bad, and where the own code
+        may have left out rows: an entry counts the records that took effect, not rows.
+        """
         decoded = self._site.few(decoded)
+        made = self._made(decoded, plan)
+        if made.of_record is not RowsOfRecord.ONE:
+            self._land_split(decoded, plan)
+            return
         try:
-            self._commit(decoded.select(*self._columns, self._refusing), plan.entry())
+            self._commit(made.rows, plan, plan.entry())
         except Exception as fault:
             if not refused(fault):
                 raise
@@ -45,9 +58,19 @@ class DataFrameWriter:
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         with kept(decoded, self._folder(plan)) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
-            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
-            good = batch.where("code IS NULL")
-            self._commit(good.select(*self._columns, "_kafka"), plan.entry(counts))
+            if quarantined(counts):
+                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            made = self._made(batch.where("code IS NULL"), plan)
+            shuffled = made.of_record is RowsOfRecord.ANY
+            rows = self._site.few(made.rows) if shuffled else made.rows
+            self._commit(rows, plan, plan.entry(counts))
+
+    def _made(self, decoded: DataFrame, plan: CommitPlan) -> Made:
+        """The rows of the table; to evaluate them fails at a bad record, if there is one."""
+        rows = decoded.select(*self._columns, self._refusing)
+        if self._transform is None:
+            return Made(rows, RowsOfRecord.ONE)
+        return self._transform.made(rows, Batch.of(plan))
 
     def _folder(self, plan: CommitPlan) -> Path | None:
         """Where the batch is kept if it cannot be cached; the folder of the run is made once."""
@@ -56,5 +79,12 @@ class DataFrameWriter:
         self._stage = self._stage or self._site.staging()
         return self._stage / plan.commit
 
-    def _commit(self, rows: DataFrame, entry: Entry) -> None:
-        self._site.address.write(rows.write.mode("append").options(**writer_options(entry)))
+    def _commit(self, rows: DataFrame, plan: CommitPlan, entry: Entry) -> None:
+        try:
+            self._site.address.write(rows.write.mode("append").options(**writer_options(entry)))
+        except Exception as fault:
+            own = None if refused(fault) else self._transform
+            failed = own.blamed(fault, Batch.of(plan)) if own is not None else None
+            if failed is None:
+                raise
+            raise failed from fault

@@ -1,0 +1,1 @@
+"""A pipeline's own code in the batch: called, checked, and blamed for what it breaks."""

@@ -1,0 +1,168 @@
+"""A pipeline's own code in the batch: its rows land, and what it breaks leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import TransformFailed
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import entry_of
+from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+from tests.spark import own_code
+from tests.spark.conftest import Bench, RawRow
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+GOOD: list[RawRow] = [(None, b'{"n": %d}' % n, 0, n) for n in range(1, 6)]
+BAD: RawRow = (b"k", b"bad", 0, 7)
+
+
+def a_pipeline(**made: Any) -> Pipeline:
+    return Pipeline.model_validate(
+        {
+            "name": "p",
+            "source": {"topics": ("t",), "format": "json"},
+            "columns": "n BIGINT",
+            "target": {"table": "bronze.made", "columns": "m BIGINT, twice BIGINT"},
+            **made,
+        }
+    )
+
+
+def of(function: str) -> Pipeline:
+    return a_pipeline(transform=f"tests.spark.own_code:{function}")
+
+
+def land(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | None:
+    """Land the batches; the counts in the newest entry."""
+    site = bench.site(pipeline, "made")
+    create_target(bench.spark, pipeline, site.address)
+    landing = DataFrameWriter(site)
+    for number, rows in enumerate(batches, 1):
+        landing.land(decoder(pipeline)(bench.raw(rows)), bench.plan(number, rows, Position()))
+    entry = entry_of([*FolderLog(bench.folder / "made").commits()][-1], "p")
+    assert entry is not None
+    return entry.rows
+
+
+def rows(bench: Bench) -> list[tuple[int, int, int]]:
+    table = DeltaTable(str(bench.folder / "made")).to_pyarrow_table().to_pylist()
+    return sorted((row["_kafka"]["offset"], row["m"], row["twice"]) for row in table)
+
+
+def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
+    """Each is refused with the words that are expected, and nothing of any is in the table."""
+    [any_of_them, *_] = (pipeline for pipeline, _ in cases.values())
+    create_target(bench.spark, any_of_them, bench.address("made"))
+    batch = decoder(any_of_them)(bench.raw(GOOD))
+    said = {}
+    for name, (pipeline, _) in cases.items():
+        landing = DataFrameWriter(bench.site(pipeline, "made"))
+        with pytest.raises(TransformFailed) as failed:
+            landing.land(batch, bench.plan(1, GOOD, Position()))
+        said[name] = str(failed.value)
+    assert not [name for name, (_, words) in cases.items() if words not in said[name]], said
+    for name, (pipeline, _) in cases.items():
+        assert said[name].startswith(f"RM506 p {pipeline.made_by} on t-0[0,6): "), said[name]
+        assert "othing of this batch is written" in said[name]
+    assert rows(bench) == []
+
+
+def test_a_function_makes_the_rows_of_the_table_in_one_pass(bench: Bench) -> None:
+    own_code.SEEN.clear()
+
+    assert land(bench, of("doubled"), GOOD) is None, "its files will tell"
+
+    assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
+    first, second = own_code.SEEN
+    assert first == second
+    assert (second.pipeline, second.sequence) == ("p", 1)
+    [only] = second.ranges
+    assert second.range_of("t", 0) == only
+    assert second.range_of("t", 1) is None
+
+
+def test_what_another_table_adds_is_counted_and_checked(bench: Bench) -> None:
+    assert land(bench, of("joined"), GOOD) == (RowCounts(5, 0),)
+    assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
+
+
+def test_expressions_make_the_rows_of_the_table_in_one_pass(bench: Bench) -> None:
+    pipeline = a_pipeline(select="abs(n) AS m, if(n > 1, n * 2, 2) AS twice")
+
+    assert land(bench, pipeline, GOOD) is None
+
+    assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("function", "offsets"),
+    [
+        ("even", [2, 4]),
+        ("none", []),
+        ("limited", None),
+    ],
+)
+def test_a_bad_record_is_never_lost_whatever_the_function_leaves_out(
+    bench: Bench, function: str, offsets: list[int] | None
+) -> None:
+    assert land(bench, of(function), [*GOOD, BAD]) == (RowCounts(5, 1),)
+
+    bad = DeltaTable(str(bench.folder / "made_quarantine")).to_pyarrow_table().to_pylist()
+    assert [each["offset"] for each in bad] == [7]
+    found = [offset for offset, *_ in rows(bench)]
+    assert found == offsets if offsets is not None else len(found) == 1
+
+
+def test_a_record_that_the_function_leaves_out_took_effect(bench: Bench) -> None:
+    assert land(bench, of("even"), GOOD) == (RowCounts(5, 0),)
+    assert rows(bench) == [(2, 2, 4), (4, 4, 8)]
+    assert not (bench.folder / "made_quarantine").exists()
+
+
+BROKEN = {
+    "exploded": "a record has several rows",
+    "joined_twice": "a record has several rows",
+    "elsewhere": "_kafka is not that of a record of this batch",
+    "counting": "runs an action",
+    "looking": "runs an action",
+    "broken": "ValueError: no rule for this day",
+    "misspelt": "UNRESOLVED_COLUMN",
+    "nothing": "found NoneType",
+    "with_text": "expected twice bigint; found twice string",
+    "without_kafka": "found _kafka not there",
+    "failing_in_python": "found IndexError: list index out of range",
+    "dividing": "DIVIDE_BY_ZERO",
+}
+OF_OTHER_ROWS = {
+    "n AS m, sum(n) OVER () AS twice": "looks at other rows",
+    "n AS m, explode(array(n, n)) AS twice": "looks at other rows",
+    "n AS m, (SELECT max(id) FROM range(3)) AS twice": "looks at other rows",
+    "count(n) AS m, sum(n) AS twice": "MISSING_GROUP_BY",
+    "n AS m": "found twice not there",
+    "n AS m, n +": "PARSE_SYNTAX_ERROR",
+}
+
+
+def test_a_function_that_breaks_a_rule_is_named_and_nothing_is_written(bench: Bench) -> None:
+    refused(bench, {name: (of(name), words) for name, words in BROKEN.items()})
+
+
+def test_expressions_that_break_a_rule_are_refused_and_nothing_is_written(bench: Bench) -> None:
+    cases = OF_OTHER_ROWS.items()
+    refused(bench, {text: (a_pipeline(select=text), words) for text, words in cases})
+
+
+def test_a_function_that_is_not_there_is_named(bench: Bench) -> None:
+    with pytest.raises(TransformFailed, match=r"own_code:gone: .*cannot be imported") as failed:
+        land(bench, of("gone"), GOOD)
+    assert "PYTHONPATH" in failed.value.remedy
