@@ -1,4 +1,4 @@
-"""What README and the pages on tables, reading and replay show is run here, word for word.
+"""What README and the pages tables, reading, replay and transform show is run here, word for word.
 
 Only the place of the warehouse is put in: the page says ``/data/lake``.
 """
@@ -26,6 +26,7 @@ TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
 # What follows needs a session, see test_reading.
 READING = (ROOT / "docs" / "reading.md").read_text("utf-8").partition("\n## Ranges as values")[0]
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+TRANSFORM = (ROOT / "docs" / "transform.md").read_text(encoding="utf-8")
 OPTIONAL = ("duckdb", "pandas")
 
 
@@ -119,9 +120,29 @@ def test_the_python_of_a_page_runs(
     assert run(lake, "-c", placed(lake, snippet)).strip()
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/tables.md", "docs/reading.md", "docs/replay.md"]
-)
+def test_own_code_of_the_page_runs_and_is_proved(
+    lake: Lake, readme_answers: dict[str, str]
+) -> None:
+    assert readme_answers
+    select, transform = snippets(TRANSFORM, "yaml")
+    [function] = snippets(TRANSFORM, "python")
+    (lake.folder / "shop.py").write_text(function, encoding="utf-8")
+    both = select + transform.partition("pipelines:\n")[2]
+    (lake.folder / "own.yml").write_text(both, encoding="utf-8")
+    assert snippets(TRANSFORM, "sh") == ["PYTHONPATH=. rivermouth run lake.yml\n"]
+
+    run(lake, "-m", "rivermouth", "run", "own.yml")  # of all Python finds the working folder
+
+    said = run(lake, "-m", "rivermouth", "verify", "own.yml")
+    assert "10 records without a row: the transform left them out" in said
+    assert sorted({row["twice"] for row in lake.rows("silver.prices")})[:2] == [0, 2]
+    assert {row["price"] for row in lake.rows("silver.large")} == {*range(10, 20)}
+
+
+PAGES = ["README.md", *(f"docs/{each}.md" for each in ("tables", "reading", "replay", "transform"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_links_to_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]

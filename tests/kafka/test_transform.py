@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import signal
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,27 +11,11 @@ from rivermouth.config import load
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.verify import Kind, Unchecked, verify
 from rivermouth.verify.result import PipelineProof
+from tests.kafka.own_code import MADE, a_pipeline
 from tests.lake import BIDS, Heard, Lake, append_pipeline, bid
+from tests.processes import said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-
-MADE = {
-    "select": {
-        "select": "auction AS item, price * 2 AS twice",
-        "schema": "item BIGINT, twice BIGINT",
-    },
-    "transform": {
-        "transform": "tests.kafka.own_code:even",
-        "schema": "item BIGINT, began BIGINT",
-    },
-}
-
-
-def a_pipeline(topic: str, kind: str, **source: Any) -> dict[str, Any]:
-    made = dict(MADE[kind])
-    plain = append_pipeline(topic, **source)
-    target = {**plain["target"], "schema": made.pop("schema")}
-    return {**plain, **made, "target": target}
 
 
 def run(lake: Lake, spark: SparkSession) -> Heard:
@@ -110,3 +94,22 @@ def test_a_pipeline_gets_and_loses_own_code_and_stays_proved(
 
     assert sorted(row["price"] for row in lake.rows("bronze.changed")) == [-100] * 5 + [100] * 10
     assert proof.left == {Unchecked.MADE: 5}
+
+
+@pytest.mark.kill
+def test_a_driver_killed_around_its_commit_leaves_every_row_once(lake: Lake) -> None:
+    """A batch of two passes: with its bad record in quarantine and no commit, then with both."""
+    lake.topic("own-kills", 2)
+    lake.configure(p=a_pipeline("own-kills", "transform"))
+    for point in ("P12", "P6", ""):
+        lake.produce("own-kills", [(None, bid(each), each // 2 % 2) for each in range(20)])
+        lake.produce("own-kills", [(None, b"{oops", 0)])
+        with lake.driver("p", failpoints=f"{point}=kill" if point else "") as driver:
+            said = said_by(driver)
+        assert driver.returncode == (-signal.SIGKILL if point else 0), said
+
+    proof = proved(lake)
+    assert proof.ok, proof
+    assert (proof.records, proof.quarantined) == (63, 3)
+    assert proof.left == {Unchecked.MADE: 30, Unchecked.LEFT_OUT: 30}
+    assert len(lake.rows("bronze.own_kills")) == 30
