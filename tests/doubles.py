@@ -420,13 +420,15 @@ def translated(fault: Exception) -> RivermouthError:
 def a_pipeline(
     *topics: str,
     pattern: str = "",
+    assigned: Mapping[str, tuple[int, ...]] | None = None,
     start: Start | None = None,
     keys: tuple[str, ...] = (),
     on_data_loss: OnDataLoss = OnDataLoss.HALT,
     on_missing_time: OnMissingTime = OnMissingTime.ERROR,
 ) -> Pipeline:
+    read = Topics(topics or (TOPIC,)) if not pattern else Topics(pattern=pattern)
     source = Source(
-        topics=Topics(topics or (TOPIC,)) if not pattern else Topics(pattern=pattern),
+        topics=read if assigned is None else Topics(tuple(assigned), assigned=assigned),
         format="json",
         on_data_loss=on_data_loss,
         on_missing_time=on_missing_time,
@@ -510,7 +512,7 @@ class Driver:
         after = {
             each: min(end, (self.stands.get(each) or 0) + limit)
             for each, end in self.world.ends.items()
-            if each.topic in topics
+            if topics.reads(each.topic, each.partition)
         }
         return self.offer(ranges_between(self.stands, Position(after)), Position(after), crash)
 

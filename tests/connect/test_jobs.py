@@ -71,7 +71,11 @@ def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
     topics = {name: f"{platform[:2]}-{name}" for name in MODES}
     ways: dict[str, dict[str, Any]] = {
         "append": {"topics": {"pattern": f"{platform[:2]}-app.*"}, "min_partitions": 2},
-        "upsert": {"max_rate_per_partition": 20, "mirror_group": f"{platform}-upsert"},
+        "upsert": {
+            "topics": {"assign": {topics["upsert"]: [*range(PARTITIONS)]}},
+            "max_rate_per_partition": 20,
+            "mirror_group": f"{platform}-upsert",
+        },
     }
     lake.describe(
         **{

@@ -139,6 +139,13 @@ def _topics_are_read(start: Start, topics: Topics) -> Iterator[Fault]:
             message = "{path} names the topic {found}, which is not in topics"
             fault = Fault(Kind.OTHER_TOPIC, message, topic, suggestion, path=path, at_key=True)
             yield replace(fault, quotes=("source", "topics"))
+            continue
+        for number in start.named(topic):
+            if not topics.has(topic, number):
+                path = ("source", "start", topic, str(number))
+                message = "{path} names the partition {found}, which is not in topics"
+                fault = Fault(Kind.OTHER_TOPIC, message, str(number), path=path, at_key=True)
+                yield replace(fault, quotes=("source", "topics"))
 
 
 def _fewer_than_most(least: int | None, most: int) -> Iterator[Fault]:

@@ -25,7 +25,7 @@ _EXPLAINED: Mapping[str, str] = {
     "availableNow": _ONCE,
     "processingTime": "write trigger: 10s in the pipeline or at the top",
     "subscribePattern": "write topics: {pattern: …}, which whole names match",
-    "assign": "list the topics under topics: [a, b]; all of their partitions are read",
+    "assign": "write topics: {assign: {a: [0, 1]}}, with the partitions of each topic",
     "endingOffsets": _ONCE,
     "checkpointLocation": "the position is in the table; there is no checkpoint to keep",
     "options": "write each option in place, for example kafka.max.poll.records: 500",

@@ -77,9 +77,13 @@ def _both(name: str, pipeline: Given, others: dict[str, Topics]) -> Iterator[tup
     topics: Topics = pipeline["source.topics"]
     path: Path = ("pipelines", name, "source", "topics")
     for index, topic in enumerate(topics):
-        reader = next((other for other, each in others.items() if each.take(topic)), None)
-        if reader is not None:
-            yield (*path, index), reader, "{path} is {value}, which"
+        readers = {other: each for other, each in others.items() if each.take(topic)}
+        if topic not in topics.assigned and readers:
+            yield (*path, index), next(iter(readers)), "{path} is {value}, which"
+        for at, number in enumerate(topics.assigned.get(topic, ())):
+            both = (other for other, each in readers.items() if each.has(topic, number))
+            if reader := next(both, None):
+                yield (*path, "assign", topic, at), reader, "{path} is {value}, which"
     for other, each in others.items() if topics.pattern else ():
         if each.pattern:
             yield (*path, "pattern"), other, "{path} may match a topic that the pattern of"

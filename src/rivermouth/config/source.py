@@ -31,8 +31,9 @@ class Source(Model):
     """What a pipeline reads."""
 
     topics: Annotated[TopicsRead, SparkName("subscribe", listed=True)] = Field(
-        description="The topics to read: a list, or a pattern that whole names match.",
-        examples=[["orders"], ["orders", "payments"], {"pattern": "orders_.*"}],
+        description="The topics to read: a list, a pattern that whole names match, or `assign`:"
+        " some partitions of each.",
+        examples=[["orders"], {"pattern": "orders_.*"}, {"assign": {"orders": [0, 1]}}],
     )
     format: FormatName = Field(description="How the values of records are encoded.")
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(

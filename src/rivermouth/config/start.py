@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
-from rivermouth.config.substitute import EnvText
+from rivermouth.config.substitute import whole
 from rivermouth.config.written import REFERENCE, Schema
 
 Edge = Literal["earliest", "latest"]
@@ -164,12 +164,3 @@ def _offset(value: object, path: Path) -> At:
             return value
     message = "{path} must be an offset from 0, earliest, latest or a time, not {value}"
     raise Refused(Fault(Kind.BAD_VALUE, message, path=path))
-
-
-def whole(value: object) -> object:
-    """The whole number that a variable of the environment spells; anything else as it is."""
-    if isinstance(value, EnvText):
-        digits = value.strip().removeprefix("-")
-        if digits.isascii() and digits.isdigit() and len(digits) <= 19:
-            return int(value)
-    return value

@@ -31,6 +31,15 @@ class EnvText(str):
     __slots__ = ()
 
 
+def whole(value: object) -> object:
+    """The whole number that a variable of the environment spells; anything else as it is."""
+    if isinstance(value, EnvText):
+        digits = value.strip().removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+            return int(value)
+    return value
+
+
 def substitute(
     text: str, environ: Mapping[str, str], *, secret: bool, may_refer: bool = False
 ) -> str | Secret:

@@ -30,7 +30,8 @@ from rivermouth.config.options import check_source_options, read_kafka_options
 from rivermouth.config.secret import REFERENCE as SECRET
 from rivermouth.config.secret import Secret
 from rivermouth.config.spark_conf import check_spark_names
-from rivermouth.config.start import SCHEMA, Start, read_start, whole
+from rivermouth.config.start import SCHEMA, Start, read_start
+from rivermouth.config.substitute import whole
 from rivermouth.config.topics import SCHEMA as TOPICS
 from rivermouth.config.topics import Topics, read_topics
 from rivermouth.config.values import (

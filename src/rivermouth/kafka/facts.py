@@ -10,7 +10,7 @@ from typing import Protocol
 from rivermouth.config import Pipeline
 from rivermouth.errors import KafkaUnsettled, TopicMissing
 from rivermouth.protocol.assess import Assessment, assess
-from rivermouth.protocol.entry import Entry, topics_begun
+from rivermouth.protocol.entry import Entry, starts_anew
 from rivermouth.protocol.first_offsets import times
 from rivermouth.protocol.guards import to_ask_about
 from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
@@ -105,7 +105,7 @@ def facts_of(kafka: AskKafka, pipeline: Pipeline) -> KafkaFacts:
     """
     topics = pipeline.source.topics
     try:
-        return kafka.facts(topics)
+        return kafka.facts(topics).of(topics)
     except TopicMissing as fault:
         if not topics.pattern:
             raise
@@ -140,6 +140,5 @@ def with_times(
     kafka: AskKafka, facts: KafkaFacts, pipeline: Pipeline, newest: Entry | None = None
 ) -> KafkaFacts:
     """The facts with the offsets of the times at which new topics start, if any does."""
-    known = topics_begun(newest)
-    wanted = times(pipeline, [each for each in facts.watermarks if each.topic not in known])
+    wanted = times(pipeline, [each for each in facts.watermarks if starts_anew(each, newest)])
     return replace(facts, at_times=kafka.offsets_at(wanted)) if wanted else facts

@@ -43,7 +43,8 @@ def mirror_of(
         return None
     if isinstance(answer.facts, Fault):
         return MirrorStatus(group, reason=str(answer.facts))
-    ours = {each: at for each, at in unnested(position or {}).items() if each.topic in topics}
+    stood = unnested(position or {}).items()
+    ours = {each: at for each, at in stood if topics.reads(each.topic, each.partition)}
     if not ours:
         return MirrorStatus(group, reason="the ledger tells no position")
     try:

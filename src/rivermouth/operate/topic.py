@@ -79,10 +79,11 @@ def topic(
 
 
 def _facts(kafka: AskTopic, name: str, answered: Mapping[str, Answer]) -> KafkaFacts | Fault:
-    """The offsets of the topic, which the answer for any pipeline has that reads it."""
+    """The offsets of the topic, which the answer for any pipeline has that reads all of it."""
     for each in answered.values():
-        if isinstance(each.facts, KafkaFacts) and name in each.facts.topics:
-            return each.facts
+        found = each.facts
+        if isinstance(found, KafkaFacts) and name in found.topics and name not in found.only:
+            return found
     try:
         return kafka.facts([name])
     except SourceError as fault:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from rivermouth.config import Config, Pipeline, Secrets
+from rivermouth.config import Config, Pipeline, Secrets, Topics
 from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka, with_topics
@@ -77,25 +77,14 @@ def _facts(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, KafkaFac
         if fault.code == "RM301" or len(wanted) == 1:
             return dict.fromkeys(wanted, fault)
         return {name: _answer(kafka, topics) for name, topics in wanted.items()}
-    return {name: _part(facts, topics) for name, topics in wanted.items()}
+    return {name: facts.of(topics) for name, topics in wanted.items()}
 
 
-def _answer(kafka: AskKafka, topics: Iterable[str]) -> KafkaFacts | SourceError:
+def _answer(kafka: AskKafka, topics: Topics) -> KafkaFacts | SourceError:
     try:
-        return kafka.facts(topics)
+        return kafka.facts(topics).of(topics)
     except SourceError as fault:
         return fault
-
-
-def _part(facts: KafkaFacts, topics: Iterable[str]) -> KafkaFacts:
-    ours = {topic: facts.topics[topic] for topic in topics}
-    return KafkaFacts(
-        cluster=facts.cluster,
-        topics=ours,
-        watermarks={each: it for each, it in facts.watermarks.items() if each.topic in ours},
-        held_back={each: it for each, it in facts.held_back.items() if each.topic in ours},
-        ends={each: it for each, it in facts.ends.items() if each.topic in ours},
-    )
 
 
 class ConfiguredKafka:

@@ -101,7 +101,7 @@ def _of_ledger(
         return Standing(pipeline, reason, newest.position, newest.position)
     ids = ((at, newest.topics.get(topic, "")) for topic, at in answer.topics.items())
     fits = answer.cluster == newest.cluster and not any(differ(*each) for each in ids)
-    starts = Position(next_offsets(newest.position, answer))
+    starts = Position(next_offsets(newest.position, answer, newest.assigned))
     return Standing(pipeline, reason, starts, newest.position, fits)
 
 
@@ -120,8 +120,10 @@ def next_records(
 
 
 def reader(found: Standing, partitions: list[TopicPartition], told: Told) -> Reader:
-    """What the report says of a pipeline."""
-    readings = [_reading(found, each, told) for each in partitions]
+    """What the report says of a pipeline, in those of the ``partitions`` that it reads."""
+    has = found.pipeline.source.topics.has
+    ours = [each for each in partitions if has(each.topic, each.partition)]
+    readings = [_reading(found, each, told) for each in ours]
     return Reader(found.pipeline.name, str(found.pipeline.target.table), found.reason, readings)
 
 

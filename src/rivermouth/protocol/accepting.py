@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
@@ -130,6 +130,7 @@ def _find(newest: Entry, kafka: KafkaFacts, pipeline: Pipeline) -> _Found:
         gone=(
             *(each for each in _asked(newest, kafka) if each not in kafka.watermarks),
             *_of_topics_not_read(newest, pipeline),
+            *_of_other_log(newest, kafka, kafka.topics if is_other else topics),
         ),
         cut=cut,
     )
@@ -138,7 +139,15 @@ def _find(newest: Entry, kafka: KafkaFacts, pipeline: Pipeline) -> _Found:
 def _asked(newest: Entry, kafka: KafkaFacts) -> dict[TopicPartition, int]:
     """The position of the topics that Kafka was asked for."""
     stood = newest.position.offsets.items()
-    return {each: at for each, at in stood if each.topic in kafka.topics}
+    return {each: at for each, at in stood if kafka.tell_of(each)}
+
+
+def _of_other_log(newest: Entry, kafka: KafkaFacts, topics: Iterable[str]) -> list[TopicPartition]:
+    """The partitions of other topics by now that are not read any more: they are gone for good.
+
+    Else they would go on at an offset of the former topic, if they are assigned again.
+    """
+    return [each for each in newest.position if each.topic in topics and not kafka.tell_of(each)]
 
 
 def _of_topics_not_read(newest: Entry, pipeline: Pipeline) -> list[TopicPartition]:

@@ -110,7 +110,7 @@ def _check(ledger: LedgerSnapshot, kafka: KafkaFacts | None, pipeline: Pipeline)
     if newest is not None:
         check_identity(where, newest, ledger.table, pipeline.identity)
     if kafka is not None:
-        check_alone(where, ledger.others, newest, kafka.cluster, kafka.topics)
+        check_alone(where, ledger.others, newest, kafka)
 
 
 def _opening(

@@ -118,15 +118,22 @@ def _draft(
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=_ends(newest, position, kafka),
         transform=pipeline.made_by,
+        assigned=_assigned(newest, kafka),
     )
 
 
 def _ends(newest: Entry | None, position: Position, kafka: KafkaFacts) -> Position:
-    """Where the logs end; of a topic that Kafka was not asked for what was known last."""
+    """Where the logs end; of a partition that Kafka was not asked for what was known last."""
     before = newest.ends.offsets if newest is not None else {}
-    kept = {each: end for each, end in before.items() if each.topic not in kafka.topics}
+    kept = {each: end for each, end in before.items() if not kafka.tell_of(each)}
     known = {each: end for each, end in kept.items() if each in position}
     return Position({**known, **{each: end.offset for each, end in kafka.ends.items()}})
+
+
+def _assigned(newest: Entry | None, kafka: KafkaFacts) -> frozenset[str]:
+    """Of which topics only some partitions are read; a topic that was taken out stays as it was."""
+    before = newest.assigned if newest is not None else frozenset()
+    return frozenset(kafka.only) | {each for each in before if each not in kafka.topics}
 
 
 def _topics(recorded: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:

@@ -60,7 +60,8 @@ class Draft:
     the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
     deleted on purpose. ``replayed`` are ranges that were read before, and whose records were
     applied once more. ``transform`` is what made the rows of the records: a function, or
-    ``select``; empty: nothing did. ``ranges`` are in order. The first sequence is 1.
+    ``select``; empty: nothing did. ``assigned`` are the topics of which only some partitions are
+    read, on purpose. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -82,6 +83,7 @@ class Draft:
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] = ()
     transform: str = ""
+    assigned: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.sequence < 1:
@@ -135,3 +137,14 @@ def topics_begun(newest: Draft | None) -> frozenset[str]:
     the configuration and is not read yet.
     """
     return frozenset(each.topic for each in newest.position) if newest is not None else frozenset()
+
+
+def starts_anew(each: TopicPartition, newest: Draft | None) -> bool:
+    """Whether ``start`` decides where a partition starts.
+
+    So it is with a new topic, and where only other partitions of the topic were read so far. A
+    partition that a topic gained while all of it was read is due from offset 0.
+    """
+    if newest is None or newest.position.get(each) is not None:
+        return newest is None
+    return each.topic in newest.assigned or each.topic not in topics_begun(newest)

@@ -5,6 +5,7 @@ stays small with thousands of them::
 
     "topics": {"orders": {
         "id": "…",                    the topic id
+        "assigned": true,             only some partitions are read, on purpose; else left out
         "partitions": [0, 9, 12, 12], first and last of each run
         "position": [120, 80, …],     the next offset to read; null where there is none
         "epochs": 3,                  leader epochs, see Draft
@@ -107,6 +108,8 @@ def _topics(entry: Entry) -> dict[str, dict[str, Any]]:
 
 def _topic(entry: Entry, topic: str, places: list[TopicPartition]) -> dict[str, Any]:
     told: dict[str, Any] = {"id": entry.topics[topic]} if topic in entry.topics else {}
+    if topic in entry.assigned:
+        told["assigned"] = True
     if not places:
         return told
     position, ends = entry.position, entry.ends
@@ -194,6 +197,9 @@ def _second_format(facts: Mapping[str, Any]) -> dict[str, Any]:
         "topics": {
             name: _text(told["id"]) for name, told in facts["topics"].items() if "id" in told
         },
+        "assigned": frozenset(
+            name for name, told in facts["topics"].items() if told.get("assigned") is True
+        ),
         "ranges": tuple(ranges[each] for each in order),
         "position": Position(position),
         "epochs": epochs,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from rivermouth.config import At, OnMissingTime, Pipeline
+from rivermouth.config import At, OnMissingTime, Pipeline, Topics
 from rivermouth.errors import StartUnknown
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -26,11 +26,13 @@ def start_is_over(pipeline: Pipeline, newest: Entry | None) -> bool:
     """Whether ``start`` is written in the file, and no topic starts by it any more.
 
     Of topics by a pattern only those that ``start`` names can still start by it: the others start
-    at their first record once the ledger has begun.
+    at their first record once the ledger has begun. Of assigned partitions each one can.
     """
     source, begun = pipeline.source, topics_begun(newest)
     if not begun or "start" not in source.model_fields_set:
         return False
+    if newest is not None and source.topics.assigned:
+        return all(newest.position.get(each) is not None for each in _assigned(source.topics))
     listed = () if source.topics.pattern else source.topics
     return {*source.start.offsets, *listed} <= begun
 
@@ -49,7 +51,7 @@ class _Misfit:
 def first_offsets(
     pipeline: Pipeline, kafka: KafkaFacts, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """The first offset to read of each of ``partitions``, all of new topics.
+    """The first offset to read of each of ``partitions``, where ``start`` decides it.
 
     Raises StartUnknown, which lists every partition for which the configuration gives none.
     """
@@ -68,6 +70,33 @@ def first_offsets(
             remedy=f"Write start: {_to_write(pipeline, kafka, misfits, gone)}{or_latest}",
         )
     return {each: at for each, at in wanted.items() if isinstance(at, int)}
+
+
+def check_assigned(pipeline: Pipeline, kafka: KafkaFacts) -> None:
+    """Raise StartUnknown, which lists all assigned partitions that do not exist."""
+    topics = pipeline.source.topics
+    missing = [each for each in _assigned(topics) if each not in kafka.watermarks]
+    if not missing:
+        return
+    there = {topic: _numbers_of(topic, kafka.watermarks) for topic in topics}
+    to_write = ", ".join(f"{topic}: {each}" for topic, each in there.items() if each)
+    raise StartUnknown(
+        "source.topics assigns partitions that do not exist",
+        where=pipeline.name,
+        expected="partitions that Kafka has",
+        found=f"no {', '.join(map(str, missing))}",
+        remedy=f"Write assign: {{{to_write}}}" if to_write else "Assign partitions that exist",
+    )
+
+
+def _numbers_of(topic: str, places: Iterable[TopicPartition]) -> list[int]:
+    return sorted(each.partition for each in places if each.topic == topic)
+
+
+def _assigned(topics: Topics) -> Iterable[TopicPartition]:
+    return (
+        TopicPartition(name, each) for name in topics.assigned for each in topics.assigned[name]
+    )
 
 
 def _at(pipeline: Pipeline, each: TopicPartition) -> At | None:

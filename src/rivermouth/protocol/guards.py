@@ -24,8 +24,8 @@ from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.history import History
-from rivermouth.protocol.kafka_facts import differ
-from rivermouth.protocol.offsets import Anchor, TopicPartition, Watermarks
+from rivermouth.protocol.kafka_facts import KafkaFacts, differ
+from rivermouth.protocol.offsets import Anchor, Position, TopicPartition, Watermarks
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.rollback import accepting
 
@@ -174,20 +174,21 @@ def check_alone(
     where: str,
     others: Iterable[History],
     newest: Entry | None,
-    cluster: str,
-    topics: Mapping[str, str],
+    kafka: KafkaFacts,
 ) -> None:
     """Halt where another pipeline's entries of a new topic are in effect in the table.
 
     A pipeline that has no entry of it would ingest it again: one that was renamed, and one that
     takes over the topic of another. Two such pipelines in one configuration are refused anyway.
+    Where the other one was assigned partitions of the topic, it may read the rest of them.
     """
     for each in others:
         nothing = each.effective is not None and not each.effective.sequence
-        if each.newest is None or nothing or each.newest.cluster != cluster:
+        if each.newest is None or nothing or each.newest.cluster != kafka.cluster:
             continue
-        for topic in sorted(topics_begun(each.newest) - topics_begun(newest)):
-            if not _may_be_same(each.newest.topics.get(topic, ""), topics.get(topic)):
+        for topic in _read_by_both(each.newest, newest, kafka):
+            now = kafka.topics.get(topic)
+            if now is None or differ(each.newest.topics.get(topic, ""), now):
                 continue
             raise IdentityChanged(
                 f"the pipeline {each.pipeline} has written topic {topic} into this table",
@@ -198,17 +199,18 @@ def check_alone(
             )
 
 
+def _read_by_both(other: Entry, newest: Entry | None, kafka: KafkaFacts) -> list[str]:
+    """The topics of another ledger of which a partition is new to this one."""
+    stood = newest.position if newest is not None else Position()
+    new = {each for each in kafka.watermarks if stood.get(each) is None}
+    single = {each.topic for each in other.position if each in new}
+    return sorted(single | (topics_begun(other) - other.assigned - topics_begun(newest)))
+
+
 def _other_ledger(other: str, newest: Entry | None) -> str:
     if newest is None:
         return f"If it was renamed, add: ledger: {other}. Else use another table"
     return f"Leave the topic to a pipeline with the ledger {other}, or use another table"
-
-
-def _may_be_same(recorded: str, now: str | None) -> bool:
-    """Whether two topics of one name may be one; where an id is not told, they may."""
-    if now is None:
-        return False
-    return not differ(recorded, now)
 
 
 def check_partition(

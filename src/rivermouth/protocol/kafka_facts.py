@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from rivermouth.config import Topics
 from rivermouth.protocol.offsets import LogEnd, Position, TopicPartition, Watermarks
 
 _NO_ID = {"", "AAAAAAAAAAAAAAAAAAAAAA"}
@@ -42,7 +43,8 @@ class KafkaFacts:
     offsets, with the leader epochs in which they were told. ``truncated`` are the ends of logs
     that were truncated below the position, see ``guards.check_not_truncated``. ``at_times`` are
     the offsets of the first records at the times at which the configuration lets partitions start,
-    or later; None: there is no such record.
+    or later; None: there is no such record. ``only`` are the partitions that were asked for of
+    topics of which not all were, whether or not they exist.
     """
 
     cluster: str
@@ -52,6 +54,24 @@ class KafkaFacts:
     ends: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
     truncated: Mapping[TopicPartition, int] = field(default_factory=dict)
     at_times: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    only: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    def tell_of(self, each: TopicPartition) -> bool:
+        """Whether Kafka was asked for a partition; then it exists if it has watermarks."""
+        asked = self.only.get(each.topic)
+        return each.topic in self.topics and (asked is None or each.partition in asked)
+
+    def of(self, topics: Topics) -> KafkaFacts:
+        """The part of the facts that a source of these ``topics`` is concerned with."""
+        ids = {topic: self.topics[topic] for topic in topics}
+        only = {topic: frozenset(numbers) for topic, numbers in topics.assigned.items()}
+        part = replace(self, topics=ids, only=only)
+        return replace(
+            part,
+            watermarks={each: it for each, it in self.watermarks.items() if part.tell_of(each)},
+            held_back={each: it for each, it in self.held_back.items() if part.tell_of(each)},
+            ends={each: it for each, it in self.ends.items() if part.tell_of(each)},
+        )
 
     @property
     def epochs(self) -> dict[TopicPartition, int]:

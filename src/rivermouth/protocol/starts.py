@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import LogTruncated, RetentionLost
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.first_offsets import first_offsets
+from rivermouth.protocol.first_offsets import check_assigned, first_offsets
 from rivermouth.protocol.guards import check_partition, check_source
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
@@ -26,9 +26,9 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     """Where to start reading, as explicit numbers.
 
     From the ledger where it knows the partition. A topic new to the pipeline starts where
-    the configuration says. A topic that came to match a pattern starts at its first record, and a
-    partition added to a known topic at offset 0, since nothing that came in before we noticed it
-    may be skipped. Where Kafka has deleted records
+    the configuration says, and so does a partition that comes to be assigned. A topic that came to
+    match a pattern starts at its first record, and a partition added to a known topic at offset 0,
+    since nothing that came in before we noticed it may be skipped. Where Kafka has deleted records
     after that offset and the configuration says to record a loss, the start is the earliest
     offset, and the range between is lost. Raises the Halt that applies.
     """
@@ -37,7 +37,7 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     if newest is not None:
         check_source(name, newest, kafka.cluster, kafka.topics)
         check_vanished(pipeline, newest)
-    due = next_offsets(recorded, kafka)
+    due = next_offsets(recorded, kafka, newest.assigned if newest is not None else frozenset())
     lost: list[OffsetRange] = []
     for each, offset in due.items():
         try:
@@ -46,6 +46,7 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
             if source.on_data_loss is not OnDataLoss.RECORD:
                 raise
             lost.append(OffsetRange(each, offset, kafka.watermarks[each].low))
+    check_assigned(pipeline, kafka)
     passed = {each.topic_partition: each.until_offset for each in lost}
     known = {each: passed.get(each, at) for each, at in due.items() if each in kafka.watermarks}
     came = _came_later(pipeline, recorded, kafka)
@@ -68,15 +69,17 @@ def _came_later(
     return {each: at.low for each, at in kafka.watermarks.items() if each.topic not in named}
 
 
-def next_offsets(recorded: Position, kafka: KafkaFacts) -> dict[TopicPartition, int]:
+def next_offsets(
+    recorded: Position, kafka: KafkaFacts, assigned: frozenset[str] = frozenset()
+) -> dict[TopicPartition, int]:
     """The next offset to read of each partition of a known topic that Kafka was asked for.
 
     A partition that the ledger does not know was added since: it was empty then, so it is due
-    from offset 0.
+    from offset 0. Not so with topics that were ``assigned``: it may be one that was not read.
     """
-    known_topics = {each.topic for each in recorded}
+    known_topics = {each.topic for each in recorded} - assigned
     added = {each: 0 for each in kafka.watermarks if each.topic in known_topics}
-    asked = {each: at for each, at in recorded.offsets.items() if each.topic in kafka.topics}
+    asked = {each: at for each, at in recorded.offsets.items() if kafka.tell_of(each)}
     return {**added, **asked}
 
 

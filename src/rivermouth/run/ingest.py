@@ -146,7 +146,8 @@ class Ingest:
         """What Kafka holds now of the topics. Raises the Halt that applies where it no longer
         holds what ``position`` says: no batch looks while there is nothing to read.
         """
-        facts = self._edges.kafka.facts(self.pipeline.source.topics)
+        topics = self.pipeline.source.topics
+        facts = self._edges.kafka.facts(topics).of(topics)
         self._check_source(facts.cluster, facts.topics)
         for each, offset in next_offsets(position, facts).items():
             check_partition(self.pipeline.name, each, offset, facts.watermarks.get(each))
@@ -194,11 +195,11 @@ class Ingest:
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
         """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""
         kafka, history = self._edges.kafka, self._opened().history
-        topics = {*self.pipeline.source.topics}
+        topics = self.pipeline.source.topics
         self._check_source(*kafka.identities(topics))
         # A topic that was taken out keeps its position; it may be gone.
         known = {*history.position, *(each.topic_partition for each in ranges)}
-        partitions = {each for each in known if each.topic in topics}
+        partitions = {each for each in known if topics.reads(each.topic, each.partition)}
         self._facts = replace(self._facts, ends=kafka.ends(partitions))
         truncated = kafka.truncated_logs(to_ask_about(history.newest, self._facts.epochs))
         check_not_truncated(self.pipeline.name, history.newest, truncated)

@@ -122,15 +122,21 @@ class Mirroring(PassingOn):
 
         An entry that an opening writes comes before its report, which has the same position.
         """
-        group = self._pipelines[name].source.mirror_group
+        source = self._pipelines[name].source
+        group, has = source.mirror_group, source.topics.has
         if group is None:
             return
         with self._lock:
             before = self._topics.get(name, frozenset())
             topics = self._topics[name] = before if read is None else frozenset(read)
             mirror = self._mirrors.get(group, Mirror())
-            others = {at: n for at, n in mirror.position.items() if at.topic not in before}
-            ours = {at: n for at, n in position.offsets.items() if at.topic in topics}
+            others = {
+                at: n
+                for at, n in mirror.position.items()
+                if not (at.topic in before and has(at.topic, at.partition))
+            }
+            stood = position.offsets.items()
+            ours = {at: n for at, n in stood if at.topic in topics and has(at.topic, at.partition)}
             if others or ours:
                 self._mirrors[group] = replace(mirror, position={**others, **ours})
 

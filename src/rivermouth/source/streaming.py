@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rivermouth.config import Pipeline
+from rivermouth.config import Pipeline, Topics
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import Position
 from rivermouth.source.batches import Batches, Stop, Trigger
@@ -29,7 +29,7 @@ def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) ->
     """
     source = pipeline.source
     options = {
-        "subscribe": ",".join(source.topics),
+        **_topics(source.topics),
         "startingOffsets": json.dumps(starts.as_nested()),
         "maxOffsetsPerTrigger": str(source.max_offsets_per_trigger),
     }
@@ -38,6 +38,12 @@ def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) ->
         options["minOffsetsPerTrigger"] = str(source.min_offsets_per_trigger)
         options["maxTriggerDelay"] = f"{delay_ms}ms"
     return options
+
+
+def _topics(topics: Topics) -> dict[str, str]:
+    if not topics.assigned:
+        return {"subscribe": ",".join(topics)}
+    return {"assign": json.dumps({name: [*each] for name, each in topics.assigned.items()})}
 
 
 class Stream:

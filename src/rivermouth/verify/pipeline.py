@@ -116,12 +116,12 @@ def _subject(
     config: Config, pipeline: Pipeline, ledger: Ledger, source: Source, findings: Findings
 ) -> Subject:
     coverage = Coverage(ledger.effective, trimmed=ledger.trimmed)
-    shown = readable(ledger, coverage, source, pipeline.source.topics.take, findings)
+    shown = readable(ledger, coverage, source, pipeline.source.topics, findings)
     if ledger.effective and ledger.trimmed and ledger.since is None:
         first = ledger.effective[0].sequence
         line = f"entries before {first}: log clean-up removed them"
         findings.leave(Unchecked.ENTRIES, line, first - 1)
-    shared, retired = _neighbours(config, pipeline, ledger)
+    shared, parts, retired = _neighbours(config, pipeline, ledger)
     return Subject(
         pipeline,
         ledger,
@@ -131,6 +131,7 @@ def _subject(
         shown.ranges,
         shown.compacted,
         shared,
+        parts,
         retired,
         Erased(ledger, coverage, findings),
     )
@@ -138,22 +139,33 @@ def _subject(
 
 def _neighbours(
     config: Config, pipeline: Pipeline, ledger: Ledger
-) -> tuple[frozenset[str], Coverage]:
-    """The topics of other configured pipelines of the table, also those that they read once, and
-    the ranges of pipelines that are no longer configured.
+) -> tuple[frozenset[str], frozenset[Partition], Coverage]:
+    """What other configured pipelines of the table read, or read once: topics, and partitions of
+    topics that this one reads, too; and the ranges of pipelines that are no longer configured.
     """
     writers = {each.ledger_name: each for each in config.writers(pipeline.target.table)}
+    writers.pop(pipeline.ledger_name, None)
     shared = {topic for each in writers.values() for topic in each.source.topics}
+    parts = {
+        (topic, number)
+        for each in writers.values()
+        for topic, numbers in each.source.topics.assigned.items()
+        for number in numbers
+    }
     gone: list[LedgerEntry] = []
     for name, entries in ledger.neighbours.items():
         if name in writers:
             shared |= {topic for each in entries for topic in each.topics}
+            parts |= {partition for each in entries for partition in each.position}
         else:
             gone += entries
     # What this pipeline has read itself is its own, whoever else reads it.
     own = {topic for each in ledger.effective for topic in each.topics}
-    theirs = frozenset(each for each in shared - own if not pipeline.source.topics.take(each))
-    return theirs, Coverage(gone, trimmed=ledger.trimmed)
+    topics = pipeline.source.topics
+    theirs = frozenset(each for each in shared - own if not topics.take(each))
+    read = {partition for each in ledger.effective for partition in each.position}
+    parts = {each for each in parts - read if not (topics.take(each[0]) and topics.has(*each))}
+    return theirs, frozenset(parts), Coverage(gone, trimmed=ledger.trimmed)
 
 
 def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: Bounds) -> None:

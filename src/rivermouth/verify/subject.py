@@ -32,9 +32,9 @@ class Subject:
 
     ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
     under the recorded topic id. ``compacted`` are the topics that Kafka compacts. ``shared`` are
-    the topics that other pipelines write, or wrote, to the same table. ``retired`` are the ranges
-    of pipelines that wrote it and are no longer configured. ``erased`` are rows that are gone on
-    purpose.
+    the topics that other pipelines write, or wrote, to the same table, ``shared_parts`` single
+    partitions of such topics. ``retired`` are the ranges of pipelines that wrote it and are no
+    longer configured. ``erased`` are rows that are gone on purpose.
     """
 
     pipeline: Pipeline
@@ -45,6 +45,7 @@ class Subject:
     readable: Mapping[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    shared_parts: frozenset[Partition] = frozenset()
     retired: Coverage = field(default_factory=lambda: Coverage(()))
     erased: Erased = field(default_factory=nothing_erased)
 
@@ -89,6 +90,10 @@ class Subject:
         moved = {at for kind, at in newest.accepted if kind != "identity"}
         return sum(at < first.sequence for at in moved)
 
+    def is_shared(self, partition: Partition) -> bool:
+        """Whether the rows of a partition are those of another configured pipeline."""
+        return partition[0] in self.shared or partition in self.shared_parts
+
     def begins(self, partition: Partition) -> int:
         """The first offset of a partition that is verified; rows before it are not looked at.
 
@@ -128,6 +133,9 @@ class Subject:
             return False
         if not any(partition[0] in entry.topics for entry in self.ledger.effective):
             return True  # a pipeline of which no entry is left may have written it
+        newest = self.ledger.effective[-1]
+        if partition[0] in newest.assigned and partition not in newest.position:
+            return True  # so may it where this one was assigned other partitions of the topic
         if self.removed_changes:
             return True  # it may be one of an earlier topic of that name
         span = self.coverage.spans.get(partition)

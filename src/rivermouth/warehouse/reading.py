@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rivermouth.config import Pipeline
+from rivermouth.config import Pipeline, Topics
 from rivermouth.protocol.commits import CommitRecord, Recorded, app_id
-from rivermouth.protocol.entry import topics_begun
+from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.history import History
+from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
 from rivermouth.warehouse.end_of_log import end_of_log
@@ -61,10 +62,27 @@ def with_others(ledger: LedgerSnapshot, pipeline: Pipeline, others: Others) -> L
     """The ledger with those of others in its table, where it has no position of a topic.
 
     A pattern that Kafka was not asked for names no topic: then it is so without any position.
+    Where single partitions were assigned, or are, others may have read the rest of them.
     """
-    topics, begun = pipeline.source.topics, topics_begun(ledger.newest)
-    is_new = not begun if topics.pattern and not topics else not {*topics} <= begun
-    return replace(ledger, others=others.read()) if is_new else ledger
+    return (
+        replace(ledger, others=others.read())
+        if _is_new(pipeline.source.topics, ledger.newest)
+        else ledger
+    )
+
+
+def _is_new(topics: Topics, newest: Entry | None) -> bool:
+    """Whether a topic may be read that the ledger does not know, or a part of one."""
+    begun = topics_begun(newest)
+    if newest is None or not {*topics} <= begun or not begun:
+        return True
+    if topics.assigned:
+        return any(
+            newest.position.get(TopicPartition(name, each)) is None
+            for name, numbers in topics.assigned.items()
+            for each in numbers
+        )
+    return not newest.assigned.isdisjoint(topics)
 
 
 def _replayed(

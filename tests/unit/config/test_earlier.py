@@ -45,7 +45,7 @@ def _known_then(then: Any, now: Any) -> Any:
         return now
     known = {name: value for name, value in now.items() if name in then or name not in LATER}
     if "topics" in known:
-        assert known["topics"]["pattern"] == ""
+        assert (known["topics"]["pattern"], known["topics"]["assigned"]) == ("", {})
         known["topics"] = known["topics"]["names"]
     return known
 

@@ -36,13 +36,15 @@ def entries(draw: st.DrawFn) -> Entry:
     counts = st.builds(RowCounts, OFFSETS, OFFSETS)
     rows = draw(st.none() | st.tuples(*(counts for _ in ranges)))
     settings_ = st.dictionaries(TEXTS, TEXTS | st.none() | st.lists(TEXTS), max_size=3)
+    topics = draw(st.dictionaries(TEXTS, TEXTS, max_size=3))
     return Entry(
         pipeline=draw(TEXTS),
         sequence=draw(st.integers(1, 2**62)),
         commit=draw(TEXTS),
         cluster=draw(TEXTS),
         table=draw(TEXTS),
-        topics=draw(st.dictionaries(TEXTS, TEXTS, max_size=3)),
+        topics=topics,
+        assigned=frozenset(each for each in topics if draw(st.booleans())),
         ranges=ranges,
         position=Position(stands),
         config=draw(settings_),

@@ -18,6 +18,7 @@ from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.mirroring import AGAIN_S, EVERY_S, FRESH_S, Mirror, Mirroring, mirroring
 from rivermouth.run.report import CommitReport, Listener, MirrorReport, OpenReport, Silent
+from tests.builders import place
 from tests.doubles import MemoryGroups, a_pipeline
 from tests.unit.config.conftest import LAKE
 
@@ -127,6 +128,22 @@ def test_a_topic_that_was_taken_out_is_not_written() -> None:
     mirror.committed(committed("p", {T: 5, GONE: 9}))
     mirror.write_due()
     assert bench.groups.held == {"burrow": {T: 5}}
+
+
+def test_pipelines_that_read_other_partitions_of_a_topic_keep_those_of_each_other() -> None:
+    bench = Bench()
+    one, two = place(0), place(1)
+    pipelines = [pipeline("p", "t"), pipeline("q", "t")]
+    for each, number in zip(pipelines, (0, 1), strict=True):
+        topics = Topics(("t",), assigned={"t": (number,)})
+        source = each.source.model_copy(update={"topics": topics})
+        pipelines[number] = each.model_copy(update={"source": source})
+    mirror = bench.of(*pipelines)
+    mirror.opened(opened("p", {one: 4}))
+    mirror.opened(opened("q", {two: 7}))
+    mirror.committed(committed("p", {one: 5, two: 2}))  # it read the other one once
+    mirror.write_due()
+    assert bench.groups.held == {"burrow": {one: 5, two: 7}}
 
 
 def test_a_topic_that_is_gone_since_the_last_opening_is_not_written_again() -> None:

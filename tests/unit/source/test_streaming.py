@@ -133,3 +133,10 @@ def test_only_a_run_without_end_tells_spark_of_a_minimum() -> None:
     least = {"minOffsetsPerTrigger": "7", "maxTriggerDelay": "900000ms"}
     assert streaming_options(waits, position(4), Trigger(1000)) == {**plain, **least}
     assert streaming_options(waits, position(4), Trigger(None)) == plain
+
+
+def test_spark_is_told_which_partitions_are_assigned() -> None:
+    pipeline = a_pipeline(assigned={"t": (0, 2), "u": (1,)})
+    options = streaming_options(pipeline, position(4), Trigger(None))
+    assert options["assign"] == '{"t": [0, 2], "u": [1]}'
+    assert "subscribe" not in options

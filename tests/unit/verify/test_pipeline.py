@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.config import Config, TableName
+from rivermouth.config import Config, TableName, Topics
 from rivermouth.registry.formats import FORMATS, Format
 from rivermouth.registry.shapes import SHAPES
 from rivermouth.verify.formats.reader import Reader, Undecodable
@@ -166,7 +166,10 @@ def test_topics_of_other_pipelines_of_the_table_are_left_to_their_verification(
     config = configured(tmp_path)
     ours = config.pipelines["p"]
     other = ours.model_copy(
-        update={"name": "q", "source": ours.source.model_copy(update={"topics": ("other",)})}
+        update={
+            "name": "q",
+            "source": ours.source.model_copy(update={"topics": Topics(("other",))}),
+        }
     )
     both = config.model_copy(update={"pipelines": {"p": ours, "q": other}})
     rows = MemoryRows([*ROWS, row(9, 9, 9, ("other", 0))], txn=2)

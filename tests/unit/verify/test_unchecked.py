@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.config import Config
+from rivermouth.config import Config, Topics
 from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.pipeline import verify_pipeline
@@ -125,7 +125,7 @@ OURS = [CREATE, wrote(1, 0, 4)]
 def with_q(config: Config, *topics: str) -> Config:
     """A second pipeline of the same table."""
     ours = config.pipelines["p"]
-    its = ours.source.model_copy(update={"topics": topics})
+    its = ours.source.model_copy(update={"topics": Topics(topics)})
     other = ours.model_copy(update={"name": "q", "source": its})
     return config.model_copy(update={"pipelines": {"p": ours, "q": other}})
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rivermouth.config import Topics
 from rivermouth.verify.kafka.source import Identity, Source
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import NOT_TOLD, LedgerEntry, Partition, differ, shown
@@ -24,14 +25,14 @@ def readable(
     ledger: Ledger,
     coverage: Coverage,
     source: Source,
-    configured: Callable[[str], bool],
+    configured: Topics,
     findings: Findings,
 ) -> Readable:
     """Compare Kafka with the ledger and say what can be read. Raises SourceError.
 
     What cannot be read is noted as unchecked. Another cluster, another topic of the same name and
     a log that ends too early are findings too. A topic that was deleted is none, unless the
-    pipeline is still ``configured`` to read it and had not read all of it.
+    pipeline is still ``configured`` to read it and had not read all that it reads of it.
     """
     if not ledger.effective:
         return Readable({})
@@ -72,7 +73,7 @@ def _note_deleted(
     why: str,
     newest: LedgerEntry,
     coverage: Coverage,
-    configured: Callable[[str], bool],
+    configured: Topics,
     findings: Findings,
 ) -> None:
     """Count what was read of a deleted topic, and what should have been read of it."""
@@ -81,16 +82,14 @@ def _note_deleted(
     unread = sum(
         max(0, end - newest.position.get(partition, end))
         for partition, end in newest.ends.items()
-        if partition[0] == topic
+        if partition[0] == topic and configured.take(topic) and configured.has(*partition)
     )
-    if unread and configured(topic):
+    if unread:
         line = f"topic {topic}: {why}, and {unread:,} offsets of it were never read"
         findings.add(Kind.FAULT, line)
 
 
-def _deleted_topics(
-    ledger: Ledger, identity: Identity, configured: Callable[[str], bool]
-) -> dict[str, str]:
+def _deleted_topics(ledger: Ledger, identity: Identity, configured: Topics) -> dict[str, str]:
     """Topics that are no longer there. Under the name of one that is not configured any more there
     may be another topic.
     """
@@ -102,7 +101,7 @@ def _deleted_topics(
             now = identity.topics.get(topic)
             if now is None:
                 found[topic] = "no longer in Kafka"
-            elif differ(now, topic_id) and not configured(topic):
+            elif differ(now, topic_id) and not configured.take(topic):
                 found[topic] = f"no longer in Kafka, another topic has its name (id {now})"
     return found
 

@@ -166,11 +166,13 @@ def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Pr
     """Its ranges start where the entry before it ended, and its position is where they end.
 
     A partition that a known topic gained starts at 0: what Kafka deleted before it was read is a
-    lost range. Writers of the first format did not record that.
+    lost range. Writers of the first format did not record that. Where only some partitions of the
+    topic were read on purpose, another one starts where the configuration says.
     """
     position = dict(before.position) if before else {}
+    assigned = before.assigned if before else frozenset()
     yield from _apply_changes(entry, position)
-    known = {topic for topic, _ in position} if entry.format > 1 else set[str]()
+    known = {topic for topic, _ in position} - assigned if entry.format > 1 else set[str]()
     for each in entry.ranges:
         added = each.partition[0] in known
         expected = position.get(each.partition, 0 if added else each.start)

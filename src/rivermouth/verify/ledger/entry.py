@@ -96,6 +96,8 @@ class LedgerEntry:
     """What made the rows of the records: a function, or ``select``; empty: nothing did."""
     left_out: int | None = 0
     """How many records took effect by having no row; None: the log does not tell."""
+    assigned: frozenset[str] = frozenset()
+    """The topics of which the pipeline reads only some partitions, on purpose."""
     format: int = 1
     """The format of the entry: it tells which rules its writer followed."""
     committed_ms: int = 0
@@ -180,7 +182,8 @@ def _by_topic(topics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         for each, span in zip(parts, _spread(moved["spans"], len(parts)), strict=True):
             ranges.append(LedgerRange(each, stands[each] - span, stands[each]))
     ids = {topic: str(told["id"]) for topic, told in topics.items() if "id" in told}
-    return {"topics": ids, "ranges": tuple(ranges), "position": position, "ends": ends}
+    found = {"topics": ids, "ranges": tuple(ranges), "position": position, "ends": ends}
+    return {**found, "assigned": frozenset(each for each in topics if topics[each].get("assigned"))}
 
 
 def _numbered(topic: str, runs: Sequence[int]) -> list[Partition]:

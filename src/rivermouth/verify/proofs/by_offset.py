@@ -59,7 +59,7 @@ class RowsByOffset:
                 line = f"{count(unknown, 'row')} without Kafka coordinates"
                 self._subject.findings.add(Kind.UNEXPECTED, line, count=unknown)
             for each in found:
-                if each.partition[0] not in self._subject.shared:
+                if not self._subject.is_shared(each.partition):
                     self._keep(batch, each.partition, each.rows, each.offsets)
         self._former.check()
         findings = self._subject.findings

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import Comparison
 from rivermouth.verify.proofs.doubts import Doubts
 from rivermouth.verify.proofs.entry_readers import EntryReaders
-from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Rule, rank
+from rivermouth.verify.proofs.rule import Change, Expected, Key, Rank, Row, Rule, Untold, rank
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
-
-
-class Row(NamedTuple):
-    """A row of the table: where its record came from, and its values in column order."""
-
-    partition: Partition
-    offset: int
-    values: tuple[Any, ...]
-    timestamp_us: int | None
-
-    def __str__(self) -> str:
-        return f"{shown(self.partition)}@{self.offset}"
-
-
-class Untold(NamedTuple):
-    """Records of which nobody can tell the key or the order, and whether one may delete a row."""
-
-    places: Collection[tuple[Partition, int]] = ()
-    deletes: bool = False
 
 
 class KeyCheck:
@@ -61,8 +40,10 @@ class KeyCheck:
         self._doubts = doubts
         self._untold = untold
         ours = {topic for topic, _ in subject.coverage}
-        retired = {topic for topic, _ in (*subject.retired, *subject.retired.former)}
-        self._theirs = (subject.shared | retired) - ours
+        retired = {*subject.retired, *subject.retired.former}
+        self._theirs = (subject.shared | {topic for topic, _ in retired}) - ours
+        self._their_parts = (subject.shared_parts | retired) - {*subject.coverage}
+        self._others = bool(self._theirs or self._their_parts)
         self._subject = subject
         self._comparison = comparison
         self._readers = readers
@@ -75,8 +56,8 @@ class KeyCheck:
         """Compare what the rule leaves of a key with its rows in the table."""
         if not changes and not any(map(self._is_verified, rows)):
             return
-        if not changes and all(each.partition[0] in self._theirs for each in rows):
-            self.retired += sum(each.partition[0] not in self._subject.shared for each in rows)
+        if not changes and all(map(self._is_theirs, rows)):
+            self.retired += sum(not self._subject.is_shared(each.partition) for each in rows)
             return
         certain = self._readable_from == 0 and not self._subject.ledger.trimmed
         if self._subject.erased.any_named():
@@ -119,7 +100,7 @@ class KeyCheck:
             if not named or (former and kept):
                 continue  # it took the row of an earlier record at that offset
             stood = self._rule.expected(before, self._readable_from, certain=certain)
-            if stood.row in named or not stood.certain or self._theirs or self._untold.deletes:
+            if stood.row in named or not stood.certain or self._others or self._untold.deletes:
                 erased.rows += 1
             elif former:
                 continue  # the row of an earlier record, too
@@ -132,7 +113,7 @@ class KeyCheck:
 
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = self._may_be_lost(found, row)
-        if lost or self._theirs or self._untold.deletes:
+        if lost or self._others or self._untold.deletes:
             self.not_verifiable += 1
             return
         if self._subject.erased.may_lack(row.entry):
@@ -164,7 +145,7 @@ class KeyCheck:
 
     def _explained(self, found: Expected, row: Row) -> bool:
         """Whether records or entries that cannot be read any more may have left this row."""
-        if row.partition[0] in self._theirs or self._untold.deletes:
+        if self._is_theirs(row) or self._untold.deletes:
             return True
         if (row.partition, row.offset) in self._untold.places:
             return True
@@ -178,12 +159,15 @@ class KeyCheck:
         """Whether a record that cannot be read any more may have taken the expected row away."""
         return not (found.certain or found.stays) and expected.entry < self._readable_from
 
+    def _is_theirs(self, row: Row) -> bool:
+        return row.partition[0] in self._theirs or row.partition in self._their_parts
+
     def _is_verified(self, row: Row) -> bool:
         return row.offset >= self._subject.begins(row.partition)
 
     def _is_earlier(self, found: Expected, row: Row) -> bool:
         """Whether the row is of an entry before those that are verified, and may rank highest."""
-        told = not self._untold.deletes and row.partition[0] not in self._theirs
+        told = not self._untold.deletes and not self._is_theirs(row)
         return told and found.row is not None and not self._is_verified(row)
 
     def _may_stand(self, found: Expected, row: Row) -> bool:

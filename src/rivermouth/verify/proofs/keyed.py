@@ -20,11 +20,11 @@ from rivermouth.verify.proofs import pairing
 from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
 from rivermouth.verify.proofs.doubts import Doubts
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
-from rivermouth.verify.proofs.key_check import KeyCheck, Row, Untold
+from rivermouth.verify.proofs.key_check import KeyCheck
 from rivermouth.verify.proofs.keyed_rows import Touched, table_rows
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
-from rivermouth.verify.proofs.rule import Change, Key, Rule
+from rivermouth.verify.proofs.rule import Change, Key, Row, Rule, Untold
 from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rivermouth.verify.proofs.key_check import Row
-from rivermouth.verify.proofs.rule import Key
+from rivermouth.verify.proofs.rule import Key, Row
 from rivermouth.verify.result import Kind, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.batches import coordinates, field, tuples

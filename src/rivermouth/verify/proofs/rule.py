@@ -5,7 +5,7 @@ A rule is written from the description of its shape and shares nothing with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -33,6 +33,25 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         return f"{shown(self.partition)}@{self.offset}"
+
+
+class Row(NamedTuple):
+    """A row of the table: where its record came from, and its values in column order."""
+
+    partition: Partition
+    offset: int
+    values: tuple[Any, ...]
+    timestamp_us: int | None
+
+    def __str__(self) -> str:
+        return f"{shown(self.partition)}@{self.offset}"
+
+
+class Untold(NamedTuple):
+    """Records of which nobody can tell the key or the order, and whether one may delete a row."""
+
+    places: Collection[tuple[Partition, int]] = ()
+    deletes: bool = False
 
 
 @dataclass(frozen=True)

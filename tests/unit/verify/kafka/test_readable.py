@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka import Uuid
 
+from rivermouth.config import Topics
 from rivermouth.verify.kafka.readable import Readable, readable
 from rivermouth.verify.kafka.source import Identity
 from rivermouth.verify.ledger.coverage import Coverage
@@ -25,7 +26,7 @@ def ask(
 ) -> tuple[Readable, Findings]:
     findings = Findings("p")
     ledger = Ledger(1, entries, entries)
-    return readable(ledger, Coverage(entries), source, configured.__contains__, findings), findings
+    return readable(ledger, Coverage(entries), source, Topics(configured), findings), findings
 
 
 def test_what_kafka_holds_whole_is_readable() -> None:
