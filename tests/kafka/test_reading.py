@@ -51,14 +51,16 @@ def delete_before(lake: Lake, topic: str, offset: int) -> None:
         done.result(30)
 
 
-def in_transaction(lake: Lake, topic: str, *values: bytes, commit: bool | None) -> Producer:
+def in_transaction(
+    lake: Lake, topic: str, *values: bytes, commit: bool | None, key: bytes | None = None
+) -> Producer:
     """Write records in a transaction; it stays open where ``commit`` is None."""
     options = {"bootstrap.servers": lake.servers, "transactional.id": f"{topic}-{commit}"}
     producer = Producer(options)
     producer.init_transactions()
     producer.begin_transaction()
     for value in values:
-        producer.produce(topic, value, partition=0)
+        producer.produce(topic, value, key, partition=0)
     producer.flush()
     if commit is not None:
         (producer.commit_transaction if commit else producer.abort_transaction)()
