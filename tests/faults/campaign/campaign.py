@@ -16,6 +16,7 @@ from tests.faults.campaign.operating import CODES, REFUSED, Order, carry_out, is
 from tests.faults.campaign.paths import CUTS, Paths
 from tests.faults.campaign.plan import (
     AFTER_IT,
+    PIPELINES,
     TABLES,
     UNDOING,
     Fault,
@@ -26,6 +27,7 @@ from tests.faults.campaign.plan import (
     round_of,
 )
 from tests.faults.campaign.process import DriverProcess
+from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby
 from tests.faults.campaign.tally import Tally, Violated
 from tests.faults.campaign.world import World
@@ -57,14 +59,15 @@ class Campaign:
         folder = self._folder / f"world-{first}"
         began = time.monotonic()
         with World(folder) as self._world:
-            tables = {name: self._world.table(name) for name in TABLES}
+            tables = {name: self._world.table(name) for name in PIPELINES}
             self._paths = Paths(self._world.trace, tables)
             self._standby = Standby(self._world, self._preloaded)
+            self._shops = Shops(self._world)
             try:
                 self._rounds(min(rounds, ROUNDS_OF_A_WORLD), until)
                 self._end(ending_of(self._tally.seed, first))
                 self._conform()
-                self._tally.conformed += len(TABLES)
+                self._tally.conformed += len(PIPELINES)
             except Violated as violation:
                 self._tally.violations.append(f"{folder}: {violation}")
             finally:
@@ -88,6 +91,7 @@ class Campaign:
         began = time.monotonic()
         dice = random.Random(f"{self._tally.seed} {plan.number} deeds")
         self._world.produce(dice.randrange(1 << 30), **PER_ROUND)
+        done = self._shops.move(plan.number, self._tally)
         expected: dict[str, str] = {}
         for fault in plan.faults:
             if fault.table in expected:
@@ -101,7 +105,7 @@ class Campaign:
             if code:
                 expected[fault.table] = code
                 self._accept(fault.table, fault.name, code)
-        done = [each.name for each in plan.faults]
+        done += [each.name for each in plan.faults]
         if plan.operation is not None and self._operate(plan.operation, plan.number):
             done.append(plan.operation.name)
         told = self._killed_run(plan)
@@ -111,7 +115,7 @@ class Campaign:
 
     def _accept(self, table: str, name: str, code: str) -> None:
         """The next start must halt; then an operator accepts, and it goes on."""
-        answer = self._standby.order("run", TABLES)
+        answer = self._standby.order("run", PIPELINES)
         if answer["codes"].get(table) != code:
             raise Violated(f"{name} of {table}: expected {code}, found {answer}")
         self._tally.halts[code] += 1
@@ -127,7 +131,7 @@ class Campaign:
             return False
         code = CODES[asked.name]
         if code:
-            answer = self._standby.order("run", TABLES)
+            answer = self._standby.order("run", PIPELINES)
             if answer["codes"].get(asked.table) != code:
                 raise Violated(f"{asked}: expected {code}, found {answer}")
             self._tally.halts[code] += 1
@@ -164,7 +168,7 @@ class Campaign:
             kill = Kill("time", "1.5")
         driver.await_session()
         look = armed(kill, driver, self._world)
-        self._standby.give(driver, "run", TABLES, points=failpoints(kill))
+        self._standby.give(driver, "run", PIPELINES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone
             return self._died(driver, kill)
@@ -189,7 +193,7 @@ class Campaign:
     def _overtaken(self, zombie: DriverProcess) -> str:
         """A frozen driver keeps its lock: a successor must halt, and the zombie then goes on."""
         successor = self._standby.besides(zombie)
-        answer = self._standby.order("run", TABLES, by=successor)
+        answer = self._standby.order("run", PIPELINES, by=successor)
         strange = {*answer["codes"].values()} - {"", LOCKED}
         if strange or LOCKED not in answer["codes"].values():
             raise Violated(f"beside a frozen driver: {answer}")
@@ -204,7 +208,7 @@ class Campaign:
 
     def _prove(self, *, proof: bool = False) -> None:
         """An undisturbed run comes to the end of the topics, and everything is there, once."""
-        self._clean(self._standby.order("run", TABLES))
+        self._clean(self._standby.order("run", PIPELINES))
         self._judge(whole=False, proof=proof)
 
     def _judge(self, *, whole: bool, proof: bool = False) -> None:
@@ -227,7 +231,7 @@ class Campaign:
         self._world.produce(dice.randrange(1 << 30), **{**PER_ROUND, ending.table: 0})
         code = finish(self._world, ending, dice)
         before = {name: self._world.written(name) for name in TABLES}
-        answer = self._standby.order("run", TABLES)
+        answer = self._standby.order("run", PIPELINES)
         told = f"{ending.name}, of {ending.table}"
         if answer["codes"].get(ending.table) != code:
             raise Violated(f"{told}: expected {code}, found {answer}")

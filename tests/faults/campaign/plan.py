@@ -51,6 +51,9 @@ BEFORE_THE_COMMIT, AFTER_IT = ("P3",), ("P6", "P7", "P8")
 ACCEPTING = ("", *BEFORE_THE_COMMIT, *AFTER_IT)
 """Where the process is killed that accepts it; empty: nowhere."""
 TABLES = ("events", "accounts")
+SHOPS = "shops"
+"""The pipeline whose topics come and go."""
+PIPELINES = (*TABLES, SHOPS)
 
 
 @dataclass(frozen=True)

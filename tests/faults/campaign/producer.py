@@ -1,7 +1,8 @@
 """The producer: intent and ack of every record go to a synced history.
 
 ``python -m tests.faults.campaign.producer SERVERS HISTORY`` takes one line of JSON per order,
-``{"seed", "events", "accounts"}`` (how many records), and answers when they are in Kafka.
+``{"seed", "events", "accounts"}`` (how many records) and ``shops`` (topics that get some events,
+too), and answers when they are in Kafka.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 KEYS = 400
 PARTITIONS = 3
+OF_A_SHOP = 50
 GROUP = 120
 """Records of one transaction, and of one write to the history."""
 
@@ -36,11 +38,12 @@ class History:
         os.fsync(self._file.fileno())
 
 
-def events(dice: random.Random, number: int) -> Record:
+def events(dice: random.Random, number: int, topic: str) -> Record:
     """An event, or something that is none."""
     if dice.random() < 0.03:
-        return "poison", "events", None, dice.choice(POISON)
-    return "append", "events", None, json.dumps({"id": number, "seq": number, "body": f"e{number}"})
+        return "poison", topic, None, dice.choice(POISON)
+    value = {"id": number, "seq": number, "body": f"e{number}"}
+    return "append", topic, None, json.dumps(value)
 
 
 def accounts(dice: random.Random, number: int, last: str) -> Record:
@@ -58,13 +61,14 @@ def accounts(dice: random.Random, number: int, last: str) -> Record:
 POISON = ("", '{"id": 1, "seq": "x"', "[]", '{"k": "no number", "id": "no number"}', "null")
 
 
-def records(dice: random.Random, first: int, order: dict[str, int]) -> Iterator[Record]:
+def records(dice: random.Random, first: int, order: dict[str, Any]) -> Iterator[Record]:
     """What one order asks for, events and accounts mixed."""
-    kinds = ["e"] * order["events"] + ["a"] * order["accounts"]
+    kinds = ["events"] * order["events"] + ["accounts"] * order["accounts"]
+    kinds += [topic for topic in order.get("shops", ()) for _ in range(OF_A_SHOP)]
     dice.shuffle(kinds)
     last = "0"
     for number, kind in enumerate(kinds, first):
-        made = events(dice, number) if kind == "e" else accounts(dice, number, last)
+        made = accounts(dice, number, last) if kind == "accounts" else events(dice, number, kind)
         last = made[2] or last
         yield made
 
@@ -80,7 +84,7 @@ class Writer:
         self._next = len(history.read_bytes().splitlines()) if history.exists() else 0
         self._history = History(history)
 
-    def carry_out(self, order: dict[str, int]) -> None:
+    def carry_out(self, order: dict[str, Any]) -> None:
         """Produce what an order asks for."""
         dice = random.Random(order["seed"])
         made = [*records(dice, self._next + 1, order)]

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import verify
-from tests.faults.campaign.plan import TABLES
+from tests.faults.campaign.plan import SHOPS, TABLES
 from tests.faults.campaign.process import ROOT
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
@@ -27,6 +28,8 @@ from tests.waiting import wait_for
 PASSWORD = "canary-4b1d9e2a77"
 """In every configuration, needed by nobody: it may show up nowhere."""
 PARTITIONS = 3
+SHOP_TOPICS = tuple(f"shop-{number}" for number in range(2 * 24))
+"""All topics of the pattern that there may ever be in a world."""
 EVENTS = "id BIGINT, seq BIGINT, body STRING"
 ACCOUNTS = "k BIGINT, seq BIGINT, body STRING"
 
@@ -106,13 +109,18 @@ class World:
                     "schema": ACCOUNTS,
                     "target": {"table": "silver.accounts", "properties": small, **upsert},
                 },
+                SHOPS: {
+                    "source": {"topics": {"pattern": "shop-[0-9]+"}, **source},
+                    "schema": EVENTS,
+                    "target": {"table": "bronze.shops", "properties": small},
+                },
             },
         }
         self.file.write_text(json.dumps(config), encoding="utf-8")
 
     def table(self, name: str) -> Path:
         """The folder of a pipeline's table."""
-        return self.warehouse / ("bronze" if name == "events" else "silver") / name
+        return self.warehouse / ("silver" if name == "accounts" else "bronze") / name
 
     def quarantine(self, name: str) -> Path:
         """The folder of its quarantine table."""
@@ -140,9 +148,15 @@ class World:
 
     def produce(self, seed: int, events: int, accounts: int) -> None:
         """Have records produced; returns when they are in Kafka."""
+        self._order(seed=seed, events=events, accounts=accounts)
+
+    def fill_shops(self, seed: int, topics: Sequence[str]) -> None:
+        """The same into each of these topics of the pattern."""
+        self._order(seed=seed, events=0, accounts=0, shops=[*topics])
+
+    def _order(self, **order: object) -> None:
         assert self._producer.stdin
         assert self._producer.stdout
-        order = {"seed": seed, "events": events, "accounts": accounts}
         self._producer.stdin.write(json.dumps(order).encode() + b"\n")
         self._producer.stdin.flush()
         if self._producer.stdout.readline() != b"done\n":
@@ -155,13 +169,8 @@ class World:
         ``proof``: ``verify`` is asked as well, as it always is for the whole.
         """
         watched = (
-            Watched(
-                name="events",
-                topics=("events",),
-                table=self.table("events"),
-                quarantine=self.quarantine("events"),
-                columns=(("id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
-            ),
+            self._of_events("events", "events"),
+            self._of_events(SHOPS, *SHOP_TOPICS),
             Watched(
                 name="accounts",
                 topics=("accounts",),
@@ -188,6 +197,15 @@ class World:
             proofs = verify(load(self.file)).pipelines
             wrong += [f"verify {each.name}: {line}" for each in proofs for line in each.problems]
         return verdict.records, wrong
+
+    def _of_events(self, name: str, *topics: str) -> Watched:
+        return Watched(
+            name=name,
+            topics=topics,
+            table=self.table(name),
+            quarantine=self.quarantine(name),
+            columns=(("id", "BIGINT"), ("seq", "BIGINT"), ("body", "STRING")),
+        )
 
     def remove(self) -> None:
         """Delete everything; a world that went wrong is kept instead."""
