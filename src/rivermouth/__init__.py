@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RetryReport,
         exit_code,
     )
+    from rivermouth.write.pool import pooled
 
 __all__ = [
     "Batch",
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "exit_code",
     "load",
+    "pooled",
     "ranges",
     "ranges_between",
     "read",
@@ -88,6 +90,7 @@ _ROOMS = {
     "read": "reading.frames",
     "ReadableRange": "reading.counted",
     "readable": "reading.counted",
+    "pooled": "write.pool",
     "TopicReport": "operate.topic_report",
     "topic": "operate.topic",
 }

@@ -140,7 +140,7 @@ def test_a_file_with_the_new_names_is_valid_where_they_are_registered(shop: Lake
     assert unknown.returncode == 2
     assert 'source.format must be json, not "pairs"' in unknown.stderr
     assert (
-        'target.mode must be append or upsert or insert or aggregate, not "first_seen"'
+        'target.mode must be append or upsert or insert or aggregate or send, not "first_seen"'
         in unknown.stderr
     )
 

@@ -153,6 +153,9 @@ def test_every_fault_of_the_page_happens_in_short(runs: Runs) -> None:
     assert named - functions(runs.test) == set()
 
 
+SENT = {"P14", "P15"}
+"""The points that only a pipeline passes that sends."""
+SINK_KILL = "test_sink_kills.py::test_a_driver_killed_at_the_point_leaves_what_is_promised"
 KILL = "test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_once"
 
 
@@ -161,7 +164,13 @@ def test_a_driver_is_killed_at_every_point_in_one_of_the_modes(runs: Runs) -> No
     assert {mode for mode, _ in cases} == {"append", "upsert", "aggregate"}
     watched = {"data files written", "commit visible"}
     of_rows = sorted(point for mode, point in cases if mode != "aggregate")
-    assert of_rows == sorted({*POINTS, *watched} - {"P13"})
+    assert of_rows == sorted({*POINTS, *watched} - {"P13", *SENT})
+
+
+def test_a_driver_that_sends_is_killed_at_every_point_with_one_of_the_promises(runs: Runs) -> None:
+    cases = {each.partition("]")[0] for each in runs.cases(f"tests/kafka/{SINK_KILL}")}
+    assert len(cases) == 6
+    assert {point for point in SENT if any(each.endswith(point) for each in cases)} == SENT
 
 
 def test_a_driver_over_connect_is_killed_where_no_local_one_comes(runs: Runs) -> None:

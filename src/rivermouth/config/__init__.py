@@ -18,6 +18,7 @@ from rivermouth.config.problems import codes
 from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
+from rivermouth.config.sending import Delivery
 from rivermouth.config.source import Source
 from rivermouth.config.start import At, Start
 from rivermouth.config.topics import Topics
@@ -30,6 +31,7 @@ __all__ = [
     "Catalog",
     "Column",
     "Config",
+    "Delivery",
     "Kafka",
     "KeyPart",
     "Measure",

@@ -15,6 +15,8 @@ from rivermouth.config.columns import Column
 from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
+from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
+from rivermouth.config.sink_settings import DeliveryChoice, SinkFunction, SinkTopic
 from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
@@ -28,7 +30,7 @@ from rivermouth.config.value_types import (
     Properties,
     Table,
 )
-from rivermouth.config.written import Model, Unwritten
+from rivermouth.config.written import Instead, Model, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -49,11 +51,11 @@ TEN_SECONDS = timedelta(seconds=10)
 
 
 class Target(Model):
-    """What a pipeline writes."""
+    """What a pipeline writes: a table, or instead of it a sink to which it sends records."""
 
-    table: Table = Field(
-        description="The table. The schema `rivermouth` and names that end in `_quarantine` are"
-        " reserved.",
+    table: Annotated[Table, Instead(SINKS)] = Field(
+        description="The table; or instead of it `kafka` or `foreach_partition`. The schema"
+        " `rivermouth` and names that end in `_quarantine` are reserved.",
         examples=["silver.orders"],
     )
     mode: ShapeName = Field(default="append", description="What the records become.")
@@ -79,6 +81,9 @@ class Target(Model):
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
+    kafka: SinkTopic = None
+    foreach_partition: SinkFunction = None
+    delivery: DeliveryChoice = None
 
     @property
     def key_parts(self) -> tuple[KeyPart, ...]:
@@ -145,12 +150,18 @@ class Pipeline(Model):
         return table_columns(self.columns, self.target.key_parts, self.target.metrics)
 
     @property
+    def delivery(self) -> Delivery:
+        """What a crash may do to its records."""
+        return self.target.delivery or by_itself(self.target.mode)
+
+    @property
     def identity(self) -> dict[str, JsonValue]:
         """The settings that may not change under a table that has rows; JSON values.
 
         Topics are left out: a pipeline may come to read more of them.
         """
         totals = {"metrics": [str(each) for each in self.target.metrics]}
+        more = sink_identity(self.target, self.delivery) if self.shape.sends else {}
         return {
             **(totals if self.shape.totals else {}),
             "table": str(self.target.table),
@@ -158,6 +169,7 @@ class Pipeline(Model):
             "keys": list(self.target.keys),
             "order_by": list(self.target.order_by),
             "key": self.source.key,
+            **more,
         }
 
 

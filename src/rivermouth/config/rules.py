@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from rivermouth.config.columns import Column
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed
+from rivermouth.config.sending import delivery_is_kept, no_loop, not_split, sinks_fit
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
@@ -156,8 +157,10 @@ def _fewer_than_most(least: int | None, most: int) -> Iterator[Fault]:
         yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
 
 
-def _table_is_free(table: TableName) -> Iterator[Fault]:
+def _table_is_free(table: TableName, *sinks: str | None) -> Iterator[Fault]:
     path: Path = ("target", "table")
+    if any(sinks):  # the table of its ledger is ours
+        return
     if table.schema.lower() == OFFSETS_TABLE.schema:
         message = "{path} is in the schema rivermouth, which is reserved for the offsets table"
         yield Fault(Kind.RESERVED_TABLE, message, path=path, fix="choose another schema")
@@ -182,10 +185,24 @@ RULES = (
     Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
-    Rule(("target.table",), _table_is_free),
     Rule(("transform", "select"), at_most_one),
     Rule(("transform", "select", "target.schema"), tells_columns),
     Rule(("transform", "select", "target.mode"), fits_the_mode),
+    Rule(("target.table", "target.kafka", "target.foreach_partition"), _table_is_free),
+    Rule(("target.mode", "target.kafka", "target.foreach_partition"), sinks_fit),
+    Rule(
+        ("target.mode", "target.delivery", "target.kafka", "target.foreach_partition"),
+        delivery_is_kept,
+    ),
+    Rule(("target.kafka", "source.topics"), no_loop),
+    Rule(
+        (
+            "target.foreach_partition",
+            "source.min_partitions",
+            "source.max_records_per_partition",
+        ),
+        not_split,
+    ),
 )
 
 

@@ -70,6 +70,7 @@ class _OfTheFile(GenerateJsonSchema):
             if each.in_place is None:
                 made["properties"][each.key] = {**own, **_described(each.meaning)}
                 _add_spark_name(made, each, own)
+                _add_others(made, each)
             elif each.in_place.prefix:
                 member = {**own["additionalProperties"], **_described(each.meaning)}
                 made["patternProperties"] = {f"^{re.escape(each.in_place.prefix)}": member}
@@ -98,6 +99,14 @@ def _add_spark_name(section: Schema, setting: Setting, own: Schema) -> None:
         rules.append({"oneOf": [{"required": [ours]}, {"required": [name]}]})
     else:
         rules.append({"not": {"required": [ours, name]}})
+
+
+def _add_others(section: Schema, setting: Setting) -> None:
+    """A required setting, or one of those that stand instead of it."""
+    if setting.instead is not None:
+        section["required"].remove(setting.key)
+        names = (setting.key, *setting.instead.others)
+        section["oneOf"] = [{"required": [name]} for name in names]
 
 
 def _inlined(value: Any, sections: Mapping[str, Schema]) -> Any:

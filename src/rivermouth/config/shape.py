@@ -17,6 +17,7 @@ from rivermouth.config.located import Entry, Items, Leaf, Node, Section, plain
 from rivermouth.config.models import Config
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed, quoted
 from rivermouth.config.secret import Secret
+from rivermouth.config.sending import SEND, SINKS, ledger_table
 from rivermouth.config.sound import read
 from rivermouth.config.written import Model, Setting, keys_of, settings
 
@@ -66,9 +67,34 @@ class _Shaper:
             if isinstance(member.node, Section):
                 named = Entry(each.place, "", Leaf(each.place, name, name, name))
                 entries = {**passed, **member.node.entries, "name": named}
+                entries |= self._sent(name, entries, (entry.word, name))
                 member = replace(member, node=replace(member.node, entries=entries))
             inner[name] = member
         return replace(entry, node=replace(entry.node, entries=inner))
+
+    def _sent(self, name: str, pipeline: Mapping[str, Entry], path: Path) -> dict[str, Entry]:
+        """The target of a pipeline that sends: it names neither mode nor the ledger's table."""
+        target = pipeline.get("target")
+        if target is None or not isinstance(target.node, Section):
+            return {}
+        entries = target.node.entries
+        sink = next((entries[each] for each in SINKS if each in entries), None)
+        if sink is None:
+            return {}
+        if "table" in entries:
+            message = f"{{path}} does not go with {sink.word}"
+            fix = "a pipeline has one target: remove one of them"
+            fault = Fault(Kind.SINK, message, fix=fix, at_key=True)
+            self.faults.append(((*path, target.word, "table"), fault))
+        given = pipeline.get("ledger")
+        ledger = given.node.text if given and isinstance(given.node, Leaf) else name
+        filled = {
+            each: Entry(sink.place, "", Leaf(sink.place, text, text, text))
+            for each, text in (("table", ledger_table(ledger)), ("mode", SEND))
+        }
+        mode = {"mode": entries["mode"]} if "mode" in entries else {}
+        node = replace(target.node, entries={**entries, **filled, **mode})
+        return {"target": replace(target, node=node)}
 
     def _section(self, model: type[Model], entry: Entry, path: Path) -> Entry:
         node = entry.node

@@ -77,6 +77,13 @@ class InPlace:
 
 
 @dataclass(frozen=True, eq=False)
+class Instead:
+    """A required setting that is not written where one of the ``others`` is."""
+
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Unwritten:
     """A field that is no setting of its section: it comes from elsewhere."""
 
@@ -108,6 +115,10 @@ class Setting:
     @property
     def in_place(self) -> InPlace | None:
         return self._said(InPlace)
+
+    @property
+    def instead(self) -> Instead | None:
+        return self._said(Instead)
 
     @property
     def meaning(self) -> str:

@@ -40,7 +40,9 @@
     │   ├── BatchFailed        RM503          Spark could not read or write the batch
     │   ├── CommitConflict     RM504          commits of others were in the way, every time
     │   ├── ProjectionFailed   RM505          the commit stands, the offsets table lacks it
-    │   └── TransformFailed    RM506          the pipeline's own code failed, or broke a rule
+    │   ├── TransformFailed    RM506          the pipeline's own code failed, or broke a rule
+    │   ├── NotSent            RM507          a sink did not take a batch; no commit
+    │   └── NotDelivered       RM508          the commit stands, its records were not all sent
     ├── Refusal                RM7xx  exit 2  asked for what cannot be done
     │   ├── QueryRefused       RM701          a SQL statement that cannot be answered
     │   ├── ResumeRefused      RM702          nothing to accept, or something else
@@ -75,6 +77,8 @@ from rivermouth.errors.failures import (
     KafkaUnsettled,
     LogUnreadable,
     MissingPackage,
+    NotDelivered,
+    NotSent,
     OffsetsUnreadable,
     ProjectionFailed,
     QueryRefused,
@@ -137,6 +141,8 @@ __all__ = [
     "LogTruncated",
     "LogUnreadable",
     "MissingPackage",
+    "NotDelivered",
+    "NotSent",
     "OffsetGap",
     "OffsetOverlap",
     "OffsetsTableAhead",

@@ -178,6 +178,23 @@ class TransformFailed(CommitError):
     default_passes = Passing.IF_IT_WORKED
 
 
+class NotSent(CommitError):
+    code = "RM507"
+    default_remedy = (
+        "Nothing is committed: the next run sends all of these records again. Fix the cause; for a"
+        " record that is too large, raise kafka.max.request.size and the topic's max.message.bytes"
+    )
+    default_passes = Passing.IF_IT_WORKED
+
+
+class NotDelivered(CommitError):
+    code = "RM508"
+    default_remedy = (
+        "Those that are not in the sink stay lost, as at-most-once says: read them with"
+        " rivermouth.read, or write at-least-once. The next run goes on behind them"
+    )
+
+
 class StoreError(RivermouthError):
     code = "RM800"
 

@@ -13,14 +13,16 @@ from rivermouth.registry.references import Reference
 class Landing:
     """One way of landing rows.
 
-    ``keyed``: it takes changes by key, else rows to add (``write.rows``). ``needs`` are the
-    capabilities without which it does not work. ``make`` is ``(write.landing.Site) -> Landing``.
+    ``keyed``: it takes changes by key, else rows to add (``write.rows``); ``sends``: it takes rows
+    to send. ``needs`` are the capabilities without which it does not work. ``make`` is
+    ``(write.landing.Site) -> Landing``.
     """
 
     name: str
     keyed: bool
     needs: frozenset[Capability]
     make: Reference
+    sends: bool = False
 
 
 @dataclass
@@ -33,12 +35,13 @@ class Landings:
         """Put a landing before those that are known."""
         self.in_order.insert(0, known)
 
-    def first(self, platform: Platform, *, keyed: bool) -> Landing:
+    def first(self, platform: Platform, *, keyed: bool, sends: bool = False) -> Landing:
         """The one that is taken on a platform. Raises ConfigError if nothing lands such rows."""
         for each in self.in_order:
-            if each.keyed is keyed and platform.has(*each.needs):
+            fits = each.keyed is keyed and each.sends is sends
+            if fits and platform.has(*each.needs):
                 return each
-        rows = "changes by key" if keyed else "rows to add"
+        rows = "rows to send" if sends else "changes by key" if keyed else "rows to add"
         raise ConfigError((f"nothing here lands {rows} on the platform {platform.name}",))
 
 
@@ -61,6 +64,13 @@ LANDINGS = Landings(
             keyed=True,
             needs=frozenset(),
             make="rivermouth.write.landings.replace_using:replace_using",
+        ),
+        Landing(
+            name="send",
+            keyed=False,
+            needs=frozenset(),
+            make="rivermouth.write.landings.send:Send",
+            sends=True,
         ),
     ]
 )

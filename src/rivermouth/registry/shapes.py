@@ -25,6 +25,7 @@ class Shape:
     ``elsewhere``: a replay may write the rows of some records into a table of their own.
     ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
     their values.
+    ``sends``: the rows go to a sink, and the table holds the ledger alone.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Shape:
     again: Reference | None = None
     elsewhere: bool = False
     transforms: bool = False
+    sends: bool = False
 
 
 @dataclass
@@ -92,6 +94,13 @@ SHAPES = Shapes(
             keyed=True,
             totals=True,
             erasable=False,
+        ),
+        "send": Shape(
+            name="send",
+            summary="send each record to `kafka` or to `foreach_partition`; it need not be written",
+            changes="rivermouth.write.shapes.send:send",
+            proof="rivermouth.verify.proofs.sent:verify_sent",
+            sends=True,
         ),
     },
 )

@@ -31,7 +31,7 @@ from rivermouth.run.assembly import Assembly
 from rivermouth.spark.address import literal, table_property
 from rivermouth.warehouse.target import check_target, create_target
 from rivermouth.write.counts import grouped_counts
-from rivermouth.write.rows import Plain, Rows
+from rivermouth.write.rows import Keyed, Plain, Rows
 
 OWNER = "rivermouth.replay"
 """The property of a table that a replay made: the pipeline."""
@@ -180,6 +180,8 @@ def _made(good: DataFrame, rows: Rows) -> DataFrame:
     """The rows that good records leave in an empty table."""
     if isinstance(rows, Plain):
         return good.select(*rows.columns, "_kafka")
+    if not isinstance(rows, Keyed):
+        raise TypeError("a replay writes the rows of a table")
     changes = rows.fold(good)
     changed = changes.select(F.struct(*changes.columns).alias("s")).where(rows.insert)
     return changed.select(*(F.expr(text).alias(name) for name, text in rows.inserts.items()))

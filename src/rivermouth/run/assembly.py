@@ -26,6 +26,7 @@ from rivermouth.run.noting import noting
 from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
+from rivermouth.source.options import kafka_options
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.others import Others
@@ -74,6 +75,9 @@ class Assembly:
         table = pipeline.target.table
         address = self.warehouse.address(table)
         attempts = Attempts.by(pipeline.retry, stop)
+        kafka = Kafka(self.config.kafka.revealed(self.secrets))
+        if pipeline.target.kafka is not None:  # a producer would wait for it, in each batch
+            kafka.identities([pipeline.target.kafka])
         with self.creating[table]:
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
@@ -82,7 +86,7 @@ class Assembly:
         held.enter_context(flushed(projecting, pipeline.ledger_name))
         store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
         edges = Edges(
-            kafka=Kafka(self.config.kafka.revealed(self.secrets)),
+            kafka=kafka,
             store=store,
             writes=self.warehouse.writes(pipeline),
             landing=landing,
@@ -153,6 +157,8 @@ class Assembly:
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: held.enter_context(self._staging(pipeline)),
             others=tuple(each for each in writers if each != pipeline.name),
+            config=pipeline,
+            kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
         return landing_of(site, self.platform)
 

@@ -62,6 +62,10 @@ class Coordinates:
     attempts: Attempts
 
 
+def _nothing(plan: CommitPlan) -> None:
+    del plan
+
+
 class Committer:
     """Commits for one pipeline, from ``history`` on. ``history`` is what was read back last."""
 
@@ -83,7 +87,11 @@ class Committer:
         self.commit(plan, lambda each: self._at.writes.record(session, each), check)
 
     def commit(
-        self, plan: CommitPlan, write: Write, check: Callable[[], object] = lambda: None
+        self,
+        plan: CommitPlan,
+        write: Write,
+        check: Callable[[], object] = lambda: None,
+        then: Write = _nothing,
     ) -> None:
         """Write, read back, classify, hand over for the offsets table, report.
 
@@ -91,7 +99,8 @@ class Committer:
 
         Where a commit of others is in the way, the same ranges are written again under the
         same sequence, for as long as the attempts last; never skipped, never widened. ``check``
-        repeats the guards before each further attempt: much may happen in a pause.
+        repeats the guards before each further attempt: much may happen in a pause. ``then`` is
+        called once the commit was read back, with the plan that was carried out.
         """
         conflict: CommitConflict | None = None
         for _ in self._at.attempts.each():
@@ -99,7 +108,7 @@ class Committer:
                 check()
                 plan = plan.again(new_commit(), self.history.version)
             try:
-                self._commit(plan, write)
+                self._commit(plan, write, then)
                 return
             except CommitConflict as met:
                 conflict = met
@@ -116,7 +125,7 @@ class Committer:
             self._at.store.offsets.project(self._at.writes.count(entries), self._at.table_name)
             trace.step(self.history.pipeline, "project", sequence=entries[-1].entry.sequence)
 
-    def _commit(self, plan: CommitPlan, write: Write) -> None:
+    def _commit(self, plan: CommitPlan, write: Write, then: Write) -> None:
         began = time.monotonic()
         name, draft = self.history.pipeline, plan.draft
         reach("P3")
@@ -135,6 +144,7 @@ class Committer:
         reach("P7")
         counted = self._at.writes.count(recorded)
         self._at.projecting.put(Projection(counted, self._at.table_name))
+        then(plan)
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))
         if recorded[-1].entry.commit != plan.commit:

@@ -45,7 +45,7 @@ from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
-from rivermouth.write.landing import Landing
+from rivermouth.write.landing import Landing, SendsAfter
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,9 @@ class Ingest:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
             decoded = self._edges.decode(raw)
             check = partial(self._check_kafka, ranges)
-            committer.commit(plan, partial(self._edges.landing.land, decoded), check)
+            landing = self._edges.landing
+            after = [landing.after_commit] if isinstance(landing, SendsAfter) else []
+            committer.commit(plan, partial(landing.land, decoded), check, *after)
 
     def resume(
         self,

@@ -73,6 +73,12 @@ class Unchecked(Enum):
     """They may have been deleted, as ``offsets_retention`` says."""
     VERDICTS = "quarantined_records"
     """``verify`` cannot tell whether they belong in quarantine."""
+    SINK = "rows_in_a_function"
+    """They were given to a function of the user."""
+    NOT_SENT = "records_not_in_the_sink"
+    """They were not sent, as ``at-most-once`` allows; or the topic does not hold them any more."""
+    AHEAD = "records_sent_ahead"
+    """They were sent, and are in no entry of the ledger that was read."""
     FOREIGN = "commits_of_others"
     """They may have changed rows of entries that were not read again."""
 
@@ -154,7 +160,8 @@ class PipelineProof:
 
     ``records`` are those that a read_committed consumer sees in the ledger's ranges;
     ``superseded`` (newest row of each key) had their effect and were replaced or deleted later.
-    ``repeated`` (first row of each key) came after the first record of their key.
+    ``repeated`` (first row of each key) came after the first record of their key, or (a pipeline
+    that sends) were sent again.
     ``unchecked`` says what could not be checked, and ``left`` how much of it; it makes a pipeline
     fail only where the verification is ``strict``.
     """

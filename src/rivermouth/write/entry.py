@@ -37,8 +37,13 @@ def statement_confs(entry: Entry) -> dict[str, str]:
 
 def record(session: SparkSession, plan: CommitPlan, address: Address) -> None:
     """Make a commit that brings no rows."""
+    record_entry(session, plan.empty_entry(), address)
+
+
+def record_entry(session: SparkSession, entry: Entry, address: Address) -> None:
+    """Make a commit of an entry alone."""
     nothing = address.read(session).limit(0)
-    address.write(nothing.write.mode("append").options(**writer_options(plan.empty_entry())))
+    address.write(nothing.write.mode("append").options(**writer_options(entry)))
 
 
 @contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.registry.landings import LANDINGS
@@ -17,7 +18,7 @@ from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
 from rivermouth.write.overflow import without_overflow
-from rivermouth.write.rows import RECORDS, Keyed, Rows
+from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
 
 
 class Quarantine(Protocol):
@@ -54,6 +55,17 @@ class Changing(Protocol):
         """
 
 
+@runtime_checkable
+class SendsAfter(Protocol):
+    """A landing that has something left to do once its commit stands."""
+
+    def after_commit(self, plan: CommitPlan) -> None:
+        """Do it. The commit of the plan was read back, and nothing has followed from it yet.
+
+        Raises where it fails: the commit stands all the same.
+        """
+
+
 @dataclass(frozen=True)
 class Site:
     """What a landing has to work with, for one pipeline.
@@ -61,7 +73,8 @@ class Site:
     ``tasks`` is how many tasks evaluate a batch, and write its files (None: as the platform thinks
     best). ``cache``: whether a batch may be kept in memory. ``staging``
     gives a folder of this run alone that driver and executors see by the same path. ``others``
-    are the other pipelines that write the table.
+    are the other pipelines that write the table. ``config`` and ``kafka``, the options of Spark's
+    Kafka client, are for those that send.
     """
 
     session: SparkSession
@@ -73,6 +86,8 @@ class Site:
     cache: bool
     staging: Callable[[], Path]
     others: tuple[str, ...] = ()
+    config: Pipeline | None = None
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def folded(self, changes: DataFrame) -> int | None:
         """How many records are in ``changes``, which were folded and written down.
@@ -102,6 +117,7 @@ def landing_of(site: Site, platform: Platform) -> Landing:
 
     It makes the table ready for itself. Raises ConfigError where there is none.
     """
-    keyed = isinstance(site.rows, Keyed)
-    make: Callable[[Site], Landing] = resolve(LANDINGS.first(platform, keyed=keyed).make)
+    keyed, sends = isinstance(site.rows, Keyed), isinstance(site.rows, Sent)
+    taken = LANDINGS.first(platform, keyed=keyed, sends=sends)
+    make: Callable[[Site], Landing] = resolve(taken.make)
     return make(site)

@@ -1,4 +1,4 @@
-"""What a shape gives to a landing: rows to add, or one change per key."""
+"""What a shape gives to a landing: rows to add, one change per key, or rows to send."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
+from rivermouth.registry.references import Reference
 from rivermouth.write.transform.transform import Transform
 
 RECORDS = "records"
@@ -50,4 +51,16 @@ class Keyed:
     overflows: str | None = None
 
 
-Rows = Plain | Keyed
+@dataclass(frozen=True)
+class Sent:
+    """Each good record is sent to a sink, and the table gets no row.
+
+    ``sink`` is ``(write.landing.Site) -> write.sinks.sink.Sink``. ``first``: it is sent before the
+    commit of its batch, else after it.
+    """
+
+    sink: Reference
+    first: bool
+
+
+Rows = Plain | Keyed | Sent

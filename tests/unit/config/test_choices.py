@@ -163,7 +163,11 @@ def test_the_descriptions_say_which_registered_shape_takes_a_setting() -> None:
         "Required for mode `upsert` or `insert` or `aggregate` or `history` or `first_seen`."
         in said[0]
     )
-    assert said[0].endswith("Refused for mode `append` or `sample`.")
-    assert said[1].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
-    assert said[2].endswith("`append` or `insert` or `aggregate` or `sample` or `first_seen`.")
+    assert said[0].endswith("Refused for mode `append` or `send` or `sample`.")
+    assert said[1].endswith(
+        "`append` or `insert` or `aggregate` or `send` or `sample` or `first_seen`."
+    )
+    assert said[2].endswith(
+        "`append` or `insert` or `aggregate` or `send` or `sample` or `first_seen`."
+    )
     assert target["mode"]["description"].endswith("`first_seen`: keep some records.")

@@ -25,6 +25,9 @@ LATER = {
     "min_partitions",
     "max_records_per_partition",
     "metrics",
+    "kafka",
+    "foreach_partition",
+    "delivery",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)

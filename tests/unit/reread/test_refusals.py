@@ -88,6 +88,9 @@ def test_only_some_modes_take_records_twice(config: Config) -> None:
     with pytest.raises(ReplayRefused, match="mode append cannot") as refused:
         check_mode(bids, elsewhere=False)
     assert "--into" in refused.value.remedy
+    made = bids.model_copy(update={"select": ("id",)})
+    with pytest.raises(ReplayRefused, match="would not call the code"):
+        check_mode(made, elsewhere=True)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,9 @@ class MemorySource:
         known = {name: self.topics[name] for name in topics if name in self.topics}
         return Identity(self.cluster, known, self.compacted)
 
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        return [each for each in self.records if each[0] in topics]
+
     def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return {each: self.first.get(each, 0) for each in partitions}
 

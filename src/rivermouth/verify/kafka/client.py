@@ -67,19 +67,24 @@ class KafkaSource:
     def identity(self, topics: Iterable[str]) -> Identity:
         """See ``Source``."""
         names = sorted(topics)
-        ids: dict[str, str] = {}
         first = min(self._timeout_s, _FIRST_ANSWER_S)
         cluster = self._wait(self._admin.describe_cluster(request_timeout=first))
         if not names:
-            return Identity(str(cluster.cluster_id), ids, frozenset())
-        described = self._admin.describe_topics(
-            TopicCollection(names), request_timeout=self._timeout_s
-        )
-        for topic, future in described.items():
-            answer = self._wait(future, missing_ok=True)
-            if answer is not None:
-                ids[topic] = str(answer.topic_id)
+            return Identity(str(cluster.cluster_id), {}, frozenset())
+        ids = {name: str(each.topic_id) for name, each in self._described(names).items()}
         return Identity(str(cluster.cluster_id), ids, self._compacted(ids))
+
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """See ``Source``."""
+        found = self._described(sorted(topics))
+        return [(name, each.id) for name, topic in found.items() for each in topic.partitions]
+
+    def _described(self, names: list[str]) -> dict[str, Any]:
+        """What Kafka tells of these topics, without the missing ones."""
+        asked = TopicCollection(names)
+        described = self._admin.describe_topics(asked, request_timeout=self._timeout_s)
+        found = {name: self._wait(one, missing_ok=True) for name, one in described.items()}
+        return {name: each for name, each in found.items() if each is not None}
 
     def _compacted(self, topics: Iterable[str]) -> frozenset[str]:
         asked = [_ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, topic) for topic in topics]

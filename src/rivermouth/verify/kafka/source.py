@@ -30,6 +30,9 @@ class Source(Protocol):
     def identity(self, topics: Iterable[str]) -> Identity:
         """What the cluster says of itself and of ``topics``; a missing topic is left out."""
 
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """All partitions of ``topics``; a missing topic is left out."""
+
     def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that each partition still holds."""
 

@@ -1,0 +1,45 @@
+"""The settings of ``target`` for what is no table, see ``sending``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from rivermouth.config.sending import Delivery, read_function, read_topic
+from rivermouth.config.values import read_choice
+from rivermouth.config.written import Schema, Written, one_of, or_reference
+
+_TEXT: Schema = or_reference({"type": "string"})
+
+SinkTopic = Annotated[
+    Annotated[str, BeforeValidator(read_topic), WithJsonSchema(_TEXT)] | None,
+    Field(
+        description="Instead of `table`: the topic of the same cluster to which each record is"
+        " sent as JSON, see [sinks](sinks.md).",
+        examples=["orders-clean"],
+    ),
+    Written(word="text"),
+]
+SinkFunction = Annotated[
+    Annotated[str, BeforeValidator(read_function), WithJsonSchema(_TEXT)] | None,
+    Field(
+        description="Instead of `table`: a function of yours that gets the rows, see"
+        " [delivery](delivery.md).",
+        examples=["shop.sinks:store"],
+    ),
+    Written(word="text"),
+]
+DeliveryChoice = Annotated[
+    Annotated[
+        Delivery,
+        BeforeValidator(lambda value: read_choice(Delivery, value)),
+        Written(one_of(lambda: [each.value for each in Delivery])),
+    ]
+    | None,
+    Field(
+        description="What a crash may do. `exactly-once` is the default of a table, and the only"
+        " value there. `kafka` and `foreach_partition` take `at-least-once`, the default there, or"
+        " `at-most-once`.",
+    ),
+]

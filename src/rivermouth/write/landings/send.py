@@ -1,0 +1,113 @@
+"""Rows to send: to a sink, and a commit that carries the entry alone.
+
+At least once: all rows are sent and acknowledged, then the entry is committed. At most once: the
+entry is committed and read back, then the rows are sent. Delta skips a stale commit silently, so
+rows that were sent before the commit was seen could be sent twice.
+
+The batch is kept for both passes, over its bad records and its good ones, so Kafka is read once.
+No row in the table could tell the counts later, so they are counted before the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from rivermouth.debug.failpoints import reach
+from rivermouth.errors import ConfigError, NotDelivered, NotSent
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.registry.references import resolve
+from rivermouth.spark.errors import FAULTS, translate
+from rivermouth.write.bad_records import kept
+from rivermouth.write.counts import applied, grouped_counts, quarantined
+from rivermouth.write.entry import record_entry
+from rivermouth.write.landing import Site
+from rivermouth.write.rows import Sent
+from rivermouth.write.sinks.sink import Sink
+
+
+class Send:
+    """Sends the rows of every good record. See ``Landing`` and ``SendsAfter``."""
+
+    def __init__(self, site: Site) -> None:
+        if not isinstance(site.rows, Sent):
+            raise TypeError("this landing takes rows to send")
+        if not site.rows.first and site.tasks is None:
+            problem = f"pipeline {site.pipeline}: delivery: at-most-once needs one machine"
+            fix = "elsewhere Spark may run a task again, which sends its rows again"
+            raise ConfigError((f"{problem} — {fix}: write at-least-once",))
+        self._site = site
+        self._first = site.rows.first
+        make: Callable[[Site], Sink] = resolve(site.rows.sink)
+        self._sink = make(site)
+        self._stage: Path | None = None
+        self._kept = ExitStack()
+        self._waiting: DataFrame | None = None
+        self._sent: tuple[OffsetRange, ...] = ()
+
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        """See ``Landing.land``."""
+        self._forget()
+        try:
+            rows = self._site.few(decoded)
+            batch = self._kept.enter_context(kept(rows, self._folder(plan)))
+            counts = grouped_counts(batch, plan.draft.ranges)
+            if quarantined(counts):
+                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            good = batch.where("code IS NULL") if applied(counts) else None
+            # A commit that is tried again because others were in the way has sent its rows.
+            if self._first and good is not None and self._sent != plan.draft.ranges:
+                self._send(good, plan)
+            record_entry(self._site.session, plan.entry(counts), self._site.address)
+            self._waiting = None if self._first else good
+        finally:
+            if self._waiting is None:
+                self._forget()
+
+    def after_commit(self, plan: CommitPlan) -> None:
+        """See ``SendsAfter``. At most once: the rows that waited for their commit are sent."""
+        if self._waiting is None:
+            return
+        try:
+            self._send(self._waiting, plan)
+        except Exception as fault:
+            ranges = ", ".join(map(str, plan.draft.ranges))
+            raise NotDelivered(
+                f"entry {plan.sequence} stands, but not all of its records were sent",
+                where=self._site.pipeline,
+                expected=f"all of {ranges}",
+                found=str(fault),
+            ) from fault
+        finally:
+            self._forget()
+
+    def _send(self, good: DataFrame, plan: CommitPlan) -> None:
+        reach("P14")
+        try:
+            self._sink.send(good, plan)
+        except FAULTS as fault:
+            told = translate(fault, self._site.pipeline)
+            ranges = ", ".join(map(str, plan.draft.ranges))
+            raise NotSent(
+                f"the sink did not take all records of {ranges}",
+                where=self._site.pipeline,
+                found=f"{told.code} {told.found or told.what}",
+                passes=told.passes,
+            ) from fault
+        self._sent = plan.draft.ranges
+        reach("P15")
+
+    def _forget(self) -> None:
+        self._waiting = None
+        self._kept.close()
+
+    def _folder(self, plan: CommitPlan) -> Path | None:
+        """Where the batch is kept if it cannot be cached; the folder of the run is made once."""
+        if self._site.cache:
+            return None
+        self._stage = self._stage or self._site.staging()
+        return self._stage / plan.commit

@@ -1,0 +1,1 @@
+"""Sinks: where rows are sent that go to no table."""

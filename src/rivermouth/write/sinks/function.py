@@ -1,0 +1,66 @@
+"""A function of the user as a sink: called on the executors, once for each part of a batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, Row
+
+from rivermouth.errors import ConfigError, NotSent
+from rivermouth.protocol.batch import Batch
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.registry.references import resolve
+from rivermouth.spark.errors import FAULTS, said
+from rivermouth.write.landing import Site
+
+_FAILED = "RM507: the function failed:"
+_SAID = re.compile(rf"{_FAILED} (.+)")
+
+
+class FunctionSink:
+    """Calls ``function(rows, batch, partition_id)``. See ``Sink``.
+
+    ``rows`` are dicts of the columns and ``_kafka``. All good records of a Kafka partition are in
+    one call, in their order; a call may have several Kafka partitions, one after the other.
+    """
+
+    def __init__(self, site: Site) -> None:
+        if site.config is None or site.config.target.foreach_partition is None:
+            raise TypeError("this sink needs a function")
+        self._reference = site.config.target.foreach_partition
+        if not site.cache:
+            problem = (
+                f"pipeline {site.pipeline}: foreach_partition needs Spark's JVM in this process"
+            )
+            fix = "through Spark Connect the parts of a batch are no Kafka partitions"
+            raise ConfigError((f"{problem} — {fix}: use a cluster in dedicated mode, or kafka",))
+        resolve(self._reference)  # what cannot be imported is said before anything is read
+
+    def send(self, good: DataFrame, plan: CommitPlan) -> None:
+        """See ``Sink.send``."""
+        call = partial(_call, self._reference, Batch.of(plan))
+        try:
+            good.select("row.*", "_kafka").foreachPartition(call)
+        except FAULTS as fault:
+            told = _SAID.search(said(fault))
+            if told is None:
+                raise
+            raise NotSent(
+                f"{self._reference} failed in entry {plan.sequence}",
+                where=plan.draft.pipeline,
+                expected=f"all of {', '.join(map(str, plan.draft.ranges))}",
+                found=told[1],
+                remedy="Correct the function and run again: it gets all of these records again",
+            ) from fault
+
+
+def _call(reference: str, batch: Batch, rows: Iterator[Row]) -> None:
+    task = TaskContext.get()
+    number = task.partitionId() if task is not None else 0
+    try:
+        resolve(reference)((each.asDict(recursive=True) for each in rows), batch, number)
+    except Exception as fault:
+        raise RuntimeError(f"{_FAILED} {type(fault).__name__}: {fault}") from fault

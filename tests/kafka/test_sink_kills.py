@@ -1,0 +1,246 @@
+"""SIGKILL of a driver at every point of a batch that is sent: what each promise comes to.
+
+After each kill the ids in the sink are compared with the ledger. *ahead*: sent, but not committed;
+the next run sends them again. *lost*: committed, but not sent. docs/sinks.md shows the table.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+
+from rivermouth.config import load
+from rivermouth.local.broker import Broker
+from rivermouth.verify import verify
+from tests.kafka.test_sinks import calling, read_back, sending
+from tests.lake import Lake, bid
+from tests.pairs import pairs
+from tests.processes import ROOT, end_group, said_by
+from tests.waiting import PATIENCE_S
+
+LEAST, MOST = "at-least-once", "at-most-once"
+FIRST = "first record in the sink"
+POINTS: dict[str, str] = {
+    "P3": "before the batch is written",
+    "P14": "before the rows are sent",
+    FIRST: "while the rows are sent",
+    "P15": "all rows are sent",
+    "P6": "the commit returned",
+    "P7": "the commit was read back",
+}
+NONE, SOME, ALL = "none", "some", "all"
+PROMISED: dict[str, dict[str, tuple[str, str]]] = {
+    LEAST: {
+        "P3": (NONE, NONE),
+        "P14": (NONE, NONE),
+        FIRST: (SOME, NONE),
+        "P15": (ALL, NONE),
+        "P6": (NONE, NONE),
+        "P7": (NONE, NONE),
+    },
+    MOST: {
+        "P3": (NONE, NONE),
+        "P14": (NONE, ALL),
+        FIRST: (NONE, SOME),
+        "P15": (NONE, NONE),
+        "P6": (NONE, ALL),
+        "P7": (NONE, ALL),
+    },
+}
+"""By delivery and point: which records of the batch are sent again, and which are never sent."""
+FUNCTION = "function"
+KINDS = (LEAST, MOST, FUNCTION)
+LEDGER = "rivermouth.ledger_p"
+PER_ROUND = 2000
+PARTITIONS = 2
+SHORT = pairs([LEAST, MOST], [*POINTS])
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+
+
+@dataclass
+class Torn:
+    """A lake whose drivers are killed, one after the other."""
+
+    lake: Lake
+    kind: str
+    produced: int = 0
+    lost: int = 0
+
+    @property
+    def source(self) -> str:
+        return f"sink-kills-{self.kind}"
+
+    @property
+    def sink(self) -> str:
+        return f"{self.source}-out"
+
+    @property
+    def database(self) -> Path:
+        return self.lake.folder / "bids.db"
+
+    def produce(self) -> None:
+        """The records of one more round; one of them is bad."""
+        made = [(None, bid(self.produced + i), i % PARTITIONS) for i in range(PER_ROUND)]
+        self.lake.produce(self.source, [*made, (None, b"oops", 0)])
+        self.produced += PER_ROUND
+
+    def ids(self) -> Counter[str]:
+        """How often each good record is in the sink."""
+        if self.kind != FUNCTION:
+            found = read_back(self.lake.servers, self.sink)
+            return Counter(dict(each.headers())["rm-id"].decode() for each in found)
+        with sqlite3.connect(self.database) as database:
+            try:
+                return Counter(
+                    str(each) for (each,) in database.execute("SELECT auction FROM bids")
+                )
+            except sqlite3.OperationalError:
+                return Counter()
+
+    def committed(self) -> int:
+        """How many good records the ledger covers."""
+        if not self.lake.path(LEDGER).exists():
+            return 0
+        proof = self.proof()
+        return int(proof["records"]) - int(proof["quarantined"])
+
+    def proof(self) -> dict[str, Any]:
+        [proof] = verify(load(self.lake.file), None).as_dict()["pipelines"]
+        return dict(proof)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def torn(
+    request: pytest.FixtureRequest,
+    rivermouth_broker: Broker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Torn:
+    folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
+    made = Torn(Lake(folder, rivermouth_broker.bootstrap_servers), request.param)
+    os.environ["BIDS_DB"] = str(made.database)
+    made.lake.topic(made.source, PARTITIONS)
+    if made.kind == FUNCTION:
+        pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")
+    else:
+        made.lake.topic(made.sink, 1)
+        pipeline = sending(made.source, made.sink, delivery=made.kind)
+    made.lake.configure(p=pipeline)
+    return made
+
+
+def when(seen: Callable[[], bool], group: int) -> threading.Thread:
+    """Kill a driver and its JVM when something is seen."""
+
+    def watch() -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if seen():
+                end_group(group)
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def arrived(torn: Torn) -> Callable[[], bool]:
+    """Whether something has got to the sink since now."""
+    if torn.kind == FUNCTION:
+        before = torn.ids().total()
+        return lambda: torn.ids().total() > before
+    options = {"bootstrap.servers": torn.lake.servers, "group.id": "watch"}
+    watching = Consumer({**options, "fetch.wait.max.ms": "5"})
+    watching.assign([TopicPartition(torn.sink, 0, OFFSET_END)])
+    watching.poll(1.0)
+    return lambda: watching.poll(0.01) is not None
+
+
+@pytest.mark.short(("torn", "point"), SHORT)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point: str) -> None:
+    torn.produce()
+    before, committed = torn.ids(), torn.committed()
+    waiting = torn.produced - committed
+    seen = arrived(torn) if point == FIRST else None
+
+    # The commit of an opening passes these points, too.
+    times = 2 if point in ("P3", "P6", "P7") and not torn.lake.path(LEDGER).exists() else 1
+    failpoints = "" if seen else f"{point}={times}*kill"
+    with torn.lake.driver("p", failpoints=failpoints) as driver:
+        if seen:
+            when(seen, driver.pid).join()
+        said = said_by(driver)
+
+    assert driver.returncode == -signal.SIGKILL, said
+    sent, now = torn.ids().total() - before.total(), torn.committed()
+    ahead = sent if now == committed else 0
+    lost = 0 if now == committed else waiting - sent
+    if torn.kind == FUNCTION:
+        assert lost == 0
+        assert max(torn.ids().values(), default=1) == 1
+        return
+    torn.lost += lost
+    promised = PROMISED[torn.kind][point]
+    assert _fits(ahead, waiting, promised[0]), (ahead, waiting)
+    assert _fits(lost, waiting, promised[1]), (lost, waiting)
+
+
+def _fits(number: int, waiting: int, word: str) -> bool:
+    """Whether so many of the records are as many as the table says."""
+    if word == SOME:  # the kill may come after the last one
+        return number <= waiting
+    return number == (waiting if word == ALL else 0)
+
+
+def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -> None:
+    torn.produce()
+    with torn.lake.driver("p") as driver:
+        said = said_by(driver)
+    assert driver.returncode == 0, said
+
+    proof, ids = torn.proof(), torn.ids()
+    assert proof["ok"], proof
+    assert proof["records"] - proof["quarantined"] == torn.produced > 0
+    if torn.kind == MOST:
+        assert max(ids.values()) == 1
+        assert len(ids) == torn.produced - torn.lost
+        assert proof["not_checked"].get("records_not_in_the_sink", 0) == torn.lost
+        return
+    assert len(ids) == torn.produced
+    repeated = ids.total() - len(ids)
+    assert repeated == (0 if torn.kind == FUNCTION else proof["repeated"])
+
+
+def table() -> str:
+    """The table of docs/sinks.md."""
+    lines = [
+        f"| killed | `{LEAST}`: sent again | lost | `{MOST}`: sent again | lost |",
+        "|---|---|---|---|---|",
+    ]
+    for point, words in POINTS.items():
+        cells = [*PROMISED[LEAST][point], *PROMISED[MOST][point]]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def test_the_page_on_sinks_shows_the_table() -> None:
+    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
+    assert table() in page
+
+
+def test_the_page_on_sinks_shows_the_function_that_is_killed_here() -> None:
+    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
+    code = (ROOT / "tests" / "kafka" / "sqlite_sink.py").read_text(encoding="utf-8")
+    assert f"```python\n{code}```" in page

@@ -1,0 +1,169 @@
+"""Pipelines that send: to a topic, or to a function of the user."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from rivermouth.config import load
+from rivermouth.verify import verify
+from tests.lake import BIDS, Lake, bid, retrying
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+def sending(source: str, to: str, **target: Any) -> dict[str, Any]:
+    return {
+        "source": {"topics": [source], "format": "json"},
+        "schema": BIDS,
+        "target": {"kafka": to, **target},
+    }
+
+
+def calling(source: str, function: str, **target: Any) -> dict[str, Any]:
+    return {
+        "source": {"topics": [source], "format": "json"},
+        "schema": BIDS,
+        "target": {"foreach_partition": function, **target},
+    }
+
+
+def read_back(servers: str, topic: str, partitions: int = 1) -> list[Any]:
+    """All records of a topic."""
+    reader = Consumer(
+        {"bootstrap.servers": servers, "group.id": "test", "enable.partition.eof": True}
+    )
+    reader.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+    found, ended = [], 0
+    while ended < partitions:
+        for each in reader.consume(1000, 1.0):
+            if each.error() is None:
+                found.append(each)
+            else:
+                ended += 1
+    reader.close()
+    return found
+
+
+def test_records_get_to_the_topic_with_key_value_and_id(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("sent-in", 2)
+    lake.topic("sent-out", 2)
+    lake.configure(p=sending("sent-in", "sent-out"))
+    lake.produce("sent-in", [(b"k%d" % i, bid(i), i % 2) for i in range(10)])
+    lake.produce("sent-in", [(None, b"oops", 0)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None, heard.ends[0].error
+    found = {
+        dict(each.headers())["rm-id"].decode(): each
+        for each in read_back(lake.servers, "sent-out", 2)
+    }
+    assert {*found} == {f"p/sent-in/{i % 2}/{i // 2}" for i in range(10)}
+    one = found["p/sent-in/1/1"]
+    assert one.key() == b"k3"
+    assert json.loads(one.value()) == {
+        "auction": 3,
+        "bidder": 7,
+        "price": 100,
+        "at": "2026-01-02T03:04:05.000000Z",
+    }
+    assert [row["code"] for row in lake.rows("rivermouth.ledger_p_quarantine")] == ["RM603"]
+    assert lake.rows("rivermouth.ledger_p") == []
+    proof = proved(lake)
+    assert proof["ok"], proof
+    assert proof["complete"], proof
+    assert (proof["records"], proof["quarantined"], proof["repeated"]) == (11, 1, 0)
+
+
+def proved(lake: Lake) -> dict[str, Any]:
+    """What verify says of the only pipeline."""
+    [proof] = verify(load(lake.file), None).as_dict()["pipelines"]
+    return dict(proof)
+
+
+def test_verify_finds_what_is_wrong_in_the_topic(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("wrong-in", 1)
+    lake.topic("wrong-out", 1)
+    lake.configure(p=sending("wrong-in", "wrong-out"))
+    lake.produce("wrong-in", [(None, bid(i), 0) for i in range(5)])
+    lake.run(rivermouth_spark, "p")
+    before = read_back(lake.servers, "wrong-out")
+    producer = Producer({"bootstrap.servers": lake.servers})
+    for header, value in (
+        (b"p/wrong-in/0/1", before[1].value()),
+        (b"p/wrong-in/0/2", bid(9)),
+        (b"p/wrong-in/0/99", bid(9)),
+        (b"other/wrong-in/0/2", bid(9)),
+    ):
+        producer.produce("wrong-out", value, headers=[("rm-id", header)])
+    producer.flush()
+
+    proof = proved(lake)
+
+    assert not proof["ok"]
+    assert (proof["repeated"], proof["different"], proof["missing"]) == (2, 1, 0)
+    assert proof["not_checked"] == {"records_sent_ahead": 1}
+
+    lake.delete_topic("wrong-out")
+    lake.topic("wrong-out", 1)
+    assert proved(lake)["missing"] == 5
+
+
+def test_a_function_gets_the_rows_with_their_places(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("called-in", 2)
+    lake.configure(p=calling("called-in", "tests.kafka.called:note"))
+    lake.produce("called-in", [(b"k%d" % i, bid(i), i % 2) for i in range(10)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None, heard.ends[0].error
+    proof = proved(lake)
+    assert proof["ok"], proof
+    assert proof["not_checked"] == {"rows_in_a_function": 10}
+
+
+def test_a_function_that_fails_is_named_and_nothing_is_committed(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("failing-in", 1)
+    lake.configure(p=retrying(calling("failing-in", "tests.kafka.called:fail"), 1))
+    lake.produce("failing-in", [(None, bid(i), 0) for i in range(3)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    error = heard.ends[0].error
+    assert error is not None
+    assert error.code == "RM507"
+    assert error.found == "RuntimeError: no room for 0"
+    assert [each.sequence for each in heard.commits] == [1]
+
+
+def test_what_kafka_refuses_is_told_and_nothing_is_lost(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("large-in", 1)
+    lake.topic("large-out", 1, max_message_bytes="500")
+    lake.configure(p=retrying(sending("large-in", "large-out"), 1))
+    lake.produce("large-in", [(b"k", bid(1), 0), (b"k" * 600, bid(2), 0)])
+
+    error = lake.run(rivermouth_spark, "p").ends[0].error
+
+    assert error is not None
+    print(error)
+    assert error.code == "RM507"
+    lake.configure(p=sending("large-in", "large-missing"))
+    error = lake.run(rivermouth_spark, "p").ends[0].error
+    assert error is not None
+    print(error)
+    assert error.code == "RM302"
