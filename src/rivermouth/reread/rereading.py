@@ -87,6 +87,14 @@ class Rereading:
 def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
     """Raise ReplayRefused where a record may not be taken twice: in place, or ``elsewhere``."""
     shape = pipeline.shape
+    if pipeline.made_by:
+        raise ReplayRefused(
+            "a replay would not call the code that makes the rows",
+            where=f"{pipeline.name} {pipeline.target.table}",
+            expected="a pipeline whose rows are its records",
+            found=f"rows made by {pipeline.made_by}",
+            remedy="Read the ranges in Python: rivermouth.read",
+        )
     if shape.elsewhere if elsewhere else shape.again is not None:
         return
     raise ReplayRefused(
