@@ -160,7 +160,7 @@ class Pipeline(Model):
 
         Topics are left out: a pipeline may come to read more of them.
         """
-        totals = {"metrics": [str(each) for each in self.target.metrics]}
+        totals = {"metrics": sorted(map(str, self.target.metrics))}
         more = sink_identity(self.target, self.delivery) if self.shape.sends else {}
         return {
             **(totals if self.shape.totals else {}),

@@ -25,7 +25,7 @@ SinkFunction = Annotated[
     Annotated[str, BeforeValidator(read_function), WithJsonSchema(_TEXT)] | None,
     Field(
         description="Instead of `table`: a function of yours that gets the rows, see"
-        " [delivery](delivery.md).",
+        " [sinks](sinks.md).",
         examples=["shop.sinks:store"],
     ),
     Written(word="text"),

@@ -166,9 +166,9 @@ def _key_part(text: str) -> KeyPart:
 
 
 def _measure(name: object, text: object) -> Measure:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.startswith("_rm_"):
         message = "{path} is no name of a column"
-        fix = "use letters, digits and underscores"
+        fix = "use letters, digits and underscores; names that begin with _rm_ are ours"
         raise Refused(Fault(Kind.BAD_COLUMN, message, fix=fix, at_key=True))
     match = _METRIC.fullmatch(text) if isinstance(text, str) else None
     if match is None:
