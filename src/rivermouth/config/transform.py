@@ -109,6 +109,9 @@ def fits_the_mode(transform: str | None, select: str | None, mode: str) -> Itera
         modes = " or ".join(name for name, each in SHAPES.by_name.items() if each.transforms)
         message = f"{{path}} does not go with mode: {mode}, which could not be verified"
         fix = f"write mode: {modes}, and read that table by a query or a view"
+        if SHAPES.by_name[mode].sends:
+            message = "{path} does not go with a target that is no table"
+            fix = f"write a table in mode {modes}, or change the rows in your function"
         yield Fault(Kind.TRANSFORM, message, path=(name,), fix=fix, at_key=True)
 
 

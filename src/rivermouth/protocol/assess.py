@@ -12,7 +12,7 @@ from enum import Enum
 from rivermouth.config import Pipeline
 from rivermouth.errors import Halt
 from rivermouth.protocol.commits import Purpose, Recorded
-from rivermouth.protocol.drafts import here, next_draft
+from rivermouth.protocol.drafts import assigned_now, here, next_draft
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.guards import (
     check_alone,
@@ -122,7 +122,12 @@ def _opening(
     now_s: float,
 ) -> Opening | None:
     """The entry that is due: newly discovered partitions, a loss, or else a heartbeat."""
-    if kafka is None or not (ranges or heartbeat_due(ledger, now_s)):
+    newest = ledger.newest
+    if kafka is None:
+        return None
+    # Which topics are read in part decides where later partitions begin, so it is recorded at once.
+    marked = newest is not None and assigned_now(newest, kafka) != newest.assigned
+    if not (ranges or marked or heartbeat_due(ledger, now_s)):
         return None
     purpose = Purpose.LOSS if lost else Purpose.DISCOVERY if ranges else Purpose.HEARTBEAT
     covered = ranges or here(ledger.history.position)

@@ -45,7 +45,8 @@ def accepting_draft(
     position = left.position
     draft = _draft(history, table, pipeline, kafka, sequence, here(position), position, ())
     epochs = {each: left.epochs.get(each, now) for each, now in draft.epochs.items()}
-    return replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
+    draft = replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
+    return draft if history.newest is None else replace(draft, assigned=history.newest.assigned)
 
 
 def changing_draft(
@@ -65,7 +66,8 @@ def changing_draft(
         for each, epoch in draft.epochs.items()
         if each in kafka.epochs or not changes.renews(each.topic)
     }
-    return replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
+    draft = replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
+    return draft if history.newest is None else replace(draft, assigned=history.newest.assigned)
 
 
 def still_draft(history: History, newest: Entry, table: str) -> Draft:
@@ -118,7 +120,7 @@ def _draft(
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=_ends(newest, position, kafka),
         transform=pipeline.made_by,
-        assigned=_assigned(newest, kafka),
+        assigned=assigned_now(newest, kafka),
     )
 
 
@@ -130,7 +132,7 @@ def _ends(newest: Entry | None, position: Position, kafka: KafkaFacts) -> Positi
     return Position({**known, **{each: end.offset for each, end in kafka.ends.items()}})
 
 
-def _assigned(newest: Entry | None, kafka: KafkaFacts) -> frozenset[str]:
+def assigned_now(newest: Entry | None, kafka: KafkaFacts) -> frozenset[str]:
     """Of which topics only some partitions are read; a topic that was taken out stays as it was."""
     before = newest.assigned if newest is not None else frozenset()
     return frozenset(kafka.only) | {each for each in before if each not in kafka.topics}

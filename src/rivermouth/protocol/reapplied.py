@@ -84,7 +84,7 @@ def whole_entries(
             (each.entry.sequence, one) for each in taken for one in each.entry.ranges if one.span
         ),
         counts=_counted(taken),
-        earliest=not _covering(entries[first:start]),
+        earliest=entries[0].entry.sequence == 1 and not _covering(entries[:start]),
     )
 
 

@@ -178,9 +178,10 @@ def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted:
         raise ReplayRefused(
             f"{inserted:,} rows are missing, and an earlier record may be newer by order_by",
             where=where,
-            expected="a replay of all that can be read",
+            expected="a replay of all that was ever read",
             found=f"one since entry {found.since}",
-            remedy="Begin as early as can be: --from earliest",
+            remedy="Write --from earliest, if all can still be read; or replay into another table:"
+            " --into SCHEMA.TABLE",
         )
 
 

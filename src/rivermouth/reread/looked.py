@@ -38,10 +38,9 @@ class Looked:
 
     @property
     def position(self) -> Position:
-        """Where the pipeline stands in the topics that it reads."""
-        read = {*self.facts.topics}
+        """Where the pipeline stands in the partitions that it reads."""
         stands = self.newest.position.offsets.items()
-        return Position({each: offset for each, offset in stands if each.topic in read})
+        return Position({each: offset for each, offset in stands if self.facts.tell_of(each)})
 
     def asked(
         self, begin: Bound, end: Bound | None, begins: dict[TopicPartition, int]

@@ -14,6 +14,7 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import ReplayRefused
 from rivermouth.kafka.client import Kafka
 from rivermouth.registry.platforms import LOCAL, Platform
+from rivermouth.registry.shapes import SHAPES
 from rivermouth.reread.asked import Bound
 from rivermouth.reread.in_place import InPlace
 from rivermouth.reread.into_table import IntoTable, check_free
@@ -86,7 +87,7 @@ class Rereading:
 
 def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
     """Raise ReplayRefused where a record may not be taken twice: in place, or ``elsewhere``."""
-    shape = pipeline.shape
+    shape, modes = pipeline.shape, [*SHAPES.by_name.values()]
     if pipeline.made_by:
         raise ReplayRefused(
             "a replay would not call the code that makes the rows",
@@ -97,12 +98,12 @@ def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
         )
     if shape.elsewhere if elsewhere else shape.again is not None:
         return
+    taken = (each.elsewhere if elsewhere else each.again is not None for each in modes)
+    known = " or ".join(each.name for each, takes in zip(modes, taken, strict=True) if takes)
     raise ReplayRefused(
-        f"mode {shape.name} cannot take records twice",
+        f"mode {shape.name} cannot be replayed {'into a table' if elsewhere else 'in place'}",
         where=f"{pipeline.name} {pipeline.target.table}",
-        expected="a mode whose rows stand by themselves"
-        if elsewhere
-        else "a mode in which a record that was applied changes nothing the second time",
+        expected=f"mode {known}",
         found=f"mode {shape.name}: {shape.summary}",
         remedy="" if shape.elsewhere else "Read the ranges in Python: rivermouth.read",
     )

@@ -18,8 +18,19 @@ def analyzed(rows: DataFrame) -> Sequence[str]:
 
     Nothing is evaluated. Empty where Spark shows none.
     """
-    text = _analyzed(rows)
-    return [_BRANCHES.sub("", line) for line in text.splitlines() if line.strip()]
+    return nodes(_analyzed(rows))
+
+
+def nodes(text: str) -> Sequence[str]:
+    """The nodes of a plan's text, a line each; a line break in a literal ends none of them."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        inside = found and line[:1] not in (" ", ":", "+", "-")
+        if inside:
+            found[-1] += line
+        elif line.strip():
+            found.append(_BRANCHES.sub("", line))
+    return found
 
 
 def _analyzed(rows: Any) -> str:

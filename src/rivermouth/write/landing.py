@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -17,6 +18,7 @@ from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
+from rivermouth.write.bad_records import kept
 from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
 
@@ -100,9 +102,21 @@ class Site:
         [row] = changes.agg(F.sum(RECORDS).alias(RECORDS)).collect()
         return int(row[RECORDS] or 0)
 
-    def fitting(self, decoded: DataFrame) -> DataFrame:
-        """Decoded rows, where those of a key whose row would overflow are bad, see ``Keyed``."""
-        return without_overflow(decoded, self.address.read(decoded.sparkSession), self.rows)
+    @contextmanager
+    def fitted(self, decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
+        """Decoded rows for several reads, see ``kept``.
+
+        Those of a key whose row would overflow are bad, see ``Keyed``. What joins the table is
+        kept, too: it is read once, so that all reads tell the same.
+        """
+        with kept(decoded, folder) as rows:
+            fit = without_overflow(rows, self.address.read(decoded.sparkSession), self.rows)
+            if fit is rows:
+                yield rows
+                return
+            beside = None if folder is None else folder.with_name(f"{folder.name}-fitted")
+            with kept(fit, beside) as batch:
+                yield batch
 
     def few(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.

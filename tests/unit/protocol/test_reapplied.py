@@ -118,7 +118,8 @@ def test_entries_that_cannot_be_read_as_they_were_are_not_taken(case: str) -> No
     change, why = UNLIKE[case]
     change(entries)
     found = whole_entries(entries, pipeline(), MARKS, None)
-    assert (found.since, found.earliest) == (3, True)
+    # What is left out may have been newer than what is taken.
+    assert (found.since, found.earliest) == (3, False)
     with pytest.raises(ReplayRefused) as refused:
         whole_entries(entries, pipeline(), MARKS, (span(11, 22),))
     assert why in refused.value.found

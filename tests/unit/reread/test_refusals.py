@@ -85,7 +85,7 @@ def test_only_some_modes_take_records_twice(config: Config) -> None:
     check_mode(orders, elsewhere=False)
     for each in (orders, bids):
         check_mode(each, elsewhere=True)
-    with pytest.raises(ReplayRefused, match="mode append cannot") as refused:
+    with pytest.raises(ReplayRefused, match="mode append cannot be replayed in place") as refused:
         check_mode(bids, elsewhere=False)
     assert "--into" in refused.value.remedy
     made = bids.model_copy(update={"select": ("id",)})

@@ -181,3 +181,16 @@ def test_a_restore_goes_on_with_the_partitions_that_are_assigned() -> None:
     Driver(world, assigned(0, 1)).ingest.resume(NO_SESSION, "restore")
     read(world, assigned(0, 1))
     assert len(world.applied()) == len(set(world.applied())) == 11
+
+
+def test_that_a_topic_is_read_whole_is_recorded_at_once() -> None:
+    """Else a partition that is added before the next record would start where ``start`` says."""
+    world = a_world()
+    read(world, assigned(0, 1, 2))
+    late = Start("latest")
+    Driver(world, a_pipeline(start=late)).open()
+    world.ends[place(3)] = 4
+    assert Driver(world, a_pipeline(start=late)).open().stands.get(place(3)) == 0
+    before = len(world.commits)
+    Driver(world, a_pipeline(start=late)).open()
+    assert len(world.commits) == before, "once"

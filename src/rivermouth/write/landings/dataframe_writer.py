@@ -67,9 +67,10 @@ class DataFrameWriter:
 
     def _made(self, decoded: DataFrame, plan: CommitPlan) -> Made:
         """The rows of the table; to evaluate them fails at a bad record, if there is one."""
-        rows = decoded.select(*self._columns, self._refusing)
         if self._transform is None:
-            return Made(rows, RowsOfRecord.ONE)
+            return Made(decoded.select(*self._columns, self._refusing), RowsOfRecord.ONE)
+        # First, since Spark shows only the first columns of many in a plan, which is looked at.
+        rows = decoded.select(self._refusing, *self._columns)
         return self._transform.made(rows, Batch.of(plan))
 
     def _folder(self, plan: CommitPlan) -> Path | None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
-from rivermouth.write.bad_records import kept, refused, refusing
+from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import Site
@@ -57,8 +57,7 @@ class Merge:
         self._merge(changes, counting.counts(decoded, self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        with kept(decoded, None) as kept_rows:
-            batch = self._site.fitting(kept_rows)
+        with self._site.fitted(decoded, None) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
             self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()

@@ -18,7 +18,7 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
-from rivermouth.write.bad_records import kept, refused, refusing
+from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import Site
@@ -84,8 +84,7 @@ class ReplaceUsing:
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         self._sweep = self._sweep or self._rows.delete is not None
-        with kept(decoded, self._stage / f"{plan.commit}-decoded") as rows:
-            batch = self._site.fitting(rows)
+        with self._site.fitted(decoded, self._stage / f"{plan.commit}-decoded") as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
             self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
             folded = self._rows.fold(batch.where("code IS NULL"))

@@ -62,8 +62,9 @@ class Send:
             # A commit that is tried again because others were in the way has sent its rows.
             if self._first and good is not None and self._sent != plan.draft.ranges:
                 self._send(good, plan)
-            record_entry(self._site.session, plan.entry(counts), self._site.address)
+            # Before the commit: it may stand though the call raises, and then they are to be sent.
             self._waiting = None if self._first else good
+            record_entry(self._site.session, plan.entry(counts), self._site.address)
         finally:
             if self._waiting is None:
                 self._forget()
@@ -80,7 +81,7 @@ class Send:
                 f"entry {plan.sequence} stands, but not all of its records were sent",
                 where=self._site.pipeline,
                 expected=f"all of {ranges}",
-                found=str(fault),
+                found=getattr(fault, "found", "") or str(fault),
             ) from fault
         finally:
             self._forget()
