@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.verify import verify
+from rivermouth.write.entry import record_entry
+from rivermouth.write.landings import send
 from tests.lake import BIDS, Lake, bid, retrying
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -167,3 +169,22 @@ def test_what_kafka_refuses_is_told_and_nothing_is_lost(
     assert error is not None
     print(error)
     assert error.code == "RM302"
+
+
+def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_and_raised(*commit: Any) -> None:
+        record_entry(*commit)
+        raise RuntimeError("the answer was lost")
+
+    monkeypatch.setattr(send, "record_entry", made_and_raised)
+    lake.topic("raised-in")
+    lake.topic("raised-out")
+    lake.configure(p=sending("raised-in", "raised-out", delivery="at-most-once"))
+    lake.produce("raised-in", [(None, bid(i), 0) for i in range(5)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None, heard.ends[0].error
+    assert len(read_back(lake.servers, "raised-out")) == 5
