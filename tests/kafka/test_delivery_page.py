@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,10 @@ def file(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     for text in FILES:
         pipelines |= YAML(typ="safe").load(text.replace("[bids]", "[delivered_bids]"))["pipelines"]
     lake.configure(**pipelines)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(lake.file)])
-    assert ended.value.code == 0
+    # In a process of its own: the command ends its session, and the one here is everybody's.
+    command = [sys.executable, "-m", "rivermouth", "run", str(lake.file)]
+    done = subprocess.run(command, cwd=lake.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     return lake.file
 
 

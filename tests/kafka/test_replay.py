@@ -178,7 +178,7 @@ def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSess
     lake.produce(topic, [(None, bid(i), i % 2) for i in range(20)])
     lake.produce(topic, [(None, b"{oops", 0)])
     went_well(lake.run(rivermouth_spark, "p"))
-    with pytest.raises(ReplayRefused, match="mode append cannot take records twice"):
+    with pytest.raises(ReplayRefused, match="mode append cannot be replayed in place"):
         replay(lake, rivermouth_spark, "earliest")
     with pytest.raises(ReplayRefused, match="no pipeline writes"):
         replay(lake, rivermouth_spark, "earliest", into="bronze.replay_into")
