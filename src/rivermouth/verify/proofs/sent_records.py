@@ -1,11 +1,11 @@
 """What topics hold of a pipeline that sends, by the ids in the headers of their records.
 
-On disk by partition and window of the offsets that were read: 16 bytes for each record.
+On disk by partition and window of the offsets that were read: 24 bytes for each record.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,67 +14,79 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
-from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.compare import decoded
+from rivermouth.verify.proofs.sent_ids import FormerIds
+from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 
 _ID = "rm-id"
-UNREAD = 0
-"""The mark of a record whose values are not compared."""
-_UNREADABLE = 1
-
-
-def mark(values: tuple[object, ...]) -> int:
-    """A number of 64 bits for the values of a record; other values have another, nearly surely."""
-    return hash(repr(values)) or 2
+_PIECE = 1 << 17
+"""So many copies are in memory before equal ones are counted together."""
+_SENT = {
+    Unchecked.AHEAD: "but no entry covers them yet",
+    Unchecked.TRIMMED: "log clean-up removed their entries",
+    Unchecked.FORMER: "before a change that was accepted, or by entries that were rolled back",
+}
+Copies = NDArray[np.int64]
+"""Rows of offset, number of the topic, mark, and how many such copies there are; ascending."""
 
 
 class SentRecords:
     """The records of a pipeline in ``topics``: whose they are, and a mark of their values.
 
     ``read`` reads their values as JSON. Of offsets that are no multiple of ``stride`` no value is
-    read. ``whole``: the topics still hold all that was ever sent to them.
+    read, unless only the value tells the record from a former one. ``whole``: for each topic,
+    whether it still holds all that was ever sent to it.
     """
 
     def __init__(
-        self, subject: Subject, topics: Iterable[str], folder: Path, window: int, stride: int
+        self,
+        subject: Subject,
+        topics: Iterable[str],
+        folder: Path,
+        window: int,
+        stride: int,
+        former: FormerIds,
     ) -> None:
         self.window = window
-        self.whole = True
+        self.topics = sorted({*topics})
+        self.whole = np.ones(len(self.topics), bool)
         self._subject = subject
-        self._topics = sorted({*topics})
         self._spill = Spill(folder / "sent")
         self._stride = stride
-        self._ahead = self._trimmed = 0
+        self._former = former
+        self._left: Counter[Unchecked] = Counter()
 
     def read(self, read: Reader) -> None:
         """Read the topics once, to their ends. Raises SourceError."""
         source = self._subject.source
-        partitions = source.partitions(self._topics)
+        partitions = source.partitions(self.topics)
         first, ends = source.first_offsets(partitions), source.end_offsets(partitions)
-        known = source.identity(self._topics)
-        gone = any(first.values()) or bool(known.compacted)
-        self.whole = not gone and {*known.topics} == {*self._topics}
-        for _, messages in source.read({each: (first[each], ends[each]) for each in partitions}):
-            self._keep(messages, read)
-        findings = self._subject.findings
-        if self._ahead:
-            line = f"{count(self._ahead, 'record')} were sent, but no entry covers them yet"
-            findings.leave(Unchecked.AHEAD, line, self._ahead)
-        if self._trimmed:
-            line = f"{count(self._trimmed, 'record')} were sent: log clean-up removed their entries"
-            findings.leave(Unchecked.TRIMMED, line, self._trimmed)
+        for partition, messages in source.read({each: (first[each], ends[each]) for each in first}):
+            self._keep(self.topics.index(partition[0]), messages, read)
+        # Only now: retention may have removed records while they were read.
+        first, known = source.first_offsets(partitions), source.identity(self.topics)
+        gone = {each[0] for each, offset in first.items() if offset} | {*known.compacted}
+        self.whole = np.array([each in known.topics and each not in gone for each in self.topics])
+        for what, number in self._left.items():
+            line = f"{count(number, 'record')} sent: {_SENT[what]}"
+            self._subject.findings.leave(what, line, number)
 
-    def take(self, partition: Partition, number: int) -> tuple[Offsets, NDArray[np.int64]]:
-        """Offsets and marks of one window, unsorted; they are forgotten here."""
-        pairs = np.frombuffer(self._spill.take((partition, number)), np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
+    def take(self, partition: Partition, number: int) -> Copies:
+        """What was sent of one window; it is forgotten here."""
+        held = np.zeros((0, 4), np.int64)
+        waiting: list[Copies] = []
+        for piece in self._spill.take_items((partition, number)):
+            waiting.append(np.frombuffer(piece, np.int64).reshape(-1, 3))
+            if sum(map(len, waiting)) >= _PIECE:
+                held, waiting = _counted(held, waiting), []
+        return _counted(held, waiting)
 
-    def _keep(self, messages: Iterable[Message], read: Reader) -> None:
-        found: dict[tuple[Partition, int], list[tuple[int, int]]] = defaultdict(list)
+    def _keep(self, topic: int, messages: Iterable[Message], read: Reader) -> None:
+        found: dict[tuple[Partition, int], list[tuple[int, int, int]]] = defaultdict(list)
         for each in messages:
             for header in each.headers() or ():
                 owner = _owner(*header)
@@ -83,10 +95,11 @@ class SentRecords:
                 _, partition, offset = owner
                 number = self._number(partition, offset)
                 if number is not None:
-                    pair = (offset, self._mark(read, offset, each.value()))
-                    found[partition, number].append(pair)
-        for key, pairs in found.items():
-            self._spill.add(key, np.array(pairs, np.int64).tobytes())
+                    told = self._mark(read, partition, offset, each.value())
+                    copy = (offset, topic, told)
+                    found[partition, number].append(copy)
+        for key, copies in found.items():
+            self._spill.add_items(key, [np.array(copies, np.int64).tobytes()])
 
     def _number(self, partition: Partition, offset: int) -> int | None:
         """The window of an offset; None where no entry covers it."""
@@ -95,23 +108,39 @@ class SentRecords:
         if span is not None and span.start <= offset < span.until:
             return (offset - span.start) // self.window
         if subject.before_ledger(partition, offset):
-            self._trimmed += 1
+            self._left[Unchecked.TRIMMED] += 1
+        elif self._former.has(partition, offset):
+            self._left[Unchecked.FORMER] += 1
         elif span is None or offset >= span.until:
-            self._ahead += 1
+            self._left[Unchecked.AHEAD] += 1
         else:
             line = f"{partition[0]}[{partition[1]}]@{offset}: sent, but in no range of the ledger"
             subject.findings.add(Kind.UNEXPECTED, line)
         return None
 
-    def _mark(self, read: Reader, offset: int, value: bytes | None) -> int:
-        if offset % self._stride:
+    def _mark(self, read: Reader, partition: Partition, offset: int, value: bytes | None) -> int:
+        if offset % self._stride and not self._former.has(partition, offset):
             return UNREAD
         try:
             return mark(decoded(read, value))
         except Undecodable:
-            return _UNREADABLE
+            return UNREADABLE
         except CannotTell:
             return UNREAD
+
+
+def _counted(held: Copies, pieces: Iterable[Copies]) -> Copies:
+    """``held`` and single copies together: one row for all that are equal."""
+    single = [np.column_stack((each, np.ones(len(each), np.int64))) for each in pieces]
+    rows = np.concatenate((held, *single))
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    other = np.any(rows[1:, :3] != rows[:-1, :3], axis=1)
+    begins = np.concatenate(([0], np.flatnonzero(other) + 1))
+    found = rows[begins]
+    found[:, 3] = np.add.reduceat(rows[:, 3], begins)
+    return found
 
 
 def _owner(name: object, text: object) -> tuple[str, Partition, int] | None:

@@ -1,0 +1,207 @@
+"""Checking one partition of a pipeline that sends, window by window, as its records come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from rivermouth.verify.formats.reader import CannotTell, Undecodable
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.compare import decoded
+from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.replay import Seen
+from rivermouth.verify.proofs.sent_ids import FormerIds
+from rivermouth.verify.proofs.sent_records import SentRecords
+from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark, may_change
+from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
+from rivermouth.verify.subject import Subject
+
+_AT_MOST_ONCE = "at-most-once"
+_FUNCTION = -1
+Mask = NDArray[np.bool_]
+
+
+class Sinks:
+    """What all partitions of a pipeline share: where each entry sent its records, and counts.
+
+    ``kinds`` are the types of the columns.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        sent: SentRecords,
+        former: FormerIds,
+        readers: EntryReaders,
+        kinds: Sequence[pa.DataType],
+        stride: int,
+    ) -> None:
+        self.subject, self.sent, self.former = subject, sent, former
+        self.readers, self.kinds, self.stride = readers, kinds, stride
+        self.in_a_function = 0
+        self.untold = 0
+        """Records whose values could not be compared."""
+        topics = {name: number for number, name in enumerate(sent.topics)}
+        configs = [each.config for each in subject.ledger.effective]
+        told = [topics.get(str(each.get("kafka")), _FUNCTION) for each in configs]
+        self.of_entry = np.array(told, np.int64)
+        """The number of the topic of each entry; ``_FUNCTION``: it has none."""
+        self.once = np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
+
+    def report(self) -> None:
+        """Say how many records could not be compared."""
+        if self.untold:
+            line = f"the values of {count(self.untold, 'record')} in the sink: verify cannot tell"
+            self.subject.findings.leave(Unchecked.VALUES, line, self.untold)
+
+
+class SentCheck:
+    """Compares one partition with what was sent of it."""
+
+    def __init__(self, sinks: Sinks, partition: Partition) -> None:
+        self._sinks = sinks
+        self._subject = sinks.subject
+        self._partition = partition
+        self._window = sinks.sent.window
+        self._span = self._subject.coverage.spans[partition]
+        self._number = -1
+        self._next()
+
+    def see(self, seen: Seen) -> None:
+        """Take visible records, ascending."""
+        numbers = (seen.offsets - self._span.start) // self._window
+        for number in np.unique(numbers).tolist():
+            while self._number < number:
+                self._close()
+                self._next()
+            here = np.flatnonzero((numbers == number) & seen.good)
+            offsets = seen.offsets[here]
+            self._due[offsets - self._start] = True
+            self._compare(offsets, [seen.messages[each] for each in here.tolist()])
+
+    def finish(self) -> None:
+        """Check what is left."""
+        self._close()
+        while self._start + self._window < self._span.until:
+            self._next()
+            self._close()
+
+    def _next(self) -> None:
+        self._number += 1
+        self._start = self._span.start + self._number * self._window
+        size = min(self._window, self._span.until - self._start)
+        offsets = np.arange(self._start, self._start + size, dtype=np.int64)
+        entries = self._span.entries[self._span.index(offsets)]
+        self._topic, self._once = self._sinks.of_entry[entries], self._sinks.once[entries]
+        self._former = self._sinks.former.times(self._partition, offsets)
+        self._due, self._told, self._lost = (np.zeros(size, bool) for _ in range(3))
+        found = self._sinks.sent.take(self._partition, self._number)
+        places = found[:, 0] - self._start
+        here = found[:, 1] == self._topic[places]
+        self._held = found[here]
+        self._copies = _summed(places[here], found[here, 3], size)
+        self._elsewhere = _summed(places[~here], found[~here, 3], size)
+
+    def _close(self) -> None:
+        function = self._topic == _FUNCTION
+        self._sinks.in_a_function += int((self._due & function).sum())
+        due = self._due & ~function
+        missing = due & ((self._copies == 0) | self._lost)
+        may_lack = missing & (self._once | ~self._sinks.sent.whole[self._topic])
+        self._leave(Unchecked.NOT_SENT, "not in the sink", may_lack)
+        self._report(Kind.MISSING, "not in the sink", missing & ~may_lack)
+        # A former record may have several copies, so their number does not tell.
+        hidden = due & (self._copies > 0) & (self._former > 0) & ~self._told & ~self._lost
+        what = "not told in the sink from a former one at the same offset"
+        self._leave(Unchecked.FORMER, what, hidden)
+        more = np.maximum(self._copies - 1 - self._former, 0)
+        twice = (more > 0) & self._once
+        self._report(Kind.DUPLICATED, "more than once in the sink", twice, int(more[twice].sum()))
+        expected = self._former + ~function
+        again = np.maximum(self._copies + self._elsewhere - expected, 0)
+        repeated = int(again.sum()) - int(more[twice].sum())
+        self._subject.findings.repeated = (self._subject.findings.repeated or 0) + repeated
+        self._report_unseen((self._copies + self._elsewhere > self._former) & ~self._due)
+
+    def _report_unseen(self, unseen: Mask) -> None:
+        """What was sent, but is no good record that Kafka shows."""
+        known = [each for each in np.flatnonzero(unseen).tolist() if not self._unknown(each)]
+        if known:  # more may have expired since the partition was read
+            first = self._subject.source.first_offsets([self._partition])[self._partition]
+            known = [each for each in known if each + self._start >= first]
+        found = np.zeros(len(unseen), bool)
+        found[known] = True
+        what = "in the sink, but Kafka shows no such good record"
+        self._report(Kind.UNEXPECTED, what, found)
+
+    def _unknown(self, place: int) -> bool:
+        """Whether nobody can tell any more whether there was such a record."""
+        compacted = self._partition[0] in self._subject.compacted
+        return compacted or self._subject.not_verifiable(self._partition, place + self._start)
+
+    def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
+        """Compare the values of the records whose values were read in the sink."""
+        entries = self._span.entries[self._span.index(offsets)].tolist()
+        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
+            place = offset - self._start
+            sampled = not offset % self._sinks.stride or self._former[place]
+            if not sampled or not self._copies[place]:
+                continue
+            first, last = np.searchsorted(self._held[:, 0], [offset, offset + 1])
+            marks = self._held[first:last, 2]
+            try:
+                values = decoded(self._sinks.readers.of(entry), each.value())
+            except Undecodable as fault:
+                what = f"not in quarantine, but verify cannot decode it: {fault}"
+                self._different(offset, what)
+            except CannotTell:
+                self._sinks.untold += 1
+            else:
+                self._compare_values(offset, values, marks)
+
+    def _compare_values(
+        self, offset: int, values: tuple[object, ...], marks: NDArray[np.int64]
+    ) -> None:
+        """Compare a record with its copies; those of former records may have other values."""
+        place, own = offset - self._start, mark(values)
+        others = marks[marks != own]
+        if own != UNREAD and (
+            not len(others) or (len(others) < len(marks) and self._former[place])
+        ):
+            self._told[place] = True
+        elif own == UNREAD or (others == UNREAD).any() or may_change(values, self._sinks.kinds):
+            self._sinks.untold += 1
+        elif not self._former[place]:
+            unreadable = bool((others == UNREADABLE).all())
+            self._different(
+                offset, "not readable in the sink" if unreadable else "other values in the sink"
+            )
+        else:  # all copies are those of former records
+            self._lost[place] = True
+
+    def _different(self, offset: int, what: str) -> None:
+        line = f"{shown(self._partition)}@{offset}: {what}"
+        self._subject.findings.add(Kind.DIFFERENT, line)
+
+    def _leave(self, what: Unchecked, line: str, found: Mask) -> None:
+        number = int(found.sum())
+        if number:
+            told = f"{shown(self._partition)}: {count(number, 'record')} {line}"
+            self._subject.findings.leave(what, told, number)
+
+    def _report(self, kind: Kind, what: str, found: Mask, number: int | None = None) -> None:
+        offsets = np.flatnonzero(found)
+        lines = [
+            f"{shown(self._partition)}@{offset + self._start}: {what}"
+            for offset in offsets[:PROBLEM_LINES].tolist()
+        ]
+        self._subject.findings.add(kind, *lines, count=len(offsets) if number is None else number)
+
+
+def _summed(places: Offsets, times: Offsets, size: int) -> Offsets:
+    return np.bincount(places, weights=times, minlength=size).astype(np.int64)

@@ -1,0 +1,221 @@
+"""What a topic holds of a pipeline that sends: lost, repeated, former and unreadable records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from confluent_kafka import Message
+
+from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, Partition
+from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.proofs.sent import verify_sent
+from rivermouth.verify.result import Kind, Unchecked
+from rivermouth.verify.subject import Subject
+from tests.unit.verify.doubles import (
+    STAMP_MS,
+    ZERO,
+    MemorySource,
+    configured,
+    entry,
+    found,
+    message,
+    problems,
+    span,
+    stored,
+    subject,
+    value,
+    workspace,
+)
+
+pytestmark = pytest.mark.unit
+
+LEAST = {"kafka": "out", "delivery": "at-least-once"}
+MOST = {"kafka": "out", "delivery": "at-most-once"}
+FUNCTION = {"foreach_partition": "a:b", "delivery": "at-least-once"}
+ANOTHER_TOPIC = LedgerChanges(("topic",), False, frozenset({"t"}), {ZERO: (3, 0)})
+
+
+def sent(at: int, offset: int, content: bytes | None = None, topic: str = "out") -> Message:
+    """A copy of the record ``offset``, at the offset ``at`` of the sink."""
+    content = value(offset, offset) if content is None else content
+    return Message(
+        topic=topic,
+        partition=0,
+        offset=at,
+        value=content,
+        headers=[("rm-id", b"p/t/0/%d" % offset)],
+        timestamp=(1, STAMP_MS),
+    )
+
+
+def copies(*offsets: int, topic: str = "out") -> list[Message]:
+    return [sent(at, offset, topic=topic) for at, offset in enumerate(offsets)]
+
+
+def records(*offsets: int) -> list[Message]:
+    return [message(each, value(each, each)) for each in offsets]
+
+
+def source(read: Sequence[Message], *sinks: Sequence[Message], **facts: Any) -> MemorySource:
+    held: dict[Partition, Sequence[Message]] = {ZERO: read}
+    held |= {(str(each[0].topic()), 0): each for each in sinks}
+    topics = {"t": "id", "out": "1", "b": "2"}
+    return MemorySource(held, **{"topics": topics, **facts})
+
+
+def verified(
+    folder: Path,
+    kafka: MemorySource,
+    *entries: LedgerEntry,
+    undone: Sequence[LedgerEntry] = (),
+    bad: Sequence[int] = (),
+    bounds: Bounds | None = None,
+    **facts: Any,
+) -> Subject:
+    asked = subject(configured(folder), kafka, *entries, **facts)
+    recorded = (*undone, *entries)
+    asked = replace(asked, ledger=replace(asked.ledger, recorded=recorded))
+    hashes = [hash((None, b"?"))] * len(bad)
+    held = Quarantined(np.array(bad, np.int64), np.array(hashes, np.int64))
+    rows = stored([], {ZERO: held} if bad else {})
+    verify_sent(asked, rows, workspace(folder / "w", bounds))
+    return asked
+
+
+def left(asked: Subject) -> dict[Unchecked, int]:
+    return asked.findings.proof().left
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+def test_all_that_was_sent_is_there_again_or_lacks(tmp_path: Path, window: int) -> None:
+    kafka = source(records(*range(8)), copies(0, 1, 2, 3, 3, 3, 4, 5, 6))
+    bounds = Bounds(window=window)
+    least = verified(tmp_path, kafka, entry(1, span(0, 8), config=LEAST), bounds=bounds)
+    assert problems(least) == ("t-0@7: not in the sink",)
+    assert least.findings.repeated == 2
+    most = verified(tmp_path, kafka, entry(1, span(0, 8), config=MOST), bounds=bounds)
+    assert found(most) == {Kind.DUPLICATED: 2}
+    assert left(most) == {Unchecked.NOT_SENT: 1}
+
+
+def changed(first: int = 3, **facts: Any) -> tuple[LedgerEntry, LedgerEntry]:
+    """Three records of a topic, which was then created again, and three of the new one."""
+    before = entry(1, span(0, 3), config=LEAST)
+    after = entry(2, span(0, first), config=LEAST, changes=ANOTHER_TOPIC, **facts)
+    return before, after
+
+
+def test_a_lost_record_is_not_hidden_by_a_former_one_of_its_offset(tmp_path: Path) -> None:
+    old = [sent(each, each, value(90, 90)) for each in range(3)]
+    kafka = source(records(0, 1, 2), [*old, sent(3, 0), sent(4, 1)])
+    asked = verified(tmp_path, kafka, *changed())
+    assert problems(asked) == ("t-0@2: not in the sink",)
+
+
+def test_repeated_former_records_do_not_stand_for_a_lost_one(tmp_path: Path) -> None:
+    old = [sent(each, 0, value(90, 90)) for each in range(3)]
+    asked = verified(tmp_path, source(records(0), old), *changed(1))
+    assert problems(asked) == ("t-0@0: not in the sink",)
+
+
+def test_a_copy_that_cannot_be_told_from_a_former_one_is_counted(tmp_path: Path) -> None:
+    asked = verified(tmp_path, source(records(0), [sent(0, 0, b'{"id": 1e0}')]), *changed(1))
+    assert found(asked) in ({}, {Kind.MISSING: 1})
+    lone = message(0, b'{"id": 0, "n": 0}')
+    unread = MemorySource({ZERO: [lone], ("out", 0): copies(0)}, topics={"t": "id", "out": "1"})
+    assert found(verified(tmp_path, unread, *changed(1))) == {}
+
+
+def test_values_tell_former_records_also_where_others_are_not_compared(tmp_path: Path) -> None:
+    old = [sent(each, each, value(90, 90)) for each in range(3)]
+    bounds = Bounds(window=3, values=1)
+    asked = verified(tmp_path, source(records(0, 1, 2), old), *changed(), bounds=bounds)
+    assert found(asked) == {Kind.MISSING: 3}
+
+
+def test_former_ids_that_no_entry_covers_now_are_counted(tmp_path: Path) -> None:
+    kafka = source(records(0), copies(0, 0, 1, 2))
+    asked = verified(tmp_path, kafka, *changed(1))
+    assert (found(asked), left(asked)) == ({}, {Unchecked.FORMER: 2})
+
+
+def test_records_of_entries_that_were_rolled_back_are_former_ones(tmp_path: Path) -> None:
+    undone = (entry(1, span(0, 3), config=MOST),)
+    reset = entry(2, span(3, 5), config=MOST, accepts="reset")
+    kafka = source(records(3, 4), copies(0, 1, 2, 3, 4))
+    asked = verified(tmp_path, kafka, reset, undone=undone)
+    assert (found(asked), left(asked)) == ({}, {Unchecked.FORMER: 3})
+    again = entry(2, span(0, 3), config=MOST, accepts="reset")
+    kafka = source(records(0, 1, 2), copies(0, 1, 2, 0, 1, 2))
+    assert found(verified(tmp_path, kafka, again, undone=undone)) == {}
+
+
+def test_each_record_belongs_in_the_sink_of_its_entry(tmp_path: Path) -> None:
+    entries = (
+        entry(1, span(0, 2), config=FUNCTION),
+        entry(2, span(2, 4), config=LEAST),
+        entry(3, span(4, 6), config={**LEAST, "kafka": "b"}),
+    )
+    kafka = source(records(*range(6)), copies(2, 3), copies(4, 5, topic="b"))
+    asked = verified(tmp_path, kafka, *entries)
+    assert (found(asked), left(asked)) == ({}, {Unchecked.SINK: 2})
+    elsewhere = source(records(*range(6)), copies(2, 3, 4), copies(5, topic="b"))
+    asked = verified(tmp_path, elsewhere, *entries)
+    assert problems(asked) == ("t-0@4: not in the sink",)
+    gone = source(records(*range(6)), copies(4, 5, topic="b"), topics={"t": "id", "b": "2"})
+    assert left(verified(tmp_path, gone, *entries))[Unchecked.NOT_SENT] == 2
+
+
+def test_a_good_record_that_nobody_can_decode_is_different(tmp_path: Path) -> None:
+    kafka = source([message(0, b"?"), message(1, b"?")], copies(0))
+    asked = verified(tmp_path, kafka, entry(1, span(0, 2), config=LEAST), bad=(1,))
+    assert found(asked) == {Kind.DIFFERENT: 1}
+    assert "not in quarantine, but verify cannot decode it" in problems(asked)[0]
+
+
+def test_other_and_unreadable_values_are_different(tmp_path: Path) -> None:
+    sink = [sent(0, 0, value(0, 9)), sent(1, 1, b"?"), sent(2, 2)]
+    asked = verified(tmp_path, source(records(0, 1, 2), sink), entry(1, span(0, 3), config=LEAST))
+    assert problems(asked) == (
+        "t-0@0: other values in the sink",
+        "t-0@1: not readable in the sink",
+    )
+
+
+class Expiring(MemorySource):
+    """Retention removes what is before ``gone`` of each partition, after it was asked once."""
+
+    gone: dict[Partition, int]
+
+    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        told = {each: self.gone.get(each, 0) if each in self.seen else 0 for each in partitions}
+        self.seen |= {*told}
+        return told
+
+    seen: set[Partition]
+
+
+def expiring(kafka: MemorySource, **gone: int) -> Expiring:
+    found = Expiring(kafka.records, topics=kafka.topics)
+    found.gone = {(topic, 0): offset for topic, offset in gone.items()}
+    found.seen = {ZERO}
+    return found
+
+
+def test_what_a_sink_loses_while_it_is_read_is_counted(tmp_path: Path) -> None:
+    kafka = source(records(0, 1, 2), copies(0, 1, 2)[1:])
+    asked = verified(tmp_path, expiring(kafka, out=1), entry(1, span(0, 3), config=LEAST))
+    assert (found(asked), left(asked)) == ({}, {Unchecked.NOT_SENT: 1})
+
+
+def test_what_the_source_loses_while_it_is_read_is_no_finding(tmp_path: Path) -> None:
+    kafka = source(records(2), copies(0, 1, 2))
+    one = entry(1, span(0, 3), config=LEAST)
+    assert found(verified(tmp_path, kafka, one)) == {Kind.UNEXPECTED: 2}
+    assert found(verified(tmp_path, expiring(kafka, t=1), one)) == {Kind.UNEXPECTED: 1}
