@@ -244,7 +244,7 @@ def test_verify_proves_every_record(shop: Lake) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
     figures = {
-        name: (each["records"], each["quarantined"], each.get("superseded"), each["unchecked"])
+        name: (each["records"], each["quarantined"], each.get("repeated"), each["unchecked"])
         for name, each in found.items()
     }
     assert figures == {

@@ -12,7 +12,7 @@ from rivermouth.verify.subject import Subject
 
 def verify_insert(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """The ``Proof`` of the shape ``first_seen``."""
-    verify_keyed(subject, stored, workspace, First())
+    subject.findings.repeated = verify_keyed(subject, stored, workspace, First())
 
 
 class First:
