@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ class Torn:
         if self.kind != FUNCTION:
             found = read_back(self.lake.servers, self.sink)
             return Counter(dict(each.headers())["rm-id"].decode() for each in found)
-        with sqlite3.connect(self.database) as database:
+        with closing(sqlite3.connect(self.database)) as database:
             try:
                 return Counter(
                     str(each) for (each,) in database.execute("SELECT auction FROM bids")
@@ -149,6 +150,7 @@ def when(seen: Callable[[], bool], group: int) -> threading.Thread:
             if seen():
                 end_group(group)
                 return
+            time.sleep(0.002)
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -188,7 +190,7 @@ def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point:
     ahead = sent if now == committed else 0
     lost = 0 if now == committed else waiting - sent
     if torn.kind == FUNCTION:
-        assert lost == 0
+        assert torn.ids().total() >= now  # what is committed is there
         assert max(torn.ids().values(), default=1) == 1
         return
     torn.lost += lost
