@@ -217,5 +217,5 @@ def test_a_short_campaign_of_real_kills_finds_nothing(tmp_path: Path) -> None:
     assert tally.kills.total() >= 5
     assert tally.records > 5000
     assert tally.conformed == len(PIPELINES)
-    assert tally.faults["topic came"] > 5
+    assert tally.faults["topic came"] > 1, "topics come after the first round, too"
     assert sum(tally.faults[each] for each in ENDINGS) == 1

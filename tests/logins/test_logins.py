@@ -98,4 +98,6 @@ def test_a_login_that_is_refused_is_never_an_empty_success(
 
     assert (refused.code, refused.exit_code) == ("RM303", 1), refused
     assert "wrong" not in refused.found
-    assert lake.rows(f"bronze.{topic.replace('-', '_')}") == []
+    table = f"bronze.{topic.replace('-', '_')}"
+    # A provider is asked before the table is made, a broker after.
+    assert lake.rows(table) == [] if lake.path(table).exists() else way == "provider"
