@@ -16,7 +16,7 @@ from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
-from rivermouth.config.sink_settings import DeliveryChoice, SinkFunction, SinkTopic
+from rivermouth.config.sink_settings import DeliveryChoice, MessageKey, SinkFunction, SinkTopic
 from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
@@ -82,6 +82,7 @@ class Target(Model):
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
     kafka: SinkTopic = None
+    message_key: MessageKey = ()
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None
 

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from rivermouth.config.columns import Column
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest, listed
-from rivermouth.config.sending import delivery_is_kept, no_loop, not_split, sinks_fit
+from rivermouth.config.sink_rules import (
+    delivery_is_kept,
+    no_loop,
+    not_split,
+    only_to_a_topic,
+    sinks_fit,
+)
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
@@ -75,8 +81,10 @@ def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Ite
 def _are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
     def faults(schema: Columns, names: Names) -> Iterator[Fault]:
         columns = {column.name: column for column in schema}
-        for index, part in enumerate(key_parts(names)):
-            fault = _column_fault(setting, part.column, columns)
+        # Only a key of totals may be a window of a column.
+        plain = names if setting != "keys" else [each.column for each in key_parts(names)]
+        for index, name in enumerate(plain):
+            fault = _column_fault(setting, name, columns)
             if fault is not None:
                 yield replace(fault, path=("target", setting, index))
 
@@ -195,6 +203,8 @@ RULES = (
         delivery_is_kept,
     ),
     Rule(("target.kafka", "source.topics"), no_loop),
+    Rule(("target.message_key", "target.kafka"), only_to_a_topic),
+    Rule(("schema", "target.message_key"), _are_columns("message_key")),
     Rule(
         (
             "target.foreach_partition",

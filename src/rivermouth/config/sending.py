@@ -7,12 +7,12 @@ Such a pipeline has a ledger in a table of its own, which holds no rows. Its nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import Enum
+from typing import Protocol
 
 from rivermouth.config.names import OFFSETS_TABLE
-from rivermouth.config.problems import Fault, Kind, Path, Refused
-from rivermouth.config.topics import Topics, read_topics
+from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.topics import read_topics
 from rivermouth.registry.shapes import SHAPES
 
 SINKS = ("kafka", "foreach_partition")
@@ -42,9 +42,32 @@ def by_itself(mode: str) -> Delivery:
     return Delivery.AT_LEAST_ONCE if SHAPES.by_name[mode].sends else Delivery.EXACTLY_ONCE
 
 
-def sink_identity(target: object, delivery: Delivery) -> dict[str, str | None]:
-    """The settings of a sink that give its pipeline its identity: by them ``verify`` reads it."""
-    return {**{name: getattr(target, name) for name in SINKS}, "delivery": delivery.value}
+class SinkTarget(Protocol):
+    """The settings of ``target`` that say what is sent, and where to."""
+
+    @property
+    def kafka(self) -> str | None: ...
+
+    @property
+    def foreach_partition(self) -> str | None: ...
+
+    @property
+    def message_key(self) -> tuple[str, ...]: ...
+
+
+def sink_identity(target: SinkTarget, delivery: Delivery) -> dict[str, str | list[str] | None]:
+    """The settings of a sink that give its pipeline its identity: by them ``verify`` reads it.
+
+    What came later is told only where it is given, so that earlier entries have the same identity.
+    """
+    told: dict[str, str | list[str] | None] = {
+        "kafka": target.kafka,
+        "foreach_partition": target.foreach_partition,
+        "delivery": delivery.value,
+    }
+    if target.message_key:
+        told["message_key"] = [*target.message_key]
+    return told
 
 
 def read_topic(value: object) -> str:
@@ -65,64 +88,3 @@ def read_function(value: object) -> str:
     kind = Kind.BAD_VALUE if isinstance(value, str) else Kind.WRONG_TYPE
     message = "{path} must be package.module:function, not {value}"
     raise Refused(Fault(kind, message))
-
-
-def sinks_fit(mode: str, kafka: str | None, function: str | None) -> Iterator[Fault]:
-    """One target, and the mode that goes with it."""
-    path: Path = ("target", "foreach_partition")
-    if kafka is not None and function is not None:
-        message = "{path} is given together with kafka"
-        fix = "a pipeline has one target: remove one of them"
-        yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
-    sent = kafka is not None or function is not None
-    if sent and not SHAPES.by_name[mode].sends:
-        message = f"{{path}} is {{value}}, but {SINKS[kafka is None]} takes no rows of a table"
-        yield Fault(Kind.SINK, message, path=("target", "mode"), fix="remove it")
-    if not sent and SHAPES.by_name[mode].sends:
-        message = "{path} is {value}, but there is nothing to send to"
-        fix = f"write {' or '.join(SINKS)} instead of table"
-        yield Fault(Kind.SINK, message, path=("target", "mode"), fix=fix)
-
-
-def delivery_is_kept(
-    mode: str, delivery: Delivery | None, kafka: str | None, function: str | None
-) -> Iterator[Fault]:
-    """What can be promised: of a table exactly once, of a sink one of the other two."""
-    sends = SHAPES.by_name[mode].sends
-    path: Path = ("target", "delivery")
-    message = "{path} cannot be {value} for"
-    if not sends and delivery not in (None, Delivery.EXACTLY_ONCE):
-        fix = "it would cost the same: rows and offsets are one commit; remove it"
-        yield Fault(Kind.SINK, f"{message} a table", path=path, fix=fix)
-    if not sends or delivery is not Delivery.EXACTLY_ONCE:
-        return
-    if kafka is not None:
-        fix = (
-            "a transaction of Kafka has one producer, and several send a batch; write"
-            " at-least-once, and let consumers drop repeats by the header rm-id"
-        )
-        yield Fault(Kind.SINK, f"{message} kafka", path=path, fix=fix)
-    elif function is not None:
-        fix = (
-            "only your function can promise it; write at-least-once, and store rows and offsets"
-            " in one transaction, see docs/sinks.md"
-        )
-        yield Fault(Kind.SINK, f"{message} foreach_partition", path=path, fix=fix)
-
-
-def no_loop(kafka: str | None, topics: Topics) -> Iterator[Fault]:
-    """A pipeline may not read what it sends."""
-    if kafka is not None and topics.take(kafka):
-        message = "{path} is {value}, which this pipeline reads"
-        fix = "it would read what it sends, without end: send to another topic"
-        yield Fault(Kind.SINK, message, path=("target", "kafka"), fix=fix)
-
-
-def not_split(function: str | None, least: int | None, most: int | None) -> Iterator[Fault]:
-    """A function gets the records of a Kafka partition in one call, in their order."""
-    for name, value in (("min_partitions", least), ("max_records_per_partition", most)):
-        if function is not None and value is not None:
-            message = "{path} does not go with foreach_partition"
-            fix = "one call of the function has all records of a Kafka partition: remove it"
-            path: Path = ("source", name)
-            yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rivermouth.config.sending import Delivery, read_function, read_topic
-from rivermouth.config.values import read_choice
+from rivermouth.config.values import check_names, read_choice
 from rivermouth.config.written import Schema, Written, one_of, or_reference
 
 _TEXT: Schema = or_reference({"type": "string"})
+_NAMES: Schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
 
 SinkTopic = Annotated[
     Annotated[str, BeforeValidator(read_topic), WithJsonSchema(_TEXT)] | None,
@@ -29,6 +30,19 @@ SinkFunction = Annotated[
         examples=["shop.sinks:store"],
     ),
     Written(word="text"),
+]
+MessageKey = Annotated[
+    Annotated[
+        tuple[str, ...],
+        AfterValidator(check_names),
+        Written(lambda: _NAMES, "list of columns"),
+    ],
+    Field(
+        description="Only with `kafka`: the columns that the key of a sent record is made of, see"
+        " [sinks](sinks.md#the-key). If the list is empty, it is the key of the record that was"
+        " read.",
+        examples=[["order_id"]],
+    ),
 ]
 DeliveryChoice = Annotated[
     Annotated[

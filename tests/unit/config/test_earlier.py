@@ -28,6 +28,7 @@ LATER = {
     "kafka",
     "foreach_partition",
     "delivery",
+    "message_key",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from rivermouth.config import Column as ConfiguredColumn
+from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.write.landing import Site
 
 ID_HEADER = "rm-id"
 """The header that tells a record from all others: ``pipeline/topic/partition/offset``."""
 # To the microsecond: by itself Spark writes milliseconds.
+_TIMES = {
+    "TIMESTAMP": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "TIMESTAMP_NTZ": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 _AS_JSON = {
     "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timestampFormat": _TIMES["TIMESTAMP"],
+    "timestampNTZFormat": _TIMES["TIMESTAMP_NTZ"],
 }
 _ACKNOWLEDGED = {
     "kafka.acks": "all",
@@ -24,7 +32,7 @@ _ACKNOWLEDGED = {
 
 
 class KafkaSink:
-    """Sends each row as JSON, under the message key of its record. See ``Sink``."""
+    """Sends each row as JSON, under its own key or that of its record. See ``Sink``."""
 
     def __init__(self, site: Site) -> None:
         if site.config is None or site.config.target.kafka is None:
@@ -32,7 +40,7 @@ class KafkaSink:
         self._options = {**site.kafka, **_ACKNOWLEDGED, "topic": site.config.target.kafka}
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
-            F.col("key"),
+            key_of(site.config).alias("key"),
             F.to_json("row", _AS_JSON).alias("value"),
             F.array(_identifier(site.config.ledger_name)).alias("headers"),
         )
@@ -41,6 +49,26 @@ class KafkaSink:
         """See ``Sink.send``."""
         del plan
         good.select(*self._columns).write.format("kafka").options(**self._options).save()
+
+
+def key_of(pipeline: Pipeline) -> Column:
+    """The key to send: the one that was read, the text of a column, or several as JSON."""
+    names = pipeline.target.message_key
+    if not names:
+        return F.col("key")
+    columns = {each.name: each for each in pipeline.columns}
+    return _made_of([columns[each] for each in names])
+
+
+def _made_of(columns: Sequence[ConfiguredColumn]) -> Column:
+    values = [F.col("row").getField(each.name) for each in columns]
+    if len(columns) > 1:
+        named = (value.alias(each.name) for each, value in zip(columns, values, strict=True))
+        return F.to_json(F.struct(*named), _AS_JSON).cast("binary")
+    [only], [value] = columns, values
+    if only.kind in _TIMES:
+        value = F.date_format(value, _TIMES[only.kind])
+    return value if only.kind == "BINARY" else value.cast("string").cast("binary")
 
 
 def _identifier(pipeline: str) -> Column:

@@ -1,0 +1,64 @@
+"""The key of a record that is sent to a topic: made of columns, or the one that was read."""
+
+from __future__ import annotations
+
+import pytest
+
+from rivermouth.formats.decoder import decoder
+from rivermouth.write.sinks.kafka import key_of
+from tests.spark.conftest import Bench, a_pipeline
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = (
+    "id BIGINT, name STRING, whole BOOLEAN, price DECIMAL(38,18), day DATE, at TIMESTAMP,"
+    " here TIMESTAMP_NTZ, raw BINARY"
+)
+VALUE = (
+    b'{"id": 7, "name": "\xc3\xa9 \\"x\\"", "whole": true, "price": 0.000000000000000001,'
+    b' "day": "2026-01-02", "at": "2026-01-02T03:04:05.000006+01:00",'
+    b' "here": "2026-01-02T03:04:05.000006", "raw": "/wA="}'
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "key"),
+    [
+        ((), b"read"),
+        (("id",), b"7"),
+        (("name",), b'\xc3\xa9 "x"'),
+        (("whole",), b"true"),
+        (("price",), b"0.000000000000000001"),
+        (("day",), b"2026-01-02"),
+        (("at",), b"2026-01-02T02:04:05.000006Z"),
+        (("here",), b"2026-01-02T03:04:05.000006"),
+        (("raw",), b"\xff\x00"),
+        (("name", "id"), b'{"name":"\xc3\xa9 \\"x\\"","id":7}'),
+        (("at", "raw"), b'{"at":"2026-01-02T02:04:05.000006Z","raw":"/wA="}'),
+    ],
+)
+def test_a_key_is_the_text_of_a_column_or_an_object_of_several(
+    bench: Bench, names: tuple[str, ...], key: bytes
+) -> None:
+    assert made(bench, names, VALUE) == key
+
+
+@pytest.mark.parametrize(
+    ("names", "key"), [(("id",), None), (("id", "name"), b'{"id":null,"name":null}')]
+)
+def test_a_null_column_is_a_null_key_or_a_null_in_it(
+    bench: Bench, names: tuple[str, ...], key: bytes | None
+) -> None:
+    assert made(bench, names, b"{}") == key
+
+
+def made(bench: Bench, names: tuple[str, ...], value: bytes) -> bytes | None:
+    """The key that is sent for a record."""
+    target = {"mode": "send", "kafka": "out", "keys": (), "order_by": ()}
+    pipeline = a_pipeline(key=None, schema=COLUMNS, message_key=names, **target)
+    [row] = (
+        decoder(pipeline)(bench.raw([(b"read", value, 0, 0)]))
+        .select(key_of(pipeline).alias("key"))
+        .collect()
+    )
+    return None if row.key is None else bytes(row.key)

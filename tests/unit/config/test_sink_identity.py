@@ -1,0 +1,32 @@
+"""What gives a pipeline that sends its identity: entries that are there keep theirs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from rivermouth.config import Config
+
+pytestmark = pytest.mark.unit
+
+Loads = Callable[..., Config]
+FIRST = {"kafka": "u", "foreach_partition": None, "delivery": "at-least-once"}
+OTHER = {"table", "mode", "keys", "order_by", "key"}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("kafka: u", FIRST),
+        ("kafka: u, message_key: []", FIRST),
+        ("kafka: u, message_key: [id, at]", {**FIRST, "message_key": ["id", "at"]}),
+    ],
+)
+def test_a_setting_that_came_later_is_told_only_where_it_is_given(
+    target: str, expected: dict[str, object], lake: str, loads: Loads
+) -> None:
+    identity = loads(lake.replace("table: s.t", target)).pipelines["p"].identity
+    found = {name: value for name, value in identity.items() if name not in OTHER}
+    assert json.dumps(found) == json.dumps(expected)
