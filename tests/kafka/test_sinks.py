@@ -165,6 +165,7 @@ def test_what_kafka_refuses_is_told_and_nothing_is_lost(
     assert error is not None
     assert error.code == "RM507", error
     assert "larger than the max message size" in error.found, error
+    assert error.what == "large-out did not take all records of large-in-0[0,2)"
     lake.configure(p=sending("large-in", "large-missing"))
     error = lake.run(rivermouth_spark, "p").ends[0].error
     assert error is not None

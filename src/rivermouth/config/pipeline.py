@@ -16,7 +16,13 @@ from rivermouth.config.problems import Fault, Kind, Refused, checked
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
-from rivermouth.config.sink_settings import DeliveryChoice, MessageKey, SinkFunction, SinkTopic
+from rivermouth.config.sink_settings import (
+    DeliveryChoice,
+    MessageKey,
+    SinkFunction,
+    SinkTopics,
+    TopicColumn,
+)
 from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
@@ -81,7 +87,8 @@ class Target(Model):
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
-    kafka: SinkTopic = None
+    kafka: SinkTopics = None
+    topic_column: TopicColumn = None
     message_key: MessageKey = ()
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None

@@ -18,6 +18,7 @@ from rivermouth.config.sink_rules import (
     not_split,
     only_to_a_topic,
     sinks_fit,
+    topics_are_chosen,
 )
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
@@ -89,6 +90,18 @@ def _are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
                 yield replace(fault, path=("target", setting, index))
 
     return faults
+
+
+def _is_text(schema: Columns, name: str | None) -> Iterator[Fault]:
+    if name is None:
+        return
+    columns = {column.name: column for column in schema}
+    fault = _column_fault("topic_column", name, columns)
+    if fault is None and columns[name].kind != "STRING":
+        message = f"{{path}} names {{value}}, which is {_article(columns[name].kind)}"
+        fault = Fault(Kind.COLUMN_TYPE, message, fix="the name of a topic is a STRING")
+    if fault is not None:
+        yield replace(fault, path=("target", "topic_column"))
 
 
 def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fault | None:
@@ -165,7 +178,7 @@ def _fewer_than_most(least: int | None, most: int) -> Iterator[Fault]:
         yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
 
 
-def _table_is_free(table: TableName, *sinks: str | None) -> Iterator[Fault]:
+def _table_is_free(table: TableName, *sinks: object) -> Iterator[Fault]:
     path: Path = ("target", "table")
     if any(sinks):  # the table of its ledger is ours
         return
@@ -203,7 +216,9 @@ RULES = (
         delivery_is_kept,
     ),
     Rule(("target.kafka", "source.topics"), no_loop),
-    Rule(("target.message_key", "target.kafka"), only_to_a_topic),
+    Rule(("target.kafka", "target.topic_column"), topics_are_chosen),
+    Rule(("target.message_key", "target.topic_column", "target.kafka"), only_to_a_topic),
+    Rule(("schema", "target.topic_column"), _is_text),
     Rule(("schema", "target.message_key"), _are_columns("message_key")),
     Rule(
         (

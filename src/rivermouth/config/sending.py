@@ -46,7 +46,10 @@ class SinkTarget(Protocol):
     """The settings of ``target`` that say what is sent, and where to."""
 
     @property
-    def kafka(self) -> str | None: ...
+    def kafka(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def topic_column(self) -> str | None: ...
 
     @property
     def foreach_partition(self) -> str | None: ...
@@ -61,21 +64,33 @@ def sink_identity(target: SinkTarget, delivery: Delivery) -> dict[str, str | lis
     What came later is told only where it is given, so that earlier entries have the same identity.
     """
     told: dict[str, str | list[str] | None] = {
-        "kafka": target.kafka,
+        "kafka": _told(target),
         "foreach_partition": target.foreach_partition,
         "delivery": delivery.value,
     }
+    if target.topic_column is not None:
+        told["topic_column"] = target.topic_column
     if target.message_key:
         told["message_key"] = [*target.message_key]
     return told
 
 
-def read_topic(value: object) -> str:
-    """The name of one topic; raises ``Refused``."""
+def _told(target: SinkTarget) -> str | list[str] | None:
+    """The topics in an entry: in order, or the only one alone where no column chooses."""
+    if target.kafka is None:
+        return None
+    return target.kafka[0] if target.topic_column is None else sorted(target.kafka)
+
+
+def read_sink_topics(value: object) -> tuple[str, ...]:
+    """The topics from the name of one or from a list of names; raises ``Refused``."""
+    if isinstance(value, (list, tuple)):
+        return read_topics(value).names
     if not isinstance(value, str):
-        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be the name of a topic, not {value}"))
+        message = "{path} must be the name of a topic or a list of names, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message))
     try:
-        return read_topics([value]).names[0]
+        return read_topics([value]).names
     except Refused as refused:
         first = refused.faults[0]
         raise Refused(Fault(first.kind, first.message, fix=first.fix)) from None

@@ -9,8 +9,10 @@ from rivermouth.config.sending import SINKS, Delivery
 from rivermouth.config.topics import Topics
 from rivermouth.registry.shapes import SHAPES
 
+Names = tuple[str, ...]
 
-def sinks_fit(mode: str, kafka: str | None, function: str | None) -> Iterator[Fault]:
+
+def sinks_fit(mode: str, kafka: Names | None, function: str | None) -> Iterator[Fault]:
     """One target, and the mode that goes with it."""
     path: Path = ("target", "foreach_partition")
     if kafka is not None and function is not None:
@@ -28,7 +30,7 @@ def sinks_fit(mode: str, kafka: str | None, function: str | None) -> Iterator[Fa
 
 
 def delivery_is_kept(
-    mode: str, delivery: Delivery | None, kafka: str | None, function: str | None
+    mode: str, delivery: Delivery | None, kafka: Names | None, function: str | None
 ) -> Iterator[Fault]:
     """What can be promised: of a table exactly once, of a sink one of the other two."""
     sends = SHAPES.by_name[mode].sends
@@ -53,11 +55,22 @@ def delivery_is_kept(
         yield Fault(Kind.SINK, f"{message} foreach_partition", path=path, fix=fix)
 
 
-def no_loop(kafka: str | None, topics: Topics) -> Iterator[Fault]:
+def no_loop(kafka: Names | None, topics: Topics) -> Iterator[Fault]:
     """A pipeline may not read what it sends."""
-    if kafka is not None and topics.take(kafka):
-        message = "{path} is {value}, which this pipeline reads"
-        fix = "it would read what it sends, without end: send to another topic"
+    names = kafka or ()
+    for index, name in enumerate(names):
+        if topics.take(name):
+            message = "{path} is {found}, which this pipeline reads"
+            fix = "it would read what it sends, without end: send to another topic"
+            at: Path = (index,) if len(names) > 1 else ()
+            yield Fault(Kind.SINK, message, name, fix=fix, path=("target", "kafka", *at))
+
+
+def topics_are_chosen(kafka: Names | None, column: str | None) -> Iterator[Fault]:
+    """Where there are several topics, a column says which of them."""
+    if kafka is not None and len(kafka) > 1 and column is None:
+        message = f"{{path}} names {len(kafka)} topics, but nothing says which of them"
+        fix = "write topic_column: the column that holds the name, or send to one topic"
         yield Fault(Kind.SINK, message, path=("target", "kafka"), fix=fix)
 
 
@@ -71,10 +84,11 @@ def not_split(function: str | None, least: int | None, most: int | None) -> Iter
             yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
 
 
-def only_to_a_topic(key: tuple[str, ...], kafka: str | None) -> Iterator[Fault]:
+def only_to_a_topic(key: Names, column: str | None, kafka: Names | None) -> Iterator[Fault]:
     """What is said of sent records has a meaning only where records are sent to a topic."""
-    if key and kafka is None:
-        message = "{path} has no meaning without kafka"
-        fix = "it is the key of records that are sent to a topic: remove it"
-        path: Path = ("target", "message_key")
-        yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
+    for name, value in (("message_key", key), ("topic_column", column)):
+        if value and kafka is None:
+            message = "{path} has no meaning without kafka"
+            fix = "it is said of records that are sent to a topic: remove it"
+            path: Path = ("target", name)
+            yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)

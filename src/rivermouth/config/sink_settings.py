@@ -6,21 +6,36 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from rivermouth.config.sending import Delivery, read_function, read_topic
+from rivermouth.config.sending import Delivery, read_function, read_sink_topics
 from rivermouth.config.values import check_names, read_choice
 from rivermouth.config.written import Schema, Written, one_of, or_reference
 
 _TEXT: Schema = or_reference({"type": "string"})
 _NAMES: Schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
 
-SinkTopic = Annotated[
-    Annotated[str, BeforeValidator(read_topic), WithJsonSchema(_TEXT)] | None,
+SinkTopics = Annotated[
+    Annotated[
+        tuple[str, ...],
+        BeforeValidator(read_sink_topics),
+        WithJsonSchema({"anyOf": [*_TEXT["anyOf"], {**_NAMES, "minItems": 1}]}),
+    ]
+    | None,
     Field(
         description="Instead of `table`: the topic of the same cluster to which each record is"
-        " sent as JSON, see [sinks](sinks.md).",
-        examples=["orders-clean"],
+        " sent as JSON, or a list of topics together with `topic_column`, see [sinks](sinks.md).",
+        examples=["orders-clean", ["orders-paid", "orders-open"]],
     ),
-    Written(word="text"),
+    Written(word="text, or list"),
+]
+TopicColumn = Annotated[
+    str | None,
+    Field(
+        description="Only with `kafka`: the column, a STRING, that says for each record to which"
+        " of the topics it is sent. A record in which it is null or another text goes to"
+        " quarantine.",
+        examples=["to_topic"],
+    ),
+    Written(lambda: _TEXT, word="column"),
 ]
 SinkFunction = Annotated[
     Annotated[str, BeforeValidator(read_function), WithJsonSchema(_TEXT)] | None,

@@ -89,12 +89,22 @@ def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
     parsed = F.col("parsed")
     nulls = [_key_part(value, each).isNull() for each in pipeline.target.key_parts]
     no_key = [F.when(each, F.lit("RM605")) for each in nulls]
-    code = F.coalesce("nothing", value.fault(parsed), *no_key)
+    code = F.coalesce("nothing", value.fault(parsed), *no_key, *_no_topic(pipeline, value))
     if pipeline.key_form is None:
         return code
     unnamed = [F.col("message_key").getField(name).isNull() for name in pipeline.target.keys]
     nameless = F.when(reduce(or_, unnamed, F.col("message_key").isNull()), "RM604")
     return F.when(_tombstone(pipeline), nameless).otherwise(code)
+
+
+def _no_topic(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
+    """Why the record names no topic to send it to, or null; none where it need not."""
+    name = pipeline.target.topic_column
+    if name is None:
+        return []
+    topic = value.field(F.col("parsed"), name)
+    other = ~topic.isin(*(pipeline.target.kafka or ()))
+    return [F.when(topic.isNull(), "RM607"), F.when(other, "RM608")]
 
 
 def _nothing() -> SparkColumn:

@@ -58,6 +58,8 @@ REASONS: Mapping[str, str] = {
     "RM604": "the message key does not give the key columns",
     "RM605": "a key column is null",
     "RM606": "with the records of its key in this batch, a sum would not fit into its column",
+    "RM607": "the column that names the topic to send it to is null",
+    "RM608": "the column that names the topic to send it to holds none of the configured topics",
 }
 """Why a record of any format may go to quarantine, by code."""
 

@@ -76,8 +76,8 @@ class Assembly:
         address = self.warehouse.address(table)
         attempts = Attempts.by(pipeline.retry, stop)
         kafka = Kafka(self.config.kafka.revealed(self.secrets))
-        if pipeline.target.kafka is not None:  # a producer would wait for it, in each batch
-            kafka.identities([pipeline.target.kafka])
+        if pipeline.target.kafka is not None:  # a producer would wait for them, in each batch
+            kafka.identities(pipeline.target.kafka)
         with self.creating[table]:
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)

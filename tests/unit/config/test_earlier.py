@@ -29,6 +29,7 @@ LATER = {
     "foreach_partition",
     "delivery",
     "message_key",
+    "topic_column",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)

@@ -21,12 +21,19 @@ OTHER = {"table", "mode", "keys", "order_by", "key"}
     [
         ("kafka: u", FIRST),
         ("kafka: u, message_key: []", FIRST),
+        ("kafka: [u]", FIRST),
+        (
+            "kafka: [v, u], topic_column: to",
+            {**FIRST, "kafka": ["u", "v"], "topic_column": "to"},
+        ),
+        ("kafka: u, topic_column: to", {**FIRST, "kafka": ["u"], "topic_column": "to"}),
         ("kafka: u, message_key: [id, at]", {**FIRST, "message_key": ["id", "at"]}),
     ],
 )
 def test_a_setting_that_came_later_is_told_only_where_it_is_given(
     target: str, expected: dict[str, object], lake: str, loads: Loads
 ) -> None:
-    identity = loads(lake.replace("table: s.t", target)).pipelines["p"].identity
+    text = lake.replace("table: s.t", target).replace("at TIMESTAMP", "at TIMESTAMP, to STRING")
+    identity = loads(text).pipelines["p"].identity
     found = {name: value for name, value in identity.items() if name not in OTHER}
     assert json.dumps(found) == json.dumps(expected)

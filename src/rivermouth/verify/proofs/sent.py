@@ -19,6 +19,7 @@ from rivermouth.verify.proofs.replay import replay
 from rivermouth.verify.proofs.sent_check import SentCheck, Sinks
 from rivermouth.verify.proofs.sent_ids import FormerIds
 from rivermouth.verify.proofs.sent_records import SentRecords
+from rivermouth.verify.proofs.sent_topics import SentTopics
 from rivermouth.verify.result import Unchecked, count
 from rivermouth.verify.subject import Subject
 
@@ -28,13 +29,12 @@ _WINDOW = 1 << 17
 
 def verify_sent(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """The ``Proof`` of the shape ``send``."""
-    topics = {each.config.get("kafka") for each in subject.ledger.effective}
-    named = [each for each in topics if isinstance(each, str)]
-    if not named:
+    columns = [each.name for each in subject.pipeline.columns]
+    topics = SentTopics(subject.ledger.effective, columns)
+    if not topics.names:
         good = sum(int(seen.good.sum()) for seen in replay(subject, stored, workspace.progress))
         _in_a_function(subject, good)
         return
-    columns = [each.name for each in subject.pipeline.columns]
     stored.require(columns)
     total, bounds = subject.coverage.total(), workspace.bounds
     stride = 1 if total <= bounds.values else _STRIDE
@@ -42,11 +42,12 @@ def verify_sent(subject: Subject, stored: Stored, workspace: Workspace) -> None:
         line = f"values at offsets that are not a multiple of {stride}"
         subject.findings.leave(Unchecked.SAMPLED, line, total - total // stride)
     former, window = FormerIds(subject), min(bounds.window, _WINDOW)
-    sent = SentRecords(subject, named, workspace.folder, window, stride, former)
+    sent = SentRecords(subject, topics.names, workspace.folder, window, stride, former)
     schema = stored.table.schema
     sent.read(resolve(FORMATS.by_name["json"].reader)(schema, columns))
     kinds = [schema.field(each).type for each in columns]
-    sinks = Sinks(subject, sent, former, EntryReaders(subject, schema, columns), kinds, stride)
+    readers = EntryReaders(subject, schema, columns)
+    sinks = Sinks(subject, sent, topics, former, readers, kinds, stride)
     checks: dict[Partition, SentCheck] = {}
     subject.findings.repeated = 0
     for seen in replay(subject, stored, workspace.progress):

@@ -17,12 +17,12 @@ from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.replay import Seen
 from rivermouth.verify.proofs.sent_ids import FormerIds
 from rivermouth.verify.proofs.sent_records import SentRecords
+from rivermouth.verify.proofs.sent_topics import BY_ROW, FUNCTION, SentTopics
 from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark, may_change
 from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 
 _AT_MOST_ONCE = "at-most-once"
-_FUNCTION = -1
 Mask = NDArray[np.bool_]
 
 
@@ -36,21 +36,18 @@ class Sinks:
         self,
         subject: Subject,
         sent: SentRecords,
+        topics: SentTopics,
         former: FormerIds,
         readers: EntryReaders,
         kinds: Sequence[pa.DataType],
         stride: int,
     ) -> None:
-        self.subject, self.sent, self.former = subject, sent, former
+        self.subject, self.sent, self.topics, self.former = subject, sent, topics, former
         self.readers, self.kinds, self.stride = readers, kinds, stride
         self.in_a_function = 0
         self.untold = 0
         """Records whose values could not be compared."""
-        topics = {name: number for number, name in enumerate(sent.topics)}
         configs = [each.config for each in subject.ledger.effective]
-        told = [topics.get(str(each.get("kafka")), _FUNCTION) for each in configs]
-        self.of_entry = np.array(told, np.int64)
-        """The number of the topic of each entry; ``_FUNCTION``: it has none."""
         self.once = np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
 
     def report(self) -> None:
@@ -81,8 +78,10 @@ class SentCheck:
                 self._next()
             here = np.flatnonzero((numbers == number) & seen.good)
             offsets = seen.offsets[here]
+            messages = [seen.messages[each] for each in here.tolist()]
             self._due[offsets - self._start] = True
-            self._compare(offsets, [seen.messages[each] for each in here.tolist()])
+            self._find_topics(offsets, messages)
+            self._compare(offsets, messages)
 
     def finish(self) -> None:
         """Check what is left."""
@@ -97,22 +96,52 @@ class SentCheck:
         size = min(self._window, self._span.until - self._start)
         offsets = np.arange(self._start, self._start + size, dtype=np.int64)
         entries = self._span.entries[self._span.index(offsets)]
-        self._topic, self._once = self._sinks.of_entry[entries], self._sinks.once[entries]
+        self._topic, self._once = self._sinks.topics.of_entry[entries], self._sinks.once[entries]
         self._former = self._sinks.former.times(self._partition, offsets)
         self._due, self._told, self._lost = (np.zeros(size, bool) for _ in range(3))
-        found = self._sinks.sent.take(self._partition, self._number)
-        places = found[:, 0] - self._start
-        here = found[:, 1] == self._topic[places]
-        self._held = found[here]
-        self._copies = _summed(places[here], found[here, 3], size)
-        self._elsewhere = _summed(places[~here], found[~here, 3], size)
+        self._copies, self._elsewhere = np.zeros((2, size), np.int64)
+        self._found = self._sinks.sent.take(self._partition, self._number)
+        self._places = self._found[:, 0] - self._start
+        self._here = np.zeros(len(self._found), bool)
+        self._split(0, size)
+
+    def _split(self, start: int, until: int) -> None:
+        """Which copies are in the topic of their record, of the places ``[start, until)``."""
+        first, last = np.searchsorted(self._places, [start, until])
+        found, places = self._found[first:last], self._places[first:last]
+        here = self._here[first:last] = found[:, 1] == self._topic[places]
+        for counts, some in ((self._copies, here), (self._elsewhere, ~here)):
+            counts[start:until] = _summed(places[some] - start, found[some, 3], until - start)
+
+    def _find_topics(self, offsets: Offsets, messages: Sequence[Message]) -> None:
+        """Find the topics of records that name them. One that names none is not due."""
+        entries = self._span.entries[self._span.index(offsets)].tolist()
+        asked = np.flatnonzero(self._topic[offsets - self._start] == BY_ROW).tolist()
+        topics = self._sinks.topics
+        for each in asked:
+            place, entry = int(offsets[each]) - self._start, entries[each]
+            try:
+                values = decoded(self._sinks.readers.of(entry), messages[each].value())
+                self._topic[place] = topics.of_record(entry, values)
+            except Undecodable as fault:
+                self._due[place] = False
+                self._different(int(offsets[each]), f"not in quarantine, but {fault}")
+            except CannotTell:
+                self._sinks.untold += not self._is_compared(place)  # else it is counted there
+                first, last = np.searchsorted(self._places, [place, place + 1])
+                held, whole = self._found[first:last, 1].tolist(), self._sinks.sent.whole.tolist()
+                self._topic[place] = topics.likely(entry, held, whole)
+        if asked:
+            first, last = int(offsets[asked[0]]), int(offsets[asked[-1]])
+            self._split(first - self._start, last - self._start + 1)
 
     def _close(self) -> None:
-        function = self._topic == _FUNCTION
+        function = self._topic == FUNCTION
         self._sinks.in_a_function += int((self._due & function).sum())
         due = self._due & ~function
         missing = due & ((self._copies == 0) | self._lost)
-        may_lack = missing & (self._once | ~self._sinks.sent.whole[self._topic])
+        whole = self._sinks.sent.whole[np.maximum(self._topic, 0)]
+        may_lack = missing & (self._once | ~whole)
         self._leave(Unchecked.NOT_SENT, "not in the sink", may_lack)
         self._report(Kind.MISSING, "not in the sink", missing & ~may_lack)
         # A former record may have several copies, so their number does not tell.
@@ -149,11 +178,10 @@ class SentCheck:
         entries = self._span.entries[self._span.index(offsets)].tolist()
         for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
             place = offset - self._start
-            sampled = not offset % self._sinks.stride or self._former[place]
-            if not sampled or not self._copies[place]:
+            if not self._is_compared(place) or not self._copies[place]:
                 continue
-            first, last = np.searchsorted(self._held[:, 0], [offset, offset + 1])
-            marks = self._held[first:last, 2]
+            first, last = np.searchsorted(self._places, [place, place + 1])
+            marks = self._found[first:last, 2][self._here[first:last]]
             try:
                 values = decoded(self._sinks.readers.of(entry), each.value())
             except Undecodable as fault:
@@ -163,6 +191,10 @@ class SentCheck:
                 self._sinks.untold += 1
             else:
                 self._compare_values(offset, values, marks)
+
+    def _is_compared(self, place: int) -> bool:
+        """Whether the values of a record are compared, if it is in the sink."""
+        return not (place + self._start) % self._sinks.stride or bool(self._former[place])
 
     def _compare_values(
         self, offset: int, values: tuple[object, ...], marks: NDArray[np.int64]

@@ -10,6 +10,7 @@ from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecod
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key, key_part
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
+from rivermouth.verify.proofs.sent_topics import BY_ROW, SentTopics
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
@@ -24,6 +25,7 @@ class Verdicts:
         self._columns = [each.name for each in subject.pipeline.columns]
         parts = subject.pipeline.target.key_parts
         self._keys = [(self._columns.index(each.column), each.width_us) for each in parts]
+        self._topics = SentTopics(subject.ledger.effective, self._columns)
         self._untold = 0
 
     @cached_property
@@ -80,6 +82,8 @@ class Verdicts:
             key = decoded_key(read_key, message.key())
         else:
             found = decoded(readers.of(entry), value)
+            if self._topics.of_entry[entry] == BY_ROW:
+                self._topics.of_record(entry, found)
             key = tuple(key_part(found[index], width) for index, width in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")

@@ -76,9 +76,9 @@ class Send:
         try:
             self._send(self._waiting, plan)
         except Exception as fault:
-            ranges = ", ".join(map(str, plan.draft.ranges))
+            ranges, sink = ", ".join(map(str, plan.draft.ranges)), self._sink.name
             raise NotDelivered(
-                f"entry {plan.sequence} stands, but not all of its records were sent",
+                f"entry {plan.sequence} stands, but {sink} did not take all of its records",
                 where=self._site.pipeline,
                 expected=f"all of {ranges}",
                 found=getattr(fault, "found", "") or str(fault),
@@ -94,7 +94,7 @@ class Send:
             told = translate(fault, self._site.pipeline)
             ranges = ", ".join(map(str, plan.draft.ranges))
             raise NotSent(
-                f"the sink did not take all records of {ranges}",
+                f"{self._sink.name} did not take all records of {ranges}",
                 where=self._site.pipeline,
                 found=f"{told.code} {told.found or told.what}",
                 passes=told.passes,

@@ -30,7 +30,7 @@ class FunctionSink:
     def __init__(self, site: Site) -> None:
         if site.config is None or site.config.target.foreach_partition is None:
             raise TypeError("this sink needs a function")
-        self._reference = site.config.target.foreach_partition
+        self.name = self._reference = site.config.target.foreach_partition
         if not site.cache:
             problem = (
                 f"pipeline {site.pipeline}: foreach_partition needs Spark's JVM in this process"

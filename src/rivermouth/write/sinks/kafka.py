@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column as ConfiguredColumn
-from rivermouth.config import Pipeline
+from rivermouth.config import Pipeline, Target
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.write.landing import Site
 
@@ -37,12 +37,15 @@ class KafkaSink:
     def __init__(self, site: Site) -> None:
         if site.config is None or site.config.target.kafka is None:
             raise TypeError("the Kafka sink needs a topic")
-        self._options = {**site.kafka, **_ACKNOWLEDGED, "topic": site.config.target.kafka}
+        target = site.config.target
+        self.name = ", ".join(target.kafka or ())
+        self._options = {**site.kafka, **_ACKNOWLEDGED}
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
             key_of(site.config).alias("key"),
             F.to_json("row", _AS_JSON).alias("value"),
             F.array(_identifier(site.config.ledger_name)).alias("headers"),
+            _topic(target).alias("topic"),
         )
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
@@ -69,6 +72,14 @@ def _made_of(columns: Sequence[ConfiguredColumn]) -> Column:
     if only.kind in _TIMES:
         value = F.date_format(value, _TIMES[only.kind])
     return value if only.kind == "BINARY" else value.cast("string").cast("binary")
+
+
+def _topic(target: Target) -> Column:
+    """The only topic, or the one that the row names: the decoder lets no other one pass."""
+    if target.topic_column is None:
+        [only] = target.kafka or ()
+        return F.lit(only)
+    return F.col("row").getField(target.topic_column)
 
 
 def _identifier(pipeline: str) -> Column:

@@ -10,7 +10,10 @@ from rivermouth.protocol.commits import CommitPlan
 
 
 class Sink(Protocol):
-    """Takes the good rows of a batch."""
+    """Takes the good rows of a batch. ``name`` says in messages what it is."""
+
+    @property
+    def name(self) -> str: ...
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """Return once the sink has acknowledged every row of a decoded batch.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,15 +78,17 @@ def verified(
     *entries: LedgerEntry,
     undone: Sequence[LedgerEntry] = (),
     bad: Sequence[int] = (),
+    held: Sequence[Message] = (),
     bounds: Bounds | None = None,
     schema: pa.Schema = SCHEMA,
 ) -> Subject:
     asked = subject(configured(folder), kafka, *entries)
     recorded = (*undone, *entries)
     asked = replace(asked, ledger=replace(asked.ledger, recorded=recorded))
-    hashes = [hash((None, b"?"))] * len(bad)
-    held = Quarantined(np.array(bad, np.int64), np.array(hashes, np.int64))
-    rows = stored([], {ZERO: held} if bad else {}, schema)
+    raw = [(each, b"?") for each in bad] + [(each.offset(), each.value()) for each in held]
+    hashes = np.array([hash((None, each)) for _, each in raw], np.int64)
+    kept = Quarantined(np.array([each for each, _ in raw], np.int64), hashes)
+    rows = stored([], {ZERO: kept} if raw else {}, schema)
     verify_sent(asked, rows, workspace(folder / "w", bounds))
     return asked
 
@@ -231,3 +234,83 @@ def test_what_the_source_loses_while_it_is_read_is_no_finding(tmp_path: Path) ->
     one = entry(1, span(0, 3), config=LEAST)
     assert found(verified(tmp_path, kafka, one)) == {Kind.UNEXPECTED: 2}
     assert found(verified(tmp_path, expiring(kafka, t=1), one)) == {Kind.UNEXPECTED: 1}
+
+
+ROUTED = {"kafka": ["b", "out"], "topic_column": "n", "delivery": "at-least-once"}
+
+
+def named(offset: int, topic: object) -> bytes:
+    return json.dumps({"id": offset, "n": topic}).encode()
+
+
+def routed(*topics: object) -> list[Message]:
+    """Records that name their topics."""
+    return [message(offset, named(offset, topic)) for offset, topic in enumerate(topics)]
+
+
+def copied(topic: str, *offsets: int) -> list[Message]:
+    """What a topic has of them."""
+    return [sent(at, each, named(each, topic), topic) for at, each in enumerate(offsets)]
+
+
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(window=2), Bounds(window=3, values=1)])
+def test_each_record_belongs_in_the_topic_that_it_names(tmp_path: Path, bounds: Bounds) -> None:
+    read = routed("out", "b", "b", "out", "b", "out")
+
+    def asked(out: Sequence[Message], b: Sequence[Message], **facts: Any) -> Subject:
+        one, two = (entry(1 + n, span(3 * n, 3 * n + 3), config=ROUTED) for n in range(2))
+        kafka = source(read, out, b, **facts)
+        return verified(tmp_path, kafka, one, two, bounds=bounds, schema=TEXT)
+
+    good = asked(copied("out", 0, 3, 5), copied("b", 1, 2, 4))
+    assert (problems(good), good.findings.repeated) == ((), 0)
+    again = asked(copied("out", 0, 3, 3, 5), copied("b", 1, 2, 4, 3))
+    assert (problems(again), again.findings.repeated) == ((), 2)
+    lost = asked(copied("out", 0, 3, 5), copied("b", 1, 4))
+    assert problems(lost) == ("t-0@2: not in the sink",)
+    wrong = asked(copied("out", 0, 3, 5, 1), copied("b", 2, 4))
+    assert problems(wrong) == ("t-0@1: not in the sink",)
+    gone = asked(copied("out", 0, 3, 5), copied("b", 2, 4), topics={"t": "id", "out": "1"})
+    assert (found(gone), left(gone)[Unchecked.NOT_SENT]) == ({}, 1)
+
+
+def test_a_good_record_names_a_topic_and_one_in_quarantine_names_none(tmp_path: Path) -> None:
+    read = [*routed("out", None, "x", None, "x"), message(5, named(5, "b")), message(6, b"?")]
+    one = entry(1, span(0, 7), config=ROUTED)
+    kafka = source(read, copied("out", 0), copied("b", 5))
+
+    asked = verified(tmp_path, kafka, one, held=read[3:], schema=TEXT)
+
+    assert {*problems(asked)} == {
+        "t-0@1: not in quarantine, but it names no topic",
+        "t-0@2: not in quarantine, but it names another topic",
+        "t-0@5: in quarantine, but the record can be decoded",
+        "t-0@5: in the sink, but Kafka shows no such good record",
+    }
+
+
+def test_a_number_may_be_the_name_of_several_topics(tmp_path: Path) -> None:
+    config = {**ROUTED, "kafka": ["1.5", "1.50"]}
+    held = [sent(0, 0, named(0, "1.50"), "1.50")]
+    topics = {"t": "id", "1.5": "1", "1.50": "2"}
+    kafka = source([message(0, b'{"id": 0, "n": 1.50}')], held, topics=topics)
+    asked = verified(tmp_path, kafka, entry(1, span(0, 1), config=config), schema=TEXT)
+    assert (found(asked), left(asked)) == ({}, {Unchecked.VALUES: 1})
+
+
+@pytest.mark.parametrize(
+    ("topics", "held", "expected"),
+    [
+        ({"t": "id", "b": "1", "out": "2"}, copied("out", 0), ({}, {Unchecked.VALUES: 1})),
+        ({"t": "id", "b": "1", "out": "2"}, [], ({Kind.MISSING: 1}, {})),
+        ({"t": "id", "b": "1"}, [], ({}, {Unchecked.NOT_SENT: 1})),
+    ],
+)
+def test_a_topic_that_nobody_can_tell_is_the_one_that_holds_the_record(
+    tmp_path: Path, topics: dict[str, str], held: list[Message], expected: object
+) -> None:
+    schema = pa.schema([("id", pa.binary()), ("n", pa.string())])
+    read = [message(0, b'{"id": "\x01", "n": "out"}')]
+    kafka = source(read, *([held] if held else []), topics=topics)
+    asked = verified(tmp_path, kafka, entry(1, span(0, 1), config=ROUTED), schema=schema)
+    assert (found(asked), left(asked)) == expected

@@ -1,9 +1,12 @@
-"""The key of a record that is sent to a topic: made of columns, or the one that was read."""
+"""Records that are sent to topics: which key each gets, and which ones name no topic."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.write.sinks.kafka import key_of
 from tests.spark.conftest import Bench, a_pipeline
@@ -52,10 +55,41 @@ def test_a_null_column_is_a_null_key_or_a_null_in_it(
     assert made(bench, names, b"{}") == key
 
 
+@pytest.mark.parametrize(
+    ("topics", "value", "code"),
+    [
+        (("a", "b"), b'{"name": "a"}', None),
+        (("a", "b"), b'{"name": "b"}', None),
+        (("a",), b'{"name": "b"}', "RM608"),
+        (("a", "b"), b'{"name": "A"}', "RM608"),
+        (("a", "b"), b'{"name": "a "}', "RM608"),
+        (("a", "b"), b'{"name": ""}', "RM608"),
+        (("a", "b"), b'{"name": null}', "RM607"),
+        (("a", "b"), b'{"id": 7}', "RM607"),
+        (("1.5", "b"), b'{"name": 1.50}', None),
+        (("a", "b"), b'{"name": "a", "id": "x"}', "RM603"),
+        (("a", "b"), b"", "RM602"),
+        (("a", "b"), None, "RM601"),
+    ],
+)
+def test_a_record_that_names_no_topic_is_bad(
+    bench: Bench, topics: tuple[str, ...], value: bytes | None, code: str | None
+) -> None:
+    pipeline = sending(kafka=topics, topic_column="name")
+    assert pipeline.format.all_reasons.get(code or "", "") or code is None
+    [row] = decoder(pipeline)(bench.raw([(b"read", value, 0, 0)])).select("code").collect()
+    assert row.code == code
+
+
+def sending(**target: Any) -> Pipeline:
+    """A pipeline that sends records to topics."""
+    target = {"mode": "send", "kafka": ("out",), "keys": (), "order_by": (), **target}
+    return a_pipeline(key=None, schema=COLUMNS, **target)
+
+
 def made(bench: Bench, names: tuple[str, ...], value: bytes) -> bytes | None:
     """The key that is sent for a record."""
-    target = {"mode": "send", "kafka": "out", "keys": (), "order_by": ()}
-    pipeline = a_pipeline(key=None, schema=COLUMNS, message_key=names, **target)
+    pipeline = sending(message_key=names)
     [row] = (
         decoder(pipeline)(bench.raw([(b"read", value, 0, 0)]))
         .select(key_of(pipeline).alias("key"))
