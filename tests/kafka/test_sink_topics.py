@@ -1,4 +1,4 @@
-"""Records that name the topic to which they are sent, and get a key of their own."""
+"""Records that name the topic and partition to which they are sent, with a key of their own."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ from tests.lake import Lake, retrying
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
-def routing(source: str, *topics: str, **target: Any) -> dict[str, Any]:
+def routing(source: str, *topics: str) -> dict[str, Any]:
     return {
         "source": {"topics": [source], "format": "json"},
-        "schema": "id BIGINT, `to` STRING",
-        "target": {"kafka": [*topics], "topic_column": "to", "message_key": ["id"], **target},
+        "schema": "id BIGINT, `to` STRING, part INT",
+        "target": {
+            "kafka": [*topics],
+            "topic_column": "to",
+            "partition_column": "part",
+            "message_key": ["id"],
+        },
     }
 
 
-def order(number: int, topic: str | None) -> tuple[bytes, bytes, int]:
+def order(number: int, topic: str | None, part: int | None = None) -> tuple[bytes, bytes, int]:
     """A record that names its topic; even ones are in partition 0, odd ones in 1."""
-    return b"read", json.dumps({"id": number, "to": topic}).encode(), number % 2
+    return b"read", json.dumps({"id": number, "to": topic, "part": part}).encode(), number % 2
 
 
 def ids(records: list[Any]) -> dict[str, bytes]:
@@ -33,22 +38,26 @@ def ids(records: list[Any]) -> dict[str, bytes]:
     return {dict(each.headers())["rm-id"].decode(): each.key() for each in records}
 
 
-def test_each_record_gets_to_the_topic_that_it_names_under_its_own_key(
+def test_each_record_gets_to_the_place_that_it_names_under_its_own_key(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lake.topic("routed-in", 2)
-    for name in ("routed-a", "routed-b"):
-        lake.topic(name)
+    lake.topic("routed-a", 3)
+    lake.topic("routed-b")
     lake.configure(p=routing("routed-in", "routed-a", "routed-b"))
     named = ["routed-a", "routed-b", "routed-b", "routed-a", None, "routed-in", "routed-b"]
-    records = [order(number, topic) for number, topic in enumerate(named)]
+    parts = [2, None, 0, 1, None, 0, None]
+    records = [order(number, *place) for number, place in enumerate(zip(named, parts, strict=True))]
+    records.append(order(7, "routed-a", -1))
     lake.produce("routed-in", records)
 
     heard = lake.run(rivermouth_spark, "p")
 
     assert heard.ends[0].error is None, heard.ends[0].error
     in_b = read_back(lake.servers, "routed-b")
-    assert ids(read_back(lake.servers, "routed-a")) == {
+    in_a = read_back(lake.servers, "routed-a", 3)
+    assert {(each.partition(), each.key()) for each in in_a} == {(2, b"0"), (1, b"3")}
+    assert ids(in_a) == {
         "p/routed-in/0/0": b"0",
         "p/routed-in/1/1": b"3",
     }
@@ -61,11 +70,12 @@ def test_each_record_gets_to_the_topic_that_it_names_under_its_own_key(
     assert {(each["code"], bytes(each["key"]), bytes(each["value"])) for each in bad} == {
         ("RM607", *records[4][:2]),
         ("RM608", *records[5][:2]),
+        ("RM609", *records[7][:2]),
     }
     proof = proved(lake)
     assert proof["ok"], proof
     assert proof["complete"], proof
-    assert (proof["records"], proof["quarantined"], proof["repeated"]) == (7, 2, 0)
+    assert (proof["records"], proof["quarantined"], proof["repeated"]) == (8, 3, 0)
 
     lose_the_first(lake, "routed-b", in_b)
     assert proved(lake)["missing"] == 1

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = (
     "id BIGINT, name STRING, whole BOOLEAN, price DECIMAL(38,18), day DATE, at TIMESTAMP,"
-    " here TIMESTAMP_NTZ, raw BINARY"
+    " here TIMESTAMP_NTZ, raw BINARY, part INT"
 )
 VALUE = (
     b'{"id": 7, "name": "\xc3\xa9 \\"x\\"", "whole": true, "price": 0.000000000000000001,'
@@ -77,6 +77,18 @@ def test_a_record_that_names_no_topic_is_bad(
 ) -> None:
     pipeline = sending(kafka=topics, topic_column="name")
     assert pipeline.format.all_reasons.get(code or "", "") or code is None
+    [row] = decoder(pipeline)(bench.raw([(b"read", value, 0, 0)])).select("code").collect()
+    assert row.code == code
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(b"-1", "RM609"), (b"0", None), (b"7", None), (b"null", None)]
+)
+def test_a_record_whose_partition_is_negative_is_bad(
+    bench: Bench, number: bytes, code: str | None
+) -> None:
+    pipeline = sending(partition_column="part")
+    value = b'{"part": %s}' % number
     [row] = decoder(pipeline)(bench.raw([(b"read", value, 0, 0)])).select("code").collect()
     assert row.code == code
 

@@ -19,6 +19,7 @@ from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
 from rivermouth.config.sink_settings import (
     DeliveryChoice,
     MessageKey,
+    PartitionColumn,
     SinkFunction,
     SinkTopics,
     TopicColumn,
@@ -89,6 +90,7 @@ class Target(Model):
     )
     kafka: SinkTopics = None
     topic_column: TopicColumn = None
+    partition_column: PartitionColumn = None
     message_key: MessageKey = ()
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rivermouth.config.columns import Column
+from rivermouth.config.column_rules import Columns, Names, are_columns, article, is_one_of
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
-from rivermouth.config.problems import Fault, Kind, Path, closest, listed
+from rivermouth.config.problems import Fault, Kind, Path, closest
 from rivermouth.config.sink_rules import (
     delivery_is_kept,
     no_loop,
@@ -23,7 +23,6 @@ from rivermouth.config.sink_rules import (
 from rivermouth.config.sound import Given
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
-from rivermouth.config.totals import key_parts
 from rivermouth.config.totals_rules import (
     are_measurable,
     are_told_apart,
@@ -33,9 +32,6 @@ from rivermouth.config.totals_rules import (
 from rivermouth.config.transform import at_most_one, fits_the_mode, tells_columns
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
-
-Names = tuple[str, ...]
-Columns = tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def pipeline_faults(pipeline: Given) -> Iterator[Fault]:
 
 def _needs_keys(mode: str, keys: Names) -> Iterator[Fault]:
     if SHAPES.by_name[mode].keyed and not keys:
-        message = f"{{path}} is {_article(mode)} without keys"
+        message = f"{{path}} is {article(mode)} without keys"
         fix = "name the columns that identify a row, for example keys: [id]"
         yield Fault(Kind.KEYS_AND_MODE, message, path=("target",), fix=fix)
 
@@ -77,49 +73,6 @@ def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Ite
             yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
 
     return faults
-
-
-def _are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
-    def faults(schema: Columns, names: Names) -> Iterator[Fault]:
-        columns = {column.name: column for column in schema}
-        # Only a key of totals may be a window of a column.
-        plain = names if setting != "keys" else [each.column for each in key_parts(names)]
-        for index, name in enumerate(plain):
-            fault = _column_fault(setting, name, columns)
-            if fault is not None:
-                yield replace(fault, path=("target", setting, index))
-
-    return faults
-
-
-def _is_text(schema: Columns, name: str | None) -> Iterator[Fault]:
-    if name is None:
-        return
-    columns = {column.name: column for column in schema}
-    fault = _column_fault("topic_column", name, columns)
-    if fault is None and columns[name].kind != "STRING":
-        message = f"{{path}} names {{value}}, which is {_article(columns[name].kind)}"
-        fault = Fault(Kind.COLUMN_TYPE, message, fix="the name of a topic is a STRING")
-    if fault is not None:
-        yield replace(fault, path=("target", "topic_column"))
-
-
-def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fault | None:
-    column = columns.get(name)
-    if column is None:
-        suggestion = closest(name, columns)
-        fix = "" if suggestion else f"columns: {listed(columns)}"
-        message = "{path} names {value}, which is not a column of schema"
-        fault = Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix)
-        return replace(fault, quotes=("schema",))
-    message = f"{{path}} names {{value}}, which is {_article(column.kind)}"
-    if not column.primitive:
-        fix = "use a column of a primitive type"
-        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
-    if column.floating and setting == "keys":
-        fix = "floating-point numbers cannot be compared exactly: use DECIMAL or BIGINT"
-        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
-    return None
 
 
 def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
@@ -147,7 +100,7 @@ def _key_is_integral(key: str | None, mode: str, keys: Names, schema: Columns) -
         return
     for column in schema:
         if column.name == keys[0] and not column.integral:
-            message = f"{{path}} is {key}, but the key column is {_article(column.kind)}"
+            message = f"{{path}} is {key}, but the key column is {article(column.kind)}"
             others = (name for name, form in forms.items() if form.single and not form.integral)
             fix = f"make the column BIGINT, or write key: {' or '.join(others)}"
             yield Fault(Kind.MESSAGE_KEY, message, path=("source", "key"), fix=fix)
@@ -195,8 +148,8 @@ RULES = (
     Rule(("target.mode", "target.properties"), _replaces_rows),
     Rule(("target.mode", "target.keys"), _no_names("keys", lambda shape: shape.keyed)),
     Rule(("target.mode", "target.order_by"), _no_names("order_by", lambda shape: shape.ordered)),
-    Rule(("schema", "target.keys"), _are_columns("keys")),
-    Rule(("schema", "target.order_by"), _are_columns("order_by")),
+    Rule(("schema", "target.keys"), are_columns("keys")),
+    Rule(("schema", "target.order_by"), are_columns("order_by")),
     Rule(("target.mode", "target.metrics"), need_metrics),
     Rule(("target.mode", "target.keys", "schema"), windows_fit),
     Rule(("schema", "target.metrics"), are_measurable),
@@ -217,9 +170,21 @@ RULES = (
     ),
     Rule(("target.kafka", "source.topics"), no_loop),
     Rule(("target.kafka", "target.topic_column"), topics_are_chosen),
-    Rule(("target.message_key", "target.topic_column", "target.kafka"), only_to_a_topic),
-    Rule(("schema", "target.topic_column"), _is_text),
-    Rule(("schema", "target.message_key"), _are_columns("message_key")),
+    Rule(
+        (
+            "target.kafka",
+            "target.topic_column",
+            "target.partition_column",
+            "target.message_key",
+        ),
+        only_to_a_topic,
+    ),
+    Rule(("schema", "target.topic_column"), is_one_of("topic_column", "STRING")),
+    Rule(
+        ("schema", "target.partition_column"),
+        is_one_of("partition_column", "INT", "SMALLINT", "TINYINT"),
+    ),
+    Rule(("schema", "target.message_key"), are_columns("message_key")),
     Rule(
         (
             "target.foreach_partition",
@@ -233,7 +198,3 @@ RULES = (
 
 def _modes(takes: Callable[[Shape], bool]) -> str:
     return " or ".join(name for name, shape in SHAPES.by_name.items() if takes(shape))
-
-
-def _article(kind: str) -> str:
-    return f"{'an' if kind[0].upper() in 'AEIOU' else 'a'} {kind}"

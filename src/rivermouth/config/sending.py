@@ -55,6 +55,9 @@ class SinkTarget(Protocol):
     def foreach_partition(self) -> str | None: ...
 
     @property
+    def partition_column(self) -> str | None: ...
+
+    @property
     def message_key(self) -> tuple[str, ...]: ...
 
 
@@ -70,6 +73,8 @@ def sink_identity(target: SinkTarget, delivery: Delivery) -> dict[str, str | lis
     }
     if target.topic_column is not None:
         told["topic_column"] = target.topic_column
+    if target.partition_column is not None:
+        told["partition_column"] = target.partition_column
     if target.message_key:
         told["message_key"] = [*target.message_key]
     return told

@@ -84,9 +84,12 @@ def not_split(function: str | None, least: int | None, most: int | None) -> Iter
             yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
 
 
-def only_to_a_topic(key: Names, column: str | None, kafka: Names | None) -> Iterator[Fault]:
+def only_to_a_topic(
+    kafka: Names | None, topic: str | None, partition: str | None, key: Names
+) -> Iterator[Fault]:
     """What is said of sent records has a meaning only where records are sent to a topic."""
-    for name, value in (("message_key", key), ("topic_column", column)):
+    told = {"topic_column": topic, "partition_column": partition, "message_key": key}
+    for name, value in told.items():
         if value and kafka is None:
             message = "{path} has no meaning without kafka"
             fix = "it is said of records that are sent to a topic: remove it"

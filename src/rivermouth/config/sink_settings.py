@@ -46,6 +46,16 @@ SinkFunction = Annotated[
     ),
     Written(word="text"),
 ]
+PartitionColumn = Annotated[
+    str | None,
+    Field(
+        description="Only with `kafka`: the column, an INT, SMALLINT or TINYINT, that holds the"
+        " number of the partition to which a record is sent. Where it is null, the key decides. A"
+        " record in which it is negative goes to quarantine.",
+        examples=["to_partition"],
+    ),
+    Written(lambda: _TEXT, word="column"),
+]
 MessageKey = Annotated[
     Annotated[
         tuple[str, ...],

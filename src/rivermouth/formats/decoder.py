@@ -89,7 +89,7 @@ def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
     parsed = F.col("parsed")
     nulls = [_key_part(value, each).isNull() for each in pipeline.target.key_parts]
     no_key = [F.when(each, F.lit("RM605")) for each in nulls]
-    code = F.coalesce("nothing", value.fault(parsed), *no_key, *_no_topic(pipeline, value))
+    code = F.coalesce("nothing", value.fault(parsed), *no_key, *_no_place(pipeline, value))
     if pipeline.key_form is None:
         return code
     unnamed = [F.col("message_key").getField(name).isNull() for name in pipeline.target.keys]
@@ -97,14 +97,17 @@ def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
     return F.when(_tombstone(pipeline), nameless).otherwise(code)
 
 
-def _no_topic(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
-    """Why the record names no topic to send it to, or null; none where it need not."""
-    name = pipeline.target.topic_column
-    if name is None:
-        return []
-    topic = value.field(F.col("parsed"), name)
-    other = ~topic.isin(*(pipeline.target.kafka or ()))
-    return [F.when(topic.isNull(), "RM607"), F.when(other, "RM608")]
+def _no_place(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
+    """Why the record names no place to send it to, or null; none where it need not."""
+    target, found = pipeline.target, []
+    if target.topic_column is not None:
+        topic = value.field(F.col("parsed"), target.topic_column)
+        other = ~topic.isin(*(target.kafka or ()))
+        found += [F.when(topic.isNull(), "RM607"), F.when(other, "RM608")]
+    if target.partition_column is not None:
+        number = value.field(F.col("parsed"), target.partition_column)
+        found.append(F.when(number < 0, "RM609"))
+    return found
 
 
 def _nothing() -> SparkColumn:

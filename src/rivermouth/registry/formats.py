@@ -60,6 +60,7 @@ REASONS: Mapping[str, str] = {
     "RM606": "with the records of its key in this batch, a sum would not fit into its column",
     "RM607": "the column that names the topic to send it to is null",
     "RM608": "the column that names the topic to send it to holds none of the configured topics",
+    "RM609": "the column that names the partition to send it to is negative",
 }
 """Why a record of any format may go to quarantine, by code."""
 

@@ -30,6 +30,7 @@ LATER = {
     "delivery",
     "message_key",
     "topic_column",
+    "partition_column",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)

@@ -27,13 +27,16 @@ OTHER = {"table", "mode", "keys", "order_by", "key"}
             {**FIRST, "kafka": ["u", "v"], "topic_column": "to"},
         ),
         ("kafka: u, topic_column: to", {**FIRST, "kafka": ["u"], "topic_column": "to"}),
+        ("kafka: u, partition_column: part", {**FIRST, "partition_column": "part"}),
         ("kafka: u, message_key: [id, at]", {**FIRST, "message_key": ["id", "at"]}),
     ],
 )
 def test_a_setting_that_came_later_is_told_only_where_it_is_given(
     target: str, expected: dict[str, object], lake: str, loads: Loads
 ) -> None:
-    text = lake.replace("table: s.t", target).replace("at TIMESTAMP", "at TIMESTAMP, to STRING")
+    text = lake.replace("table: s.t", target).replace(
+        "at TIMESTAMP", "at TIMESTAMP, to STRING, part INT"
+    )
     identity = loads(text).pipelines["p"].identity
     found = {name: value for name, value in identity.items() if name not in OTHER}
     assert json.dumps(found) == json.dumps(expected)

@@ -29,6 +29,7 @@ class SentTopics:
         self.names = sorted({name for each in entries for name in _topics(each)})
         self._listed = [[self.names.index(name) for name in _topics(each)] for each in entries]
         self._chosen_by = [each.config.get("topic_column") for each in entries]
+        self._partitioned_by = [each.config.get("partition_column") for each in entries]
         self._columns = tuple(columns)
         told = zip(self._listed, self._chosen_by, strict=True)
         self.of_entry = np.array([_number(*each) for each in told], np.int64)
@@ -38,18 +39,30 @@ class SentTopics:
 
         Raises Undecodable where the record names none of the topics of its entry, and CannotTell.
         """
-        column = self._chosen_by[entry]
-        if column not in self._columns:
-            raise CannotTell("the column that names the topic is not configured any more")
-        name = values[self._columns.index(column)]
-        if name is NOT_VERIFIABLE:
-            raise CannotTell("the name of the topic")
+        name = self._told(self._chosen_by[entry], values)
         for number in self._listed[entry]:
             if name == self.names[number]:
                 if type(name) is not str:  # equal to other texts, too: of a number, 1.5 and 1.50
                     raise CannotTell("the text of the topic")
                 return number
         raise Undecodable("it names no topic" if name is None else "it names another topic")
+
+    def check(self, entry: int, values: Sequence[object]) -> None:
+        """Raises Undecodable where a record names no place to send it to, and CannotTell."""
+        if self.of_entry[entry] == BY_ROW:
+            self.of_record(entry, values)
+        if column := self._partitioned_by[entry]:
+            number = self._told(column, values)
+            if isinstance(number, int) and number < 0:
+                raise Undecodable("its partition is negative")
+
+    def _told(self, column: object, values: Sequence[object]) -> object:
+        if column not in self._columns:
+            raise CannotTell("the column that names the place is not configured any more")
+        found = values[self._columns.index(str(column))]
+        if found is NOT_VERIFIABLE:
+            raise CannotTell("the name of the place")
+        return found
 
     def likely(self, entry: int, held: Collection[int], whole: Collection[bool]) -> int:
         """The topic of a record that nobody can tell: one that holds it, or may have lost it."""

@@ -10,7 +10,7 @@ from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecod
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded, decoded_key, key_part
 from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
-from rivermouth.verify.proofs.sent_topics import BY_ROW, SentTopics
+from rivermouth.verify.proofs.sent_topics import SentTopics
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
@@ -82,8 +82,7 @@ class Verdicts:
             key = decoded_key(read_key, message.key())
         else:
             found = decoded(readers.of(entry), value)
-            if self._topics.of_entry[entry] == BY_ROW:
-                self._topics.of_record(entry, found)
+            self._topics.check(entry, found)
             key = tuple(key_part(found[index], width) for index, width in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")

@@ -46,6 +46,7 @@ class KafkaSink:
             F.to_json("row", _AS_JSON).alias("value"),
             F.array(_identifier(site.config.ledger_name)).alias("headers"),
             _topic(target).alias("topic"),
+            *_partition(target),
         )
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
@@ -80,6 +81,13 @@ def _topic(target: Target) -> Column:
         [only] = target.kafka or ()
         return F.lit(only)
     return F.col("row").getField(target.topic_column)
+
+
+def _partition(target: Target) -> list[Column]:
+    """The partition that the row names, null for the one of its key; none where the key decides."""
+    if target.partition_column is None:
+        return []
+    return [F.col("row").getField(target.partition_column).cast("int").alias("partition")]
 
 
 def _identifier(pipeline: str) -> Column:

@@ -289,6 +289,17 @@ def test_a_good_record_names_a_topic_and_one_in_quarantine_names_none(tmp_path: 
     }
 
 
+def test_a_record_in_quarantine_may_name_no_partition(tmp_path: Path) -> None:
+    numbers = enumerate((-1, 0, None))
+    read = [message(offset, value(offset, number)) for offset, number in numbers]
+    one = entry(1, span(0, 3), config={**LEAST, "partition_column": "n"})
+    asked = verified(tmp_path, source(read), one, held=read)
+    assert problems(asked) == (
+        "t-0@1: in quarantine, but the record can be decoded",
+        "t-0@2: in quarantine, but the record can be decoded",
+    )
+
+
 def test_a_number_may_be_the_name_of_several_topics(tmp_path: Path) -> None:
     config = {**ROUTED, "kafka": ["1.5", "1.50"]}
     held = [sent(0, 0, named(0, "1.50"), "1.50")]
