@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench bench-aggregate bench-endurance torture torture-totals soak databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench bench-aggregate bench-endurance torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 
 torture-totals: setup ## The same for totals and first rows, with their records in memory: KILLS=n SEED=s
 	@$(BIN)/python -m tests.faults.totals --kills $(or $(KILLS),300) --seed $(or $(SEED),1)
+
+torture-sinks: setup ## The same for what is sent to topics and to a function: RECORDS=n SEED=s
+	@$(BIN)/python -m tests.faults.sinks --records $(or $(RECORDS),100000) --seed $(or $(SEED),1)
 
 soak: setup ## Many pipelines in one process for an hour, under faults: MINUTES=n SEED=s
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) \

@@ -25,8 +25,9 @@ from deltalake import DeltaTable
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
+from tests.faults.striking import MOMENT, strike
 from tests.lake import Lake, bid, insert_pipeline, totals_pipeline
-from tests.processes import end_group, said_by
+from tests.processes import said_by
 
 TOPIC, PARTITIONS, KEYS, PER_ROUND = "totals", 3, 50, 300
 POINTS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
@@ -58,18 +59,18 @@ class World:
 
     def kill(self) -> None:
         """Start a driver and kill it; one that comes to its end before is left to it."""
-        point = self.dice.choice((*POINTS, "moment", "moment", "moment"))
-        failpoints = "" if point == "moment" else f"{point}=kill"
-        with self.lake.driver("totals", "firsts", failpoints=failpoints) as driver:
-            assert driver.stdout is not None
-            if point == "moment" and driver.stdout.readline().startswith("opened"):
-                time.sleep(self.dice.random() * 4)
-                end_group(driver.pid)
-            said_by(driver)
-        self.kills[point if driver.returncode != 0 else "too late"] += 1
+        point = self.dice.choice((*POINTS, MOMENT, MOMENT, MOMENT))
+        self.kills[strike(self.lake, ("totals", "firsts"), point, self.dice)] += 1
+
+    def configure(self, **source: Any) -> None:
+        """Write the file, with more settings for each source."""
+        self.lake.configure(
+            totals=totals_pipeline(TOPIC, **source), firsts=insert_pipeline(TOPIC, **source)
+        )
 
     def finish(self) -> list[str]:
-        """Let a driver come to its end, and ask ``verify``; what is wrong."""
+        """Let a driver come to its end, without a limit, and ask ``verify``; what is wrong."""
+        self.configure()
         with self.lake.driver("totals", "firsts") as driver:
             said = said_by(driver)
         proof = verify(load(self.lake.file))
@@ -164,11 +165,8 @@ def main() -> int:
     with Broker(folder / "kafka") as broker:
         lake = Lake(folder, broker.bootstrap_servers)
         lake.topic(TOPIC, PARTITIONS)
-        limit = {"max_offsets_per_trigger": PER_ROUND // 2}
-        lake.configure(
-            totals=totals_pipeline(TOPIC, **limit), firsts=insert_pipeline(TOPIC, **limit)
-        )
         world = World(lake, random.Random(asked.seed))
+        world.configure(max_offsets_per_trigger=PER_ROUND // 2)
         while world.kills.total() < asked.kills and not violations:
             world.produce()
             world.kill()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -24,10 +22,10 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
+from tests.faults.striking import when
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
-from tests.processes import ROOT, end_group, said_by
-from tests.waiting import PATIENCE_S
+from tests.processes import ROOT, said_by
 
 LEAST, MOST = "at-least-once", "at-most-once"
 FIRST = "first record in the sink"
@@ -139,22 +137,6 @@ def torn(
         pipeline = sending(made.source, made.sink, delivery=made.kind)
     made.lake.configure(p=pipeline)
     return made
-
-
-def when(seen: Callable[[], bool], group: int) -> threading.Thread:
-    """Kill a driver and its JVM when something is seen."""
-
-    def watch() -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if seen():
-                end_group(group)
-                return
-            time.sleep(0.002)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
 
 
 def arrived(torn: Torn) -> Callable[[], bool]:
