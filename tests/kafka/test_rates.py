@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Source, Topics
-from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.rate_limit import next_ranges
 from rivermouth.run.report import CommitReport
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.source.options import reader_options, task_options
@@ -124,3 +125,29 @@ def test_several_tasks_read_one_large_range(
 
     assert (whole.rdd.getNumPartitions(), split.rdd.getNumPartitions()) == (1, 3)
     assert sorted(row["offset"] for row in split.collect()) == [*range(30)]
+
+
+@pytest.mark.parametrize("planner", ["streaming", "driver"])
+def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, planner: str
+) -> None:
+    """Structured Streaming rounds each share by itself, so a batch may be a few offsets short."""
+    topic, limit, count = f"shared-{planner}", 400, 10
+    lake.topic(topic, count)
+    sizes = {TopicPartition(topic, each): 60 if each else 3_000 for each in range(count)}
+    lake.produce(topic, ((None, bid(0), p.partition) for p, n in sizes.items() for _ in range(n)))
+    by_driver = {"max_rate_per_partition": 1_000_000} if planner == "driver" else {}
+    lake.configure(p=append_pipeline(topic, max_offsets_per_trigger=limit, **by_driver))
+
+    found = batches(lake.run(rivermouth_spark, "p"))
+
+    position, short = Position(dict.fromkeys(sizes, 0)), 0 if by_driver else count - 1
+    for batch in found:
+        taken = {each.topic_partition: each.span for each in batch}
+        planned = {each.topic_partition: each.span for each in next_ranges(position, sizes, limit)}
+        assert taken.keys() == planned.keys(), "one starves"
+        assert sum(planned.values()) - short <= sum(taken.values()) <= limit
+        near = [each for each in planned if abs(taken[each] - planned[each]) <= min(short, 2)]
+        assert len(near) >= len(planned) - min(short, 1), "more than the large one differs"
+        position = position.advance(batch)
+    assert position.offsets == sizes
