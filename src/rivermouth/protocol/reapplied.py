@@ -88,6 +88,24 @@ def whole_entries(
     )
 
 
+def all_entries(entries: Sequence[Recorded], pipeline: Pipeline, marks: Marks) -> WholeEntries:
+    """All entries that cover an offset, for a shape in which the first record of a key decides.
+
+    Raises ReplayRefused where one of them cannot be read as it was, or is not in the log any more.
+    """
+    found = whole_entries(entries, pipeline, marks, None)
+    if not found.earliest:
+        _, why = _first_readable(entries, pipeline, marks)
+        raise ReplayRefused(
+            "not all that the pipeline has read can be applied once more",
+            where=f"{pipeline.name} {pipeline.target.table}",
+            expected="all entries from the first one on: an earlier record of a key is its first",
+            found=why or f"a log that begins with entry {entries[0].entry.sequence}",
+            remedy="Replay into another table: --into SCHEMA.TABLE",
+        )
+    return found
+
+
 def replay_draft(history: History, newest: Entry, table: str, found: WholeEntries) -> Draft:
     """The entry that says which ranges were applied once more, and moves no offset."""
     return replace(still_draft(history, newest, table), replayed=found.ranges)

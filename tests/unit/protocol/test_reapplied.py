@@ -15,7 +15,12 @@ from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
-from rivermouth.protocol.reapplied import recorded_begins, replay_draft, whole_entries
+from rivermouth.protocol.reapplied import (
+    all_entries,
+    recorded_begins,
+    replay_draft,
+    whole_entries,
+)
 from tests.builders import TABLE, TableLog, entry_after, place, replayed, span
 
 pytestmark = pytest.mark.unit
@@ -124,6 +129,30 @@ def test_entries_that_cannot_be_read_as_they_were_are_not_taken(case: str) -> No
         whole_entries(entries, pipeline(), MARKS, (span(11, 22),))
     assert why in refused.value.found
     assert "--from earliest" in refused.value.remedy
+
+
+@pytest.mark.parametrize("case", [*UNLIKE])
+def test_where_the_first_record_decides_no_entry_may_be_left_out(case: str) -> None:
+    entries = ledger(*THREE)
+    assert all_entries(entries, pipeline(), MARKS) == whole_entries(
+        entries, pipeline(), MARKS, None
+    )
+    change, why = UNLIKE[case]
+    change(entries)
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(entries, pipeline(), MARKS)
+    assert why in refused.value.found
+    assert "--into" in refused.value.remedy
+
+
+def test_an_entry_that_the_log_holds_no_more_may_have_read_the_first_record() -> None:
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(ledger(*THREE)[1:], pipeline(), MARKS)
+    assert refused.value.found == "a log that begins with entry 2"
+    young = {**MARKS, place(): Watermarks(11, 99)}
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(ledger(*THREE), pipeline(), young)
+    assert "Kafka holds offsets from 11 on" in refused.value.found
 
 
 @pytest.mark.parametrize(
