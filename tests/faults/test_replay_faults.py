@@ -14,6 +14,7 @@ from rivermouth.reread.asked import read_bound
 from rivermouth.reread.report import Replayed
 from rivermouth.reread.rereading import Rereading
 from rivermouth.verify import verify
+from tests.faults.campaign.paths import Paths
 from tests.faults.outcomes import went_well
 from tests.lake import (
     Lake,
@@ -71,9 +72,15 @@ def test_a_killed_replay_runs_again_and_ends_right(
 @pytest.mark.kill
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
 def test_a_killed_replay_of_first_rows_runs_again_and_ends_right(
-    lake: Lake, rivermouth_spark: SparkSession, point: str, done: bool
+    lake: Lake,
+    rivermouth_spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    done: bool,
 ) -> None:
     topic = f"killed-first-{point.lower()}"
+    trace = lake.folder / "trace.jsonl"
+    monkeypatch.setenv("RIVERMOUTH_TRACE", str(trace))
     lake.topic(topic)
     config = lake.configure(p=insert_pipeline(topic))
     table = str(config.pipelines["p"].target.table)
@@ -95,6 +102,7 @@ def test_a_killed_replay_of_first_rows_runs_again_and_ends_right(
         **dict.fromkeys(range(6), 1),
         9: 3,
     }
+    assert Paths(trace, {"p": lake.path(table)}).check() == []
 
 
 @pytest.mark.thorough

@@ -117,10 +117,9 @@ class InPlace:
                     remedy="Leave out --to: later records may have deleted or replaced rows of"
                     " these; or replay into another table: --into SCHEMA.TABLE",
                 )
-        if at.pipeline.shape.again_whole:
-            return all_entries(at.entries, at.pipeline, at.facts.watermarks)
         asked = None if begin.is_earliest else asked
-        return whole_entries(at.entries, at.pipeline, at.facts.watermarks, asked)
+        taken = all_entries if at.pipeline.shape.again_whole else whole_entries
+        return taken(at.entries, at.pipeline, at.facts.watermarks, asked)
 
     def _begin(self) -> Committer:
         """The committer, with the offsets table brought up to date: a killed replay may have left
