@@ -90,7 +90,7 @@ class Assembly:
             store=store,
             writes=self.warehouse.writes(pipeline),
             landing=landing,
-            decode=decoder(pipeline),
+            decode=decoder(pipeline, headers=pipeline.target.forward_headers),
             listener=listener,
             attempts=attempts,
             projecting=projecting,
