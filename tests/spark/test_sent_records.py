@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.source.options import header_options
-from rivermouth.write.sinks.kafka import headers_of, key_of
+from rivermouth.write.sinks.kafka import headers_of, in_order, key_of
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark
@@ -150,6 +152,22 @@ def test_headers_are_those_that_were_read_then_those_of_columns_then_the_id(
     [row] = rows.select(headers_of(pipeline).alias("headers")).collect()
     found = [each.asDict() for each in row.headers]
     assert found == [*sent, IDENTIFIER]
+
+
+def test_rows_of_a_partition_are_in_one_task_in_their_order(bench: Bench) -> None:
+    rows = [(b"k", VALUE, number % 3, number) for number in range(300)]
+    mixed = decoder(sending())(bench.raw(rows)).repartition(8, F.rand(7))
+
+    found = in_order(mixed).select(
+        F.spark_partition_id().alias("task"), "_kafka.partition", "_kafka.offset"
+    )
+
+    tasks, offsets = defaultdict(set), defaultdict(list)
+    for row in found.collect():
+        tasks[row.partition].add(row.task)
+        offsets[row.partition].append(row.offset)
+    assert [len(each) for each in tasks.values()] == [1, 1, 1]
+    assert offsets == {number: [*range(number, 300, 3)] for number in range(3)}
 
 
 def test_headers_are_read_and_kept_only_where_they_are_sent_on(bench: Bench) -> None:

@@ -39,6 +39,7 @@ class KafkaSink:
         target = site.config.target
         self.name = ", ".join(target.kafka or ())
         self._options = {**site.kafka, **_ACKNOWLEDGED}
+        self._in_files = not site.cache
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
             key_of(site.config).alias("key"),
@@ -51,7 +52,16 @@ class KafkaSink:
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """See ``Sink.send``."""
         del plan
+        if self._in_files:  # where Spark reads the parts of a large file at once
+            good = in_order(good)
         good.select(*self._columns).write.format("kafka").options(**self._options).save()
+
+
+def in_order(rows: DataFrame) -> DataFrame:
+    """The rows of each Kafka partition in one task, in their order."""
+    kafka = F.col("_kafka")
+    topic, number, offset = (kafka.getField(each) for each in ("topic", "partition", "offset"))
+    return rows.repartition(topic, number).sortWithinPartitions(topic, number, offset)
 
 
 def key_of(pipeline: Pipeline) -> Column:
