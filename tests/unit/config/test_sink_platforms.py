@@ -40,7 +40,7 @@ def test_a_sink_is_refused_where_it_cannot_keep_its_promise(
         except SinkUnsupported as error:
             refused[name] = error
     assert {*PLATFORMS} - {*refused} == allowed
-    for name, error in refused.items():
-        assert (error.where, error.code) == ("pipeline p", "RM209")
-        assert f"the platform {name}" in error.found
-        assert error.remedy
+    for name, told in refused.items():
+        assert (told.where, told.code) == ("pipeline p", "RM209")
+        assert f"the platform {name}" in told.found
+        assert told.remedy
