@@ -91,6 +91,27 @@ EXAMPLES = {
         YES,
         "NotLeaderOrFollowerException: not the leader",
     ),
+    "too few replicas in sync for what is sent": Example(
+        called(
+            "save",
+            f"{JOB}{LOST} (host executor driver): {KAFKA}.NotEnoughReplicasException: Messages are"
+            " rejected since there are fewer in-sync replicas than required.",
+        ),
+        "RM304",
+        YES,
+        "NotEnoughReplicasException: Messages are rejected since there are fewer in-sync replicas"
+        " than required.",
+    ),
+    "a record that is larger than the producer takes": Example(
+        called(
+            "save",
+            f"{JOB}{LOST} (host executor driver): {KAFKA}.RecordTooLargeException: The message is"
+            " 9200 bytes when serialized",
+        ),
+        "RM303",
+        MAYBE,
+        "RecordTooLargeException: The message is 9200 bytes when serialized",
+    ),
     "no right to read": Example(
         thrown(
             f"{JOB}{LOST} (h executor driver): {KAFKA}.TopicAuthorizationException: Not authorized",
