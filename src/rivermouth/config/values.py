@@ -143,7 +143,7 @@ def read_true(value: object) -> bool:
 
 
 def read_flag(value: object) -> bool:
-    """``true`` or ``false``, also as text, as a variable gives it; raises ``Refused``."""
+    """``true`` or ``false``, also as text; raises ``Refused``."""
     text = str(value).lower()
     if text not in ("true", "false"):
         raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be true or false, not {value}"))
