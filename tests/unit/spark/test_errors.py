@@ -102,16 +102,6 @@ EXAMPLES = {
         "NotEnoughReplicasException: Messages are rejected since there are fewer in-sync replicas"
         " than required.",
     ),
-    "a record that is larger than the producer takes": Example(
-        called(
-            "save",
-            f"{JOB}{LOST} (host executor driver): {KAFKA}.RecordTooLargeException: The message is"
-            " 9200 bytes when serialized",
-        ),
-        "RM303",
-        MAYBE,
-        "RecordTooLargeException: The message is 9200 bytes when serialized",
-    ),
     "no right to read": Example(
         thrown(
             f"{JOB}{LOST} (h executor driver): {KAFKA}.TopicAuthorizationException: Not authorized",
