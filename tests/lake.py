@@ -70,15 +70,6 @@ def totals_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     }
 
 
-def sending_pipeline(topic: str, **source: Any) -> dict[str, Any]:
-    """A pipeline that sends the bids in ``topic`` to ``topic-out``."""
-    return {
-        "source": {"topics": [topic], "format": "json", **source},
-        "schema": BIDS,
-        "target": {"kafka": f"{topic}-out"},
-    }
-
-
 def insert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """A pipeline of first rows from the bids in ``topic`` into ``first.<topic>``."""
     return {

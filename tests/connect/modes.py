@@ -13,7 +13,6 @@ from tests.lake import (
     bid,
     insert_pipeline,
     order,
-    sending_pipeline,
     totals_pipeline,
     upsert_pipeline,
 )
@@ -26,18 +25,12 @@ class Mode:
     """A kind of pipeline, and a good record of it: by its key, a seed and a number that rises.
 
     ``never``: the points of the protocol that are not on its way, or where another mode is killed.
-    ``sends``: to a second topic, see ``topics``.
     """
 
     pipeline: Callable[..., dict[str, Any]]
     good: Callable[[int, int, int], bytes]
     tombstones: bool = False
     never: frozenset[str] = frozenset()
-    sends: bool = False
-
-    def topics(self, topic: str) -> tuple[str, ...]:
-        """All topics that its pipeline needs, if it reads ``topic``."""
-        return (topic, f"{topic}-out") if self.sends else (topic,)
 
     def records(self, count: int, seed: int) -> list[Record]:
         """Good ones, bad ones, and tombstones where there are any; of a key in one partition."""
@@ -69,6 +62,4 @@ MODES: Mapping[str, Mode] = {
     "upsert": Mode(upsert_pipeline, _order, tombstones=True),
     "insert": Mode(insert_pipeline, _bid, never=_OFTEN),
     "aggregate": Mode(totals_pipeline, _bid, never=_OFTEN - {"P9", "P12"}),
-    # ``test_sink_kills`` kills it at the points of a batch.
-    "send": Mode(sending_pipeline, _bid, never=_OFTEN - {"P8", "P9"} | {"P3", "P6"}, sends=True),
 }

@@ -84,8 +84,7 @@ def test_ingest_verify_and_maintain_do_their_work_in_every_mode(
         }
     )
     for name, topic in topics.items():
-        for each in MODES[name].topics(topic):
-            lake.topic(each, PARTITIONS)
+        lake.topic(topic, PARTITIONS)
         lake.produce(topic, MODES[name].records(RECORDS, seed=0))
 
     ended = run_jobs(lake, "ingest", "verify", "maintain", "verify")

@@ -77,8 +77,7 @@ def torn(
     folder = tmp_path_factory.mktemp(f"{platform}-{mode}")
     lake = ConnectLake(folder, rivermouth_broker.bootstrap_servers, connect_server, platform)
     made = Torn(lake, mode)
-    for each in MODES[mode].topics(made.topic):
-        lake.topic(each, PARTITIONS)
+    lake.topic(made.topic, PARTITIONS)
     # What the last kills have left is a few batches for the last run, not one for each of them.
     limit = {"max_offsets_per_trigger": 2 * PER_ROUND}
     lake.describe(**{mode: MODES[mode].pipeline(made.topic, **limit)})
