@@ -126,6 +126,48 @@ def test_who_owns_a_thing_may_do_everything_with_it(world: World) -> None:
     assert Check("schema main.bronze", True, "owned") in world.checks()
 
 
+SENDING = """
+  alerts:
+    source: {topics: [bids], format: json}
+    schema: auction BIGINT
+    target: {%s}
+"""
+TO_KAFKA, ONCE = "kafka: alerts", "kafka: alerts, delivery: at-most-once"
+TO_CALL = "foreach_partition: 'shop.sinks:store'"
+
+
+@pytest.mark.parametrize(
+    ("target", "mode", "ok", "found"),
+    [
+        (
+            TO_KAFKA,
+            None,
+            True,
+            "at-least-once, on clusters in dedicated mode, clusters in standard",
+        ),
+        (TO_KAFKA, "USER_ISOLATION", True, "at-least-once, on clusters in standard mode"),
+        (TO_CALL, None, True, "at-least-once, only on clusters in dedicated mode"),
+        (TO_CALL, "SINGLE_USER", True, "at-least-once, on clusters in dedicated mode"),
+        (TO_CALL, "DATA_SECURITY_MODE_AUTO", True, "only on clusters in dedicated mode"),
+        (TO_CALL, "DATA_SECURITY_MODE_STANDARD", False, "RM209 pipeline alerts, foreach_partition"),
+        (ONCE, None, False, "RM209 pipeline alerts, delivery: at-most-once"),
+    ],
+)
+def test_a_pipeline_that_sends_is_told_where_it_can_run(
+    world: World, target: str, mode: str | None, ok: bool, found: str
+) -> None:
+    world.file.write_text(CONFIG + SENDING % target, encoding="utf-8")
+    facts = {"spark_version": "18.x-scala2.13", "data_security_mode": mode or ""}
+    world.workspace.rooms.clusters.shelf.put("chosen", facts)
+
+    checks = world.checks(cluster="chosen" if mode else "")
+
+    [told] = [each for each in checks if each.name == "pipeline alerts"]
+    assert told.ok is ok, told
+    assert found in told.found
+    assert told.ok or told.fix
+
+
 Spoil = Callable[[World], object]
 UC = "/api/2.1/unity-catalog"
 BROKEN: list[tuple[str, Spoil, str, str]] = [

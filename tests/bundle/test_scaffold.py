@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from rivermouth.bundle.dashboard import over
 from rivermouth.bundle.scaffold import PASSED, scaffold
-from rivermouth.errors import ConfigError, ScaffoldRefused
+from rivermouth.errors import ConfigError, ScaffoldRefused, SinkUnsupported
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, read
 from tests.bundle.cli import Cli, alone
 from tests.bundle.runtime import install
@@ -136,6 +136,15 @@ def test_a_configuration_that_does_not_hear_the_jobs_is_refused(
     with pytest.raises(ScaffoldRefused) as refused:
         scaffold(tmp_path / "lake", config)
     assert refused.value.found == "no CATALOG, SCHEMA"
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.unit
+def test_a_promise_that_no_job_could_keep_is_refused(tmp_path: Path, config: Path) -> None:
+    once = "target: {kafka: out, delivery: at-most-once}"
+    config.write_text(re.sub(r"target: \{.*?\}", once, CONFIG, count=1), encoding="utf-8")
+    with pytest.raises(SinkUnsupported, match="at-most-once"):
+        scaffold(tmp_path / "lake", config)
     assert not (tmp_path / "lake").exists()
 
 

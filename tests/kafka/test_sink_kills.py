@@ -25,7 +25,7 @@ from rivermouth.verify import verify
 from tests.faults.striking import when
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
-from tests.processes import ROOT, said_by
+from tests.processes import ROOT, Started, said_by
 
 LEAST, MOST = "at-least-once", "at-most-once"
 FIRST = "first record in the sink"
@@ -108,6 +108,10 @@ class Torn:
             except sqlite3.OperationalError:
                 return Counter()
 
+    def driver(self, failpoints: str = "") -> Started:
+        """A driver that ends where the topic ends, if it is not killed before."""
+        return self.lake.driver("p", failpoints=failpoints)
+
     def committed(self) -> int:
         """How many good records the ledger covers."""
         if not self.lake.path(LEDGER).exists():
@@ -154,6 +158,11 @@ def arrived(torn: Torn) -> Callable[[], bool]:
 @pytest.mark.short(("torn", "point"), SHORT)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point: str) -> None:
+    kill(torn, point)
+
+
+def kill(torn: Torn, point: str) -> None:
+    """Kill a driver at the point, and compare what it has left with what is promised."""
     torn.produce()
     before, committed = torn.ids(), torn.committed()
     waiting = torn.produced - committed
@@ -162,7 +171,7 @@ def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point:
     # The commit of an opening passes these points, too.
     times = 2 if point in ("P3", "P6", "P7") and not torn.lake.path(LEDGER).exists() else 1
     failpoints = "" if seen else f"{point}={times}*kill"
-    with torn.lake.driver("p", failpoints=failpoints) as driver:
+    with torn.driver(failpoints) as driver:
         if seen:
             when(seen, driver.pid).join()
         said = said_by(driver)
@@ -189,8 +198,13 @@ def _fits(number: int, waiting: int, word: str) -> bool:
 
 
 def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -> None:
+    finish(torn)
+
+
+def finish(torn: Torn) -> None:
+    """Run a driver to its end, and count what is in the sink after all kills."""
     torn.produce()
-    with torn.lake.driver("p") as driver:
+    with torn.driver() as driver:
         said = said_by(driver)
     assert driver.returncode == 0, said
 

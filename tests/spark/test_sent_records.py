@@ -1,14 +1,17 @@
-"""Records that are sent to topics: which key each gets, and which ones name no topic."""
+"""Records that are sent to topics: the key and headers of each, and which ones name no topic."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.write.sinks.kafka import key_of
+from rivermouth.source.options import header_options
+from rivermouth.write.sinks.kafka import headers_of, in_order, key_of
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark
@@ -22,6 +25,8 @@ VALUE = (
     b' "day": "2026-01-02", "at": "2026-01-02T03:04:05.000006+01:00",'
     b' "here": "2026-01-02T03:04:05.000006", "raw": "/wA="}'
 )
+
+HEADERS = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +96,87 @@ def test_a_record_whose_partition_is_negative_is_bad(
     value = b'{"part": %s}' % number
     [row] = decoder(pipeline)(bench.raw([(b"read", value, 0, 0)])).select("code").collect()
     assert row.code == code
+
+
+def header(name: str, value: bytes | None) -> dict[str, Any]:
+    return {"key": name, "value": value}
+
+
+IDENTIFIER = header("rm-id", b"p/t/0/3")
+READ = [
+    header("trace", b"\xff\x00"),
+    header("rm-id", b"other/u/1/2"),
+    header("RM-ID", b"kept"),
+    header("trace", None),
+    header("", b""),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "read", "sent"),
+    [
+        ({}, None, []),
+        ({"forward_headers": True}, READ, [READ[0], *READ[2:]]),
+        ({"forward_headers": True}, None, []),
+        ({"forward_headers": True}, [], []),
+        ({"forward_headers": True}, [header("rm-id", None)], []),
+        (
+            {"header_columns": ("name", "at", "raw", "part")},
+            None,
+            [
+                header("name", b'\xc3\xa9 "x"'),
+                header("at", b"2026-01-02T02:04:05.000006Z"),
+                header("raw", b"\xff\x00"),
+            ],
+        ),
+        (
+            {"forward_headers": True, "header_columns": ("id", "part")},
+            [header("id", b"read")],
+            [header("id", b"read"), header("id", b"7")],
+        ),
+    ],
+)
+def test_headers_are_those_that_were_read_then_those_of_columns_then_the_id(
+    bench: Bench,
+    target: dict[str, Any],
+    read: list[dict[str, Any]] | None,
+    sent: list[dict[str, Any]],
+) -> None:
+    pipeline = sending(**target)
+    forwards = pipeline.target.forward_headers
+    raw = bench.raw([(b"read", VALUE, 0, 3)])
+    if forwards:
+        given = bench.spark.createDataFrame([(read,)], HEADERS)
+        raw = raw.crossJoin(given)
+    rows = decoder(pipeline, headers=forwards)(raw)
+    [row] = rows.select(headers_of(pipeline).alias("headers")).collect()
+    found = [each.asDict() for each in row.headers]
+    assert found == [*sent, IDENTIFIER]
+
+
+def test_rows_of_a_partition_are_in_one_task_in_their_order(bench: Bench) -> None:
+    rows = [(b"k", VALUE, number % 3, number) for number in range(300)]
+    mixed = decoder(sending())(bench.raw(rows)).repartition(8, F.rand(7))
+
+    found = in_order(mixed).select(
+        F.spark_partition_id().alias("task"), "_kafka.partition", "_kafka.offset"
+    )
+
+    tasks, offsets = defaultdict(set), defaultdict(list)
+    for row in found.collect():
+        tasks[row.partition].add(row.task)
+        offsets[row.partition].append(row.offset)
+    assert [len(each) for each in tasks.values()] == [1, 1, 1]
+    assert offsets == {number: [*range(number, 300, 3)] for number in range(3)}
+
+
+def test_headers_are_read_and_kept_only_where_they_are_sent_on(bench: Bench) -> None:
+    without, forwarding = sending(header_columns=("id",)), sending(forward_headers=True)
+    assert (header_options(without), header_options(forwarding)) == (
+        {},
+        {"includeHeaders": "true"},
+    )
+    assert "headers" not in decoder(without)(bench.raw([])).columns
 
 
 def sending(**target: Any) -> Pipeline:

@@ -15,7 +15,9 @@ from pathlib import Path
 from rivermouth import __version__
 from rivermouth.bundle.dashboard import SCHEMA, over, quarantines
 from rivermouth.config import load
+from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import ScaffoldRefused
+from rivermouth.registry.platforms import CLASSIC
 
 PACKAGE = f"rivermouth=={__version__}"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -48,8 +50,8 @@ def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
     """Write a project into ``folder``, which is new or empty; return its files, relative, sorted.
 
     The project has the name of the folder. ``config`` is its configuration (None: an example),
-    which may read the variables ``PASSED``. Raises ScaffoldRefused, and ConfigError for a
-    configuration that no job could load.
+    which may read the variables ``PASSED``. Raises ScaffoldRefused, ConfigError for a configuration
+    that no job could load, and SinkUnsupported for a pipeline that no job could run.
     """
     name = folder.resolve().name.lower().replace(" ", "-")
     if not _NAME.fullmatch(name):
@@ -61,7 +63,10 @@ def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
         raise ScaffoldRefused("the folder is not empty", where=str(folder))
     texts = dict(_texts(name))
     if config is not None:
-        tables = quarantines(load(config, {**os.environ, **PASSED}), schema_of(name))
+        loaded = load(config, {**os.environ, **PASSED})
+        for each in loaded.pipelines.values():  # the job ingest is on the one that allows most
+            check_platform(each, CLASSIC)
+        tables = quarantines(loaded, schema_of(name))
         texts["config/rivermouth.yml"] = _deployable(config.read_text(encoding="utf-8"))
         texts[_DASHBOARD] = over(texts[_DASHBOARD], tables)
     for file, text in texts.items():

@@ -18,6 +18,8 @@ from rivermouth.config.rules import pipeline_faults
 from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
 from rivermouth.config.sink_settings import (
     DeliveryChoice,
+    ForwardHeaders,
+    HeaderColumns,
     MessageKey,
     PartitionColumn,
     SinkFunction,
@@ -41,7 +43,7 @@ from rivermouth.config.written import Instead, Model, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
 
-JsonValue = str | list[str] | None
+JsonValue = str | bool | list[str] | None
 
 Trigger = Annotated[
     Duration,
@@ -92,6 +94,8 @@ class Target(Model):
     topic_column: TopicColumn = None
     partition_column: PartitionColumn = None
     message_key: MessageKey = ()
+    forward_headers: ForwardHeaders = False
+    header_columns: HeaderColumns = ()
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None
 

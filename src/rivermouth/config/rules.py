@@ -13,7 +13,9 @@ from rivermouth.config.column_rules import Columns, Names, are_columns, article,
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest
 from rivermouth.config.sink_rules import (
+    ONLY_TO_A_TOPIC,
     delivery_is_kept,
+    id_is_ours,
     no_loop,
     not_split,
     only_to_a_topic,
@@ -171,12 +173,7 @@ RULES = (
     Rule(("target.kafka", "source.topics"), no_loop),
     Rule(("target.kafka", "target.topic_column"), topics_are_chosen),
     Rule(
-        (
-            "target.kafka",
-            "target.topic_column",
-            "target.partition_column",
-            "target.message_key",
-        ),
+        ("target.kafka", *(f"target.{each}" for each in ONLY_TO_A_TOPIC)),
         only_to_a_topic,
     ),
     Rule(("schema", "target.topic_column"), is_one_of("topic_column", "STRING")),
@@ -185,6 +182,8 @@ RULES = (
         is_one_of("partition_column", "INT", "SMALLINT", "TINYINT"),
     ),
     Rule(("schema", "target.message_key"), are_columns("message_key")),
+    Rule(("schema", "target.header_columns"), are_columns("header_columns")),
+    Rule(("target.header_columns",), id_is_ours),
     Rule(
         (
             "target.foreach_partition",

@@ -19,6 +19,8 @@ SINKS = ("kafka", "foreach_partition")
 """The settings of ``target`` that stand instead of ``table``."""
 SEND = "send"
 """The mode of a pipeline with such a target."""
+ID_HEADER = "rm-id"
+"""The header that tells a sent record from all others: ``pipeline/topic/partition/offset``."""
 _FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 
@@ -60,13 +62,21 @@ class SinkTarget(Protocol):
     @property
     def message_key(self) -> tuple[str, ...]: ...
 
+    @property
+    def forward_headers(self) -> bool: ...
 
-def sink_identity(target: SinkTarget, delivery: Delivery) -> dict[str, str | list[str] | None]:
+    @property
+    def header_columns(self) -> tuple[str, ...]: ...
+
+
+def sink_identity(
+    target: SinkTarget, delivery: Delivery
+) -> dict[str, str | bool | list[str] | None]:
     """The settings of a sink that give its pipeline its identity: by them ``verify`` reads it.
 
     What came later is told only where it is given, so that earlier entries have the same identity.
     """
-    told: dict[str, str | list[str] | None] = {
+    told: dict[str, str | bool | list[str] | None] = {
         "kafka": _told(target),
         "foreach_partition": target.foreach_partition,
         "delivery": delivery.value,
@@ -77,6 +87,10 @@ def sink_identity(target: SinkTarget, delivery: Delivery) -> dict[str, str | lis
         told["partition_column"] = target.partition_column
     if target.message_key:
         told["message_key"] = [*target.message_key]
+    if target.forward_headers:
+        told["forward_headers"] = True
+    if target.header_columns:
+        told["header_columns"] = [*target.header_columns]
     return told
 
 

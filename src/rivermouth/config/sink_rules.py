@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rivermouth.config.problems import Fault, Kind, Path
-from rivermouth.config.sending import SINKS, Delivery
+from rivermouth.config.sending import ID_HEADER, SINKS, Delivery
 from rivermouth.config.topics import Topics
 from rivermouth.registry.shapes import SHAPES
 
@@ -84,14 +84,30 @@ def not_split(function: str | None, least: int | None, most: int | None) -> Iter
             yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
 
 
-def only_to_a_topic(
-    kafka: Names | None, topic: str | None, partition: str | None, key: Names
-) -> Iterator[Fault]:
-    """What is said of sent records has a meaning only where records are sent to a topic."""
-    told = {"topic_column": topic, "partition_column": partition, "message_key": key}
-    for name, value in told.items():
+ONLY_TO_A_TOPIC = (
+    "topic_column",
+    "partition_column",
+    "message_key",
+    "forward_headers",
+    "header_columns",
+)
+"""What is said of sent records."""
+
+
+def only_to_a_topic(kafka: Names | None, *said: object) -> Iterator[Fault]:
+    """The values of ``ONLY_TO_A_TOPIC`` have a meaning only where records are sent to a topic."""
+    for name, value in zip(ONLY_TO_A_TOPIC, said, strict=True):
         if value and kafka is None:
             message = "{path} has no meaning without kafka"
             fix = "it is said of records that are sent to a topic: remove it"
             path: Path = ("target", name)
             yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
+
+
+def id_is_ours(names: Names) -> Iterator[Fault]:
+    """The header by which consumers tell records apart is made by us alone."""
+    for index, name in enumerate(names):
+        if name == ID_HEADER:
+            message = "{path} is {value}, which is the header with the id of a record"
+            fix = "give the column another name, or leave it out"
+            yield Fault(Kind.SINK, message, path=("target", "header_columns", index), fix=fix)

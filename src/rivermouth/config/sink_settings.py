@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rivermouth.config.sending import Delivery, read_function, read_sink_topics
-from rivermouth.config.values import check_names, read_choice
+from rivermouth.config.values import check_names, read_choice, read_flag
 from rivermouth.config.written import Schema, Written, one_of, or_reference
 
 _TEXT: Schema = or_reference({"type": "string"})
@@ -67,6 +67,29 @@ MessageKey = Annotated[
         " [sinks](sinks.md#the-key). If the list is empty, it is the key of the record that was"
         " read.",
         examples=[["order_id"]],
+    ),
+]
+ForwardHeaders = Annotated[
+    Annotated[
+        bool,
+        BeforeValidator(read_flag),
+        Written(lambda: or_reference({"type": "boolean"}), "`true` or `false`"),
+    ],
+    Field(
+        description="Only with `kafka`: whether a record is sent with the headers that it was read"
+        " with, see [sinks](sinks.md#headers).",
+    ),
+]
+HeaderColumns = Annotated[
+    Annotated[
+        tuple[str, ...],
+        AfterValidator(check_names),
+        Written(lambda: _NAMES, "list of columns"),
+    ],
+    Field(
+        description="Only with `kafka`: the columns that become headers of a sent record, each"
+        " under its own name, see [sinks](sinks.md#headers).",
+        examples=[["trace_id", "tenant"]],
     ),
 ]
 DeliveryChoice = Annotated[

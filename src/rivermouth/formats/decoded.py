@@ -8,6 +8,8 @@ A decoded row has these columns:
 - ``tombstone`` BOOLEAN, never null
 - ``code`` STRING, null for a good record, else why it goes to quarantine (RM6xx)
 - ``key`` and ``value`` BINARY, as Kafka has them
+- ``headers`` ARRAY of STRUCT<key STRING, value BINARY>, as Kafka has them, null where there are
+  none; only where they are sent on (``forward_headers``)
 """
 
 from __future__ import annotations

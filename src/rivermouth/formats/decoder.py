@@ -29,11 +29,13 @@ class ValueDecoder:
     fault: Callable[[SparkColumn], SparkColumn]
 
 
-def decoder(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
+def decoder(pipeline: Pipeline, *, headers: bool = False) -> Callable[[DataFrame], DataFrame]:
     """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decoded``.
 
-    The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
+    ``headers``: they have this column, too, and it stays. The columns are built here, once: each
+    is dozens of calls into the JVM, too dear per batch.
     """
+    asked = [F.col("headers")] if headers else []
     value: ValueDecoder = resolve(pipeline.format.decoder)(pipeline.columns)
     parsed = [
         F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
@@ -42,6 +44,7 @@ def decoder(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
         value.parsed.alias("parsed"),
         _nothing().alias("nothing"),
         *_message_key(pipeline),
+        *asked,
     ]
     names = tuple(each.name for each in pipeline.columns)
     decoded = [
@@ -52,6 +55,7 @@ def decoder(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
         _code(pipeline, value).alias("code"),
         F.col("key"),
         F.col("value"),
+        *asked,
     ]
     return lambda raw: raw.select(parsed).select(decoded)
 

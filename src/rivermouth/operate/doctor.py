@@ -144,16 +144,23 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
 
 def _kinds(pipeline: Pipeline) -> str:
     """The registered kinds that a pipeline uses on this machine; every part is imported."""
+    from rivermouth.config.sink_platforms import check_platform
     from rivermouth.registry.landings import LANDINGS
-    from rivermouth.registry.platforms import LOCAL
+    from rivermouth.registry.platforms import platform_of
     from rivermouth.registry.references import resolve
 
+    platform = platform_of()
+    check_platform(pipeline, platform)
     known, shape, key = pipeline.format, pipeline.shape, pipeline.key_form
-    landing = LANDINGS.first(LOCAL, keyed=shape.keyed)
+    landing = LANDINGS.first(platform, keyed=shape.keyed, sends=shape.sends)
     parts = [known.decoder, known.reader, shape.changes, shape.proof]
     parts += [key.decoder, key.reader] if key is not None else []
-    for each in (*parts, landing.make):
+    function = pipeline.target.foreach_partition
+    for each in (*parts, landing.make, *([function] if function else [])):
         resolve(each)
+    if shape.sends:
+        to = ", ".join(pipeline.target.kafka or (function or "",))
+        return f"format {known.name}, records are sent to {to}, {pipeline.delivery.value}"
     return f"format {known.name}, mode {shape.name}, rows land by {landing.name}"
 
 
@@ -180,6 +187,7 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
                 raise no_topic(each)
         except SourceError as error:
             yield refused(f"topics of {each.name}", error)
+        topics |= dict.fromkeys(each.target.kafka or ())
     for topic in topics:
         yield _attempt(f"topic {topic}", partial(_topic, kafka, topic))
 

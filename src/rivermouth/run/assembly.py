@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.secret import Secrets
+from rivermouth.config.sink_platforms import check_platform
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
@@ -72,6 +73,7 @@ class Assembly:
         end what it committed is in the offsets table. Once ``stop`` is set, no commit is tried
         again. Raises what stands against it.
         """
+        check_platform(pipeline, self.platform)
         table = pipeline.target.table
         address = self.warehouse.address(table)
         attempts = Attempts.by(pipeline.retry, stop)
@@ -90,7 +92,7 @@ class Assembly:
             store=store,
             writes=self.warehouse.writes(pipeline),
             landing=landing,
-            decode=decoder(pipeline),
+            decode=decoder(pipeline, headers=pipeline.target.forward_headers),
             listener=listener,
             attempts=attempts,
             projecting=projecting,

@@ -16,7 +16,7 @@ from rivermouth.run.supervision import giving_way
 from rivermouth.source.batches import Stop, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.source.options import kafka_options, reader_options, task_options
+from rivermouth.source.options import header_options, kafka_options, reader_options, task_options
 from rivermouth.source.streaming import Stream, streaming_options
 from rivermouth.spark.session import separate
 
@@ -52,6 +52,7 @@ class Feeding:
         partitions = len(starts.offsets) * self.beside
         told = kafka_options(kafka, pipeline.source.options, shared.platform)
         options = reader_options(told, partitions) | task_options(pipeline.source)
+        options |= header_options(pipeline)
         if not planned_by_driver(pipeline, shared.platform):
             with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))

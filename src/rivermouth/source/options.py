@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rivermouth.config import Source
+from rivermouth.config import Pipeline, Source
 from rivermouth.kafka.options import spark_options
 from rivermouth.registry.platforms import Capability, Platform
 
@@ -50,6 +50,11 @@ def reader_options(kafka: Mapping[str, str], partitions: int = 1) -> dict[str, s
         "kafka.allow.auto.create.topics": "false",
         "failOnDataLoss": "true",
     }
+
+
+def header_options(pipeline: Pipeline) -> dict[str, str]:
+    """What makes Spark read headers, whoever plans the batches: only where they are sent on."""
+    return {"includeHeaders": "true"} if pipeline.target.forward_headers else {}
 
 
 def task_options(source: Source) -> dict[str, str]:

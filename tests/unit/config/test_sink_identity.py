@@ -29,6 +29,9 @@ OTHER = {"table", "mode", "keys", "order_by", "key"}
         ("kafka: u, topic_column: to", {**FIRST, "kafka": ["u"], "topic_column": "to"}),
         ("kafka: u, partition_column: part", {**FIRST, "partition_column": "part"}),
         ("kafka: u, message_key: [id, at]", {**FIRST, "message_key": ["id", "at"]}),
+        ("kafka: u, forward_headers: false, header_columns: []", FIRST),
+        ("kafka: u, forward_headers: true", {**FIRST, "forward_headers": True}),
+        ("kafka: u, header_columns: [id, at]", {**FIRST, "header_columns": ["id", "at"]}),
     ],
 )
 def test_a_setting_that_came_later_is_told_only_where_it_is_given(

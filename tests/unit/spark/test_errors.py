@@ -91,6 +91,17 @@ EXAMPLES = {
         YES,
         "NotLeaderOrFollowerException: not the leader",
     ),
+    "too few replicas in sync for what is sent": Example(
+        called(
+            "save",
+            f"{JOB}{LOST} (host executor driver): {KAFKA}.NotEnoughReplicasException: Messages are"
+            " rejected since there are fewer in-sync replicas than required.",
+        ),
+        "RM304",
+        YES,
+        "NotEnoughReplicasException: Messages are rejected since there are fewer in-sync replicas"
+        " than required.",
+    ),
     "no right to read": Example(
         thrown(
             f"{JOB}{LOST} (h executor driver): {KAFKA}.TopicAuthorizationException: Not authorized",

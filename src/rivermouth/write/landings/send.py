@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import ConfigError, NotDelivered, NotSent
+from rivermouth.errors import NotDelivered, NotSent
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.registry.references import resolve
@@ -36,10 +36,6 @@ class Send:
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Sent):
             raise TypeError("this landing takes rows to send")
-        if not site.rows.first and site.tasks is None:
-            problem = f"pipeline {site.pipeline}: delivery: at-most-once needs one machine"
-            fix = "elsewhere Spark may run a task again, which sends its rows again"
-            raise ConfigError((f"{problem} — {fix}: write at-least-once",))
         self._site = site
         self._first = site.rows.first
         make: Callable[[Site], Sink] = resolve(site.rows.sink)

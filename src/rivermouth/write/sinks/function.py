@@ -9,7 +9,7 @@ from functools import partial
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 
-from rivermouth.errors import ConfigError, NotSent
+from rivermouth.errors import NotSent
 from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.registry.references import resolve
@@ -31,12 +31,6 @@ class FunctionSink:
         if site.config is None or site.config.target.foreach_partition is None:
             raise TypeError("this sink needs a function")
         self.name = self._reference = site.config.target.foreach_partition
-        if not site.cache:
-            problem = (
-                f"pipeline {site.pipeline}: foreach_partition needs Spark's JVM in this process"
-            )
-            fix = "through Spark Connect the parts of a batch are no Kafka partitions"
-            raise ConfigError((f"{problem} — {fix}: use a cluster in dedicated mode, or kafka",))
         resolve(self._reference)  # what cannot be imported is said before anything is read
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:

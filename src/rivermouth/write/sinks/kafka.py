@@ -9,11 +9,10 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Column as ConfiguredColumn
 from rivermouth.config import Pipeline, Target
+from rivermouth.config.sending import ID_HEADER
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.write.landing import Site
 
-ID_HEADER = "rm-id"
-"""The header that tells a record from all others: ``pipeline/topic/partition/offset``."""
 # To the microsecond: by itself Spark writes milliseconds.
 _TIMES = {
     "TIMESTAMP": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -40,11 +39,12 @@ class KafkaSink:
         target = site.config.target
         self.name = ", ".join(target.kafka or ())
         self._options = {**site.kafka, **_ACKNOWLEDGED}
+        self._in_files = not site.cache
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
             key_of(site.config).alias("key"),
             F.to_json("row", _AS_JSON).alias("value"),
-            F.array(_identifier(site.config.ledger_name)).alias("headers"),
+            headers_of(site.config).alias("headers"),
             _topic(target).alias("topic"),
             *_partition(target),
         )
@@ -52,7 +52,16 @@ class KafkaSink:
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """See ``Sink.send``."""
         del plan
+        if self._in_files:  # where Spark reads the parts of a large file at once
+            good = in_order(good)
         good.select(*self._columns).write.format("kafka").options(**self._options).save()
+
+
+def in_order(rows: DataFrame) -> DataFrame:
+    """The rows of each Kafka partition in one task, in their order."""
+    kafka = F.col("_kafka")
+    topic, number, offset = (kafka.getField(each) for each in ("topic", "partition", "offset"))
+    return rows.repartition(topic, number).sortWithinPartitions(topic, number, offset)
 
 
 def key_of(pipeline: Pipeline) -> Column:
@@ -70,9 +79,34 @@ def _made_of(columns: Sequence[ConfiguredColumn]) -> Column:
         named = (value.alias(each.name) for each, value in zip(columns, values, strict=True))
         return F.to_json(F.struct(*named), _AS_JSON).cast("binary")
     [only], [value] = columns, values
-    if only.kind in _TIMES:
-        value = F.date_format(value, _TIMES[only.kind])
-    return value if only.kind == "BINARY" else value.cast("string").cast("binary")
+    return _text(only, value)
+
+
+def _text(column: ConfiguredColumn, value: Column) -> Column:
+    """The text of a value in UTF-8, as in the JSON but without quotes; bytes as they are."""
+    if column.kind in _TIMES:
+        value = F.date_format(value, _TIMES[column.kind])
+    return value if column.kind == "BINARY" else value.cast("string").cast("binary")
+
+
+def headers_of(pipeline: Pipeline) -> Column:
+    """The headers to send: those that were read, those of columns, and last the id."""
+    own = F.array(_identifier(pipeline.ledger_name))
+    names = pipeline.target.header_columns
+    if names:
+        columns = {each.name: each for each in pipeline.columns}
+        made = F.array(*(_header(columns[each]) for each in names))
+        own = F.concat(F.filter(made, lambda each: each.getField("value").isNotNull()), own)
+    if not pipeline.target.forward_headers:
+        return own
+    # Ours must be the only one: by it consumers drop repeats.
+    others = F.filter("headers", lambda each: each.getField("key") != ID_HEADER)
+    return F.when(F.col("headers").isNull(), own).otherwise(F.concat(others, own))
+
+
+def _header(column: ConfiguredColumn) -> Column:
+    value = _text(column, F.col("row").getField(column.name))
+    return F.struct(F.lit(column.name).alias("key"), value.alias("value"))
 
 
 def _topic(target: Target) -> Column:

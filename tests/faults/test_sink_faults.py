@@ -1,0 +1,62 @@
+"""A broker that is gone while a pipeline sends: tried again, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from rivermouth.local.broker import Broker
+from tests.faults.outcomes import went_well
+from tests.kafka.test_sink_faults import configure
+from tests.kafka.test_sinks import proved, read_back, sending
+from tests.lake import Lake, bid, continuous
+from tests.waiting import wait_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+RECORDS = 30_000
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[tuple[Lake, Broker]]:
+    """A lake on a broker that the test may do anything to."""
+    with Broker(tmp_path / "broker") as broker:
+        yield Lake(tmp_path, broker.bootstrap_servers), broker
+
+
+def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
+    own: tuple[Lake, Broker], rivermouth_spark: SparkSession
+) -> None:
+    lake, broker = own
+    lake.topic("frozen-in", 2)
+    lake.topic("frozen-out")
+    # Small requests, so that the first record is there long before the last one.
+    configure(lake, sending("frozen-in", "frozen-out"), batch_size="500")
+    lake.produce("frozen-in", [(None, bid(i), i % 2) for i in range(RECORDS)])
+    watching = Consumer({"bootstrap.servers": lake.servers, "group.id": "watch"})
+    watching.assign([TopicPartition("frozen-out", 0, OFFSET_END)])
+    watching.poll(1.0)
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        wait_for(lambda: watching.poll(0.01) is not None)
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            wait_for(lambda: bool(heard.retries or heard.ends))
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        wait_for(lambda: sum(each.applied for each in heard.commits) == RECORDS)
+    watching.close()
+
+    went_well(heard)
+    first = heard.retries[0].error
+    assert first.code == "RM507", first
+    assert first.what.startswith("frozen-out did not take all records of frozen-in-0[0,")
+    proof = proved(lake)
+    assert proof["complete"], proof
+    assert (proof["records"], proof["missing"]) == (RECORDS, 0)
+    assert proof["repeated"] == len(read_back(lake.servers, "frozen-out")) - RECORDS
