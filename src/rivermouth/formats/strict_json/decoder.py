@@ -71,22 +71,21 @@ def _portions(values: pa.Array) -> Iterator[pa.Array]:
 
 def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> Decoded:
     length = pc.fill_null(pc.binary_length(values), 0).to_numpy()
-    records = np.flatnonzero(length)
+    left = length > 0
     pieces: list[Piece] = []
-    if can_compile(row, settings) and length.sum() <= _MOST and len(records):
+    if can_compile(row, settings) and length.sum() <= _MOST:
         texts, valid = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
         texts, passed = safe(texts)
         seen = np.flatnonzero(passed & valid)
         pieces = [decode_at_once(texts, seen, row, settings)]
-    left = records
-    if pieces:
-        left = np.setdiff1d(records, np.concatenate([each.records for each in pieces]))
-    reasons = np.full(len(values), None, dtype=object)
-    if len(left):
-        rows, why = decode_one_by_one(values.take(pa.array(left)).to_pylist(), row, settings)
-        pieces.append(Piece(rows, left))
-        reasons[left] = why
-    return Decoded(_in_order(pieces, len(values), row), pa.array(reasons, pa.string()))
+        left[pieces[0].records] = False
+    reasons = pa.nulls(len(values), pa.string())
+    if left.any():
+        records = np.flatnonzero(left)
+        rows, why = decode_one_by_one(values.take(pa.array(records)).to_pylist(), row, settings)
+        pieces.append(Piece(rows, records))
+        reasons = pc.replace_with_mask(reasons, pa.array(left), pa.array(why, pa.string()))
+    return Decoded(_in_order(pieces, len(values), row), reasons)
 
 
 def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructArray:
