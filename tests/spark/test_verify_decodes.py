@@ -11,7 +11,7 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.from_json.reader import reader
 from rivermouth.verify.formats.keys import string as as_text
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.tables.batches import canonical
