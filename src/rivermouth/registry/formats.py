@@ -13,7 +13,8 @@ class KeyForm:
     """How a message key holds the key columns (``source.key``).
 
     ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct of the key columns, made from
-    the column ``key``; null where the key does not give them. ``reader`` is the checker's own
+    the column ``key``; null where the key does not give them. Or it gives a ``formats.in_arrow``.
+    ``reader`` is the checker's own
     reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
     ``version`` and ``earlier`` are as in ``Format``.
     """
@@ -87,7 +88,10 @@ REASONS: Mapping[str, str] = {
 """Why a record of any format may go to quarantine, by code."""
 
 
-SENT: Reference = "rivermouth.verify.formats.from_json.reader:reader"
+STRICT_JSON: Reference = "rivermouth.verify.formats.strict_json.reader:reader"
+FROM_JSON: Reference = "rivermouth.verify.formats.from_json.reader:reader"
+"""The checker's reader of what Spark's ``from_json`` made of JSON: version 1 of the decoder."""
+SENT: Reference = FROM_JSON
 """The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
@@ -118,15 +122,20 @@ FORMATS = Formats(
         "json": Format(
             name="json",
             decoder="rivermouth.formats.json:value",
-            reader="rivermouth.verify.formats.from_json.reader:reader",
+            reader=STRICT_JSON,
             reasons={
                 "RM603": "the value is not one JSON object that fits the configured schema",
             },
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.from_json.reader:reader",
+                reader=STRICT_JSON,
+                version=2,
+                earlier={1: FROM_JSON},
             ),
+            version=2,
+            earlier={1: FROM_JSON},
+            settings=frozenset({"timestamps", "lenient"}),
         ),
     },
     plain_keys={
