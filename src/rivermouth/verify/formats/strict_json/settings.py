@@ -48,7 +48,7 @@ def settings_of(told: Mapping[str, Any]) -> Settings:
     odd = sorted({*told} - {"timestamps", "lenient"})
     odd += [f"timestamps.{each}" for each in sorted({*times} - {"unit", "fraction"})]
     odd += [str(each) for each in lenient if each not in _LENIENT]
-    odd += [f"unit {unit}"] if unit is not None and unit not in UNITS else []
+    odd += [f"unit {unit}"] if unit is not None and str(unit) not in UNITS else []
     odd += [f"fraction {fraction}"] if fraction not in (None, "cut") else []
     if odd:
         raise UnknownDecoder(f"the setting {odd[0]}")
