@@ -108,9 +108,9 @@ print(*sorted(name for name in sys.modules if name.startswith("rivermouth.")))
 def test_what_is_registered_for_verify_exists_and_is_its_own() -> None:
     references = [each.reader for each in FORMATS.by_name.values()]
     references += [each.reader for each in FORMATS.keys.values()]
-    known = (*FORMATS.by_name.values(), *FORMATS.keys.values(), STRICT_JSON)
-    references += [one for each in known for one in each.earlier.values()]
-    references += [SENT, STRICT_JSON.reader]
+    references += [one for each in FORMATS.by_name.values() for one in each.earlier.values()]
+    references += [one for each in FORMATS.keys.values() for one in each.earlier.values()]
+    references += [SENT, STRICT_JSON.reader, *STRICT_JSON.earlier.values()]
     references += [each.proof for each in SHAPES.by_name.values()]
     for reference in references:
         assert reference.startswith("rivermouth.verify."), reference

@@ -34,10 +34,6 @@ class Settings:
     any_case: bool = False
 
 
-STRICT = Settings()
-"""Nothing is allowed beyond the strict rules."""
-
-
 def settings_of(told: Mapping[str, Any]) -> Settings:
     """From ``decoder`` of an entry. Raises UnknownDecoder for what this version does not know."""
     times = told.get("timestamps", {})
