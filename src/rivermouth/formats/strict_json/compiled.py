@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rivermouth.formats.strict_json.document import is_one_document
-from rivermouth.formats.strict_json.guards import holds_two_objects, joined
+from rivermouth.formats.strict_json.guards import holds_two_objects
+from rivermouth.formats.strict_json.marks import joined, unbalanced
 from rivermouth.formats.strict_json.parser import ReadAs, Unreadable, parse
 from rivermouth.formats.strict_json.refine import refine
 from rivermouth.formats.strict_json.settings import JsonSettings
@@ -27,6 +27,8 @@ _NEAR = 12
 
 _FEW = 32
 """So few records are not split any more: they go the exact way."""
+
+_MANY = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,14 +62,19 @@ def decode_at_once(
 
 
 def _read(texts: pa.StringArray, records: np.ndarray, read: pa.Schema) -> Piece:
-    return Piece(parse(joined(texts.take(records)), len(records), read), records)
+    chosen = texts if len(records) == len(texts) else texts.take(records)
+    return Piece(parse(joined(chosen).whole, len(records), read), records)
 
 
 def _readable(
     texts: pa.StringArray, records: np.ndarray, narrow: pa.Schema, wide: pa.Schema
 ) -> list[Piece]:
     """What is left when the records are taken out that make the parser fail."""
-    records = records[~holds_two_objects(texts.take(records))]
+    chosen = texts.take(records)
+    uneven = unbalanced(joined(chosen))
+    if uneven.mean() > _MANY:  # such marks stand in text
+        uneven[:] = False
+    records = records[~(uneven | holds_two_objects(chosen))]
     records = _parsable(texts, records, narrow)
     try:
         return [_read(texts, records, narrow)]
@@ -79,14 +86,12 @@ def _parsable(
     texts: pa.StringArray, records: np.ndarray, read: pa.Schema, scanned: bool = False
 ) -> np.ndarray:
     """The records without those that cannot be parsed, and perhaps without some more."""
-    whole = joined(texts.take(records))
-    lengths = pc.binary_length(texts.take(records)).to_numpy()
-    starts = np.concatenate(([0], np.cumsum(lengths.astype(np.int64) + 1)))
+    chunk = joined(texts.take(records))
     kept = np.ones(len(records), dtype=bool)
     start, leap = 0, 1
     while start < len(records):
         try:
-            parse(whole.slice(int(starts[start])), len(records) - start, read)
+            parse(chunk.after(start), len(records) - start, read)
             break
         except Unreadable as fault:
             if fault.parsed:
