@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import warnings
 from collections import Counter
 from itertools import zip_longest
 
@@ -128,6 +129,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    warnings.simplefilter("error")
     for number, start in enumerate(range(0, given.records, 50_000)):
         counts = campaign(min(50_000, given.records - start), given.seed * 1_000_003 + number)
         print(number, dict(counts), flush=True)

@@ -52,6 +52,8 @@ def decode_at_once(
     """Rows of the records that are surely good. ``records`` are indices of ``texts``, of those
     that ``guards.safe`` lets pass; all others must go the exact way.
     """
+    if not len(records):
+        return []
     numbers = settings.unit is not None
     narrow, wide = (pa.schema(list(ReadAs(numbers, each).kind(row))) for each in (False, True))
     try:
@@ -72,7 +74,7 @@ def _readable(
     """What is left when the records are taken out that make the parser fail."""
     chosen = texts.take(records)
     uneven = unbalanced(joined(chosen))
-    if uneven.mean() > _MANY:  # such marks stand in text
+    if np.count_nonzero(uneven) > _MANY * len(uneven):  # such marks stand in text
         uneven[:] = False
     records = records[~(uneven | holds_two_objects(chosen))]
     records = _parsable(texts, records, narrow)
