@@ -62,6 +62,7 @@ class Timestamps(Model):
         return {key: each.value for key, each in given.items() if each is not None}
 
 
+_NONE = "its decoder takes no such setting; remove it"
 LENIENT = ("number_in_text", "anything_as_text", "repeated_names", "any_case")
 """The names that ``source.lenient`` may have."""
 
@@ -103,7 +104,7 @@ def fits_the_format(setting: str, *keys: str) -> Callable[..., Iterator[Fault]]:
             return
         taking = [name for name, each in FORMATS.by_name.items() if setting in each.settings]
         message = f"{{path}} has no meaning for format {known}"
-        fix = f"write format: {' or '.join(taking)}, or remove it" if taking else "remove it"
+        fix = f"write format: {' or '.join(taking)}, or remove it" if taking else _NONE
         paths: Sequence[Path] = [(each,) for each in keys] or [()]
         for path, value in zip(paths, values, strict=True):
             if value not in (None, ()):

@@ -175,12 +175,14 @@ def _reader(
     schema: pa.Schema,
     columns: Sequence[str],
 ) -> Reader:
-    made_by = known.reader_of(version)
+    made_by = known.reader_of(version) if isinstance(version, int) else None
     if made_by is None:
         raise UnknownDecoder(f"version {version} of {known.name}")
     settings = {each: decoder[each] for each in decoder.keys() - {"version", "key_version"}}
+    if version == 1 and settings and decoder.keys().isdisjoint({"version", "key_version"}):
+        raise UnknownDecoder(f"settings of version 1 of {known.name}")
     try:
-        # A reader of version 1 knows no settings.
+        # A reader of version 1 knows no settings: those are of the other, of value and key.
         more = () if version == 1 else (settings,)
         made: Reader = resolve(made_by)(schema, columns, *more)
         return made

@@ -46,7 +46,10 @@ class Reader(Protocol):
 
 
 class MakeReader(Protocol):
-    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name."""
+    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name, at version 1.
+
+    From version 2 on the settings of the decoder are a third argument.
+    """
 
     def __call__(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
         """A reader of ``columns``; ``schema`` is that of the table, and has all of them.

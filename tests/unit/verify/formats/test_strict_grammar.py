@@ -79,20 +79,7 @@ TREES = st.dictionaries(
     ),
     max_size=4,
 )
-TOKENS = [
-    r"\u",
-    r"\ud83d",
-    r"\ude00",
-    r"\u00e4",
-    r"NaN",
-    r"Infinity",
-    r"true",
-    r"null",
-    r"nul",
-    r"'",
-    r"//",
-    r"/**/",
-]
+TOKENS = [r"\u", r"\ud83d", r"\ude00", r"\u00e4", "NaN", "Infinity", "true", "nul", "//", "/**/"]
 PIECES = st.sampled_from(
     [*'{}[]",:\\/0123456789eE+-. \t\n\r\x0b\x00\xa0\ufeff\u0661\u00e4\U0001f600', "", *TOKENS]
 )

@@ -5,7 +5,7 @@ Every rule is told there, so that nothing is left that this reader cannot tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,27 +22,25 @@ def reader(schema: pa.Schema, columns: Sequence[str], told: Mapping[str, Any]) -
 
     See ``Reader``. Raises UnknownDecoder for settings that are not known.
     """
-    return reader_by(schema, columns, settings_of(told))
-
-
-def reader_by(schema: pa.Schema, columns: Sequence[str], settings: Settings) -> Reader:
-    """A reader of ``columns`` out of one JSON object by these settings; see ``Reader``."""
+    settings = settings_of(told)
     folded = fold(settings)
     kinds = {name: schema.field(name).type for name in columns}
     wanted = {folded(name): converter(kind, settings) for name, kind in kinds.items()}
+    in_order = [*wanted.items()]
     pairs = _anything(kinds, settings) if settings.anything_as_text else pairs_of
 
     def read(value: bytes) -> tuple[Any, ...]:
         found = by_name(pairs(text_of(value)), wanted, settings)
-        return tuple(
+        values = [
             None if (held := found.get(name)) is None else convert(held)
-            for name, convert in wanted.items()
-        )
+            for name, convert in in_order
+        ]
+        return tuple(values)
 
     return read
 
 
-def _anything(kinds: Mapping[str, pa.DataType], settings: Settings) -> Any:
+def _anything(kinds: Mapping[str, pa.DataType], settings: Settings) -> Callable[[str], Pairs]:
     """Gives the pairs of a document whose columns of text take anything."""
     spell = speller(pa.struct([*kinds.items()]), fold(settings))
 

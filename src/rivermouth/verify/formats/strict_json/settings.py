@@ -34,10 +34,6 @@ class Settings:
     any_case: bool = False
 
 
-STRICT = Settings()
-"""Nothing is allowed beyond the strict rules."""
-
-
 def settings_of(told: Mapping[str, Any]) -> Settings:
     """From ``decoder`` of an entry. Raises UnknownDecoder for what this version does not know."""
     times = told.get("timestamps", {})
@@ -48,7 +44,7 @@ def settings_of(told: Mapping[str, Any]) -> Settings:
     odd = sorted({*told} - {"timestamps", "lenient"})
     odd += [f"timestamps.{each}" for each in sorted({*times} - {"unit", "fraction"})]
     odd += [str(each) for each in lenient if each not in _LENIENT]
-    odd += [f"unit {unit}"] if unit is not None and unit not in UNITS else []
+    odd += [f"unit {unit}"] if unit is not None and str(unit) not in UNITS else []
     odd += [f"fraction {fraction}"] if fraction not in (None, "cut") else []
     if odd:
         raise UnknownDecoder(f"the setting {odd[0]}")

@@ -42,7 +42,11 @@ def converter(kind: pa.DataType, settings: Settings) -> Convert:
 
 def fold(settings: Settings) -> Callable[[str], str]:
     """What makes equal names of those that count as one."""
-    return (lambda name: name.translate(_LOWER)) if settings.any_case else str
+    return _without_case if settings.any_case else str
+
+
+def _without_case(name: str) -> str:
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 def by_name(
@@ -52,7 +56,7 @@ def by_name(
     comes twice and may not.
     """
     if settings.any_case:
-        pairs = [(name.translate(_LOWER), held) for name, held in pairs]
+        pairs = [(_without_case(name), held) for name, held in pairs]
     found = dict(pairs)
     if len(found) < len(pairs) and not settings.repeated_names:
         check_once((name for name, _ in pairs if name in wanted), "")
