@@ -10,17 +10,17 @@ READER = "rivermouth.verify.formats.strict_json.reader:reader"
 FIRST = "rivermouth.verify.formats.from_json.reader:reader"
 KEYS = KeyForm(
     name="json",
-    decoder="rivermouth.formats.json:key",
+    decoder="rivermouth.formats.json_in_arrow:key",
     reader=READER,
     version=2,
     earlier={1: FIRST},
 )
 STRICT_JSON = replace(
     FORMATS.by_name["json"],
+    decoder="rivermouth.formats.json_in_arrow:value",
     reader=READER,
     key=KEYS,
     version=2,
     earlier={1: FIRST},
     settings=frozenset({"timestamps", "lenient"}),
 )
-"""The decoder of the writer is that of version 1: it is for tests that decode nothing with it."""

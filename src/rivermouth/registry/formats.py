@@ -13,8 +13,8 @@ class KeyForm:
     """How a message key holds the key columns (``source.key``).
 
     ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct of the key columns, made from
-    the column ``key``; null where the key does not give them. Or it gives a ``formats.in_arrow``.
-    ``reader`` is the checker's own
+    the column ``key``; null where the key does not give them. Or what it gives is a
+    ``formats.in_arrow.InArrow``. ``reader`` is the checker's own
     reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
     ``version`` and ``earlier`` are as in ``Format``.
     """
@@ -42,8 +42,8 @@ class Format:
 
     ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
     of its records, if it is not 1. ``earlier`` are the checker's readers of earlier versions: rows
-    that they wrote stay what they are. From version 2 on a reader also gets the settings of
-    ``source`` that the decoder takes; ``settings`` are their names. Raises ValueError if
+    that they wrote stay what they are. From version 2 on decoder and reader also get the settings
+    of ``source`` that the decoder takes; ``settings`` are their names. Raises ValueError if
     ``reasons`` redefine a code that any format has, and for ``settings`` of version 1, which no
     entry would name.
     """
@@ -88,10 +88,7 @@ REASONS: Mapping[str, str] = {
 """Why a record of any format may go to quarantine, by code."""
 
 
-STRICT_JSON: Reference = "rivermouth.verify.formats.strict_json.reader:reader"
-FROM_JSON: Reference = "rivermouth.verify.formats.from_json.reader:reader"
-"""The checker's reader of what Spark's ``from_json`` made of JSON: version 1 of the decoder."""
-SENT: Reference = FROM_JSON
+SENT: Reference = "rivermouth.verify.formats.from_json.reader:reader"
 """The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
@@ -122,20 +119,15 @@ FORMATS = Formats(
         "json": Format(
             name="json",
             decoder="rivermouth.formats.json:value",
-            reader=STRICT_JSON,
+            reader="rivermouth.verify.formats.from_json.reader:reader",
             reasons={
                 "RM603": "the value is not one JSON object that fits the configured schema",
             },
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader=STRICT_JSON,
-                version=2,
-                earlier={1: FROM_JSON},
+                reader="rivermouth.verify.formats.from_json.reader:reader",
             ),
-            version=2,
-            earlier={1: FROM_JSON},
-            settings=frozenset({"timestamps", "lenient"}),
         ),
     },
     plain_keys={
