@@ -149,6 +149,20 @@ def test_a_command_may_die_before_it_accepts_a_delete_and_another_one_accept_it(
     assert story.committed((0, 5, 9), by="d").check() == []
 
 
+def test_a_replay_applies_records_once_more_and_moves_nothing() -> None:
+    here = ((0, 5, 5), (1, 3, 3))
+    story = a_run().said("close").opened("b", accept="replay").opened("c", accept="replay")
+    story.planned(*here, kind="replay", by="c").wrote(*here, by="c", replayed=[]).settled("c")
+    # The same process may then run.
+    story.opened("c").committed((0, 5, 9), by="c").said("close", "c")
+    assert story.check() == []
+
+
+def test_a_replay_moves_no_offset() -> None:
+    story = a_run().said("close").opened("b", accept="replay")
+    refusal(story.planned((0, 5, 9), kind="replay", by="b"), "plan of heartbeat [5,9)")
+
+
 def test_a_partition_may_lose_its_first_records_before_it_is_seen() -> None:
     story = a_run().said("close")
     story.opened("b").committed((0, 5, 8), (2, 0, 4), kind="loss", by="b")

@@ -13,15 +13,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.config import TableName, load
+from rivermouth.config import load
 from rivermouth.errors import ReplayRefused
-from rivermouth.reread.asked import read_bound
-from rivermouth.reread.report import Replayed, ReplayPlan
-from rivermouth.reread.rereading import Rereading
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
-from rivermouth.verify import verify
 from tests.faults.outcomes import went_well
+from tests.kafka.replaying import problems, replay, sql
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.waiting import PATIENCE_S
 
@@ -54,38 +51,6 @@ def filled(lake: Lake, spark: SparkSession, topic: str, pipeline: dict[str, Any]
     return lake.path(str(config.pipelines["p"].target.table))
 
 
-def replay(
-    lake: Lake,
-    spark: SparkSession,
-    begin: str,
-    end: str = "",
-    into: str = "",
-    *,
-    dry_run: bool = False,
-) -> Replayed:
-    plans: list[ReplayPlan] = []
-
-    def agree(plan: ReplayPlan) -> bool:
-        plans.append(plan)
-        return not dry_run
-
-    found = Rereading(load(lake.file), spark, lake.scratch).replay(
-        "p",
-        read_bound("--from", begin),
-        read_bound("--to", end) if end else None,
-        TableName.parse(into) if into else None,
-        agree,
-    )
-    assert plans == [found.plan]
-    return found
-
-
-def problems(lake: Lake) -> list[str]:
-    [found] = verify(load(lake.file), strict=True).pipelines
-    assert found.ok is (not found.problems)
-    return [*found.problems]
-
-
 def statuses(lake: Lake, table: str) -> dict[int, str]:
     rows = lake.rows(table)
     found = {each["order_id"]: each["status"] for each in rows}
@@ -95,10 +60,6 @@ def statuses(lake: Lake, table: str) -> dict[int, str]:
 
 def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda each: each["order_id"])
-
-
-def sql(spark: SparkSession, table: Path, statement: str) -> None:
-    spark.sql(statement.replace("TABLE", f"delta.`{table}`"))
 
 
 @pytest.mark.short(("make",), {(by_ledger,)})

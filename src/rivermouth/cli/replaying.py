@@ -37,6 +37,9 @@ Into = Annotated[
         "--into", metavar="SCHEMA.TABLE", help="Write the rows into a table of their own."
     ),
 ]
+_IN_A_CATALOG = (
+    "read the ranges with rivermouth.read and write the rows as you wish, see docs/replay.md"
+)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
 
@@ -61,7 +64,7 @@ def replay(
 
     first, last = read_bound("--from", begin), read_bound("--to", end) if end else None
     table = read_into(into)
-    config = load_local(file)
+    config = load_local(file, _IN_A_CATALOG)
     name = named(config, pipeline)
     from rivermouth.cli.running import require_spark, start_spark
 

@@ -34,13 +34,14 @@ def load_config(file: Path) -> Config:
     return load(file)
 
 
-def load_local(file: Path) -> Config:
+def load_local(file: Path, remedy: str = "") -> Config:
     """The configuration for a command that starts Spark on this machine.
 
-    Raises ConfigError, also if the tables are in a catalog.
+    Raises ConfigError, also if the tables are in a catalog. ``remedy`` is what to do then, where
+    no job of the bundle does it.
     """
     config = load_config(file)
-    _ = config.folder
+    _ = config.folder_or(remedy) if remedy else config.folder
     return config
 
 

@@ -65,10 +65,14 @@ class Config(Model):
     @property
     def folder(self) -> Path:
         """The folder of the tables. Raises ConfigError where they are in a catalog."""
+        return self.folder_or(_IN_A_CATALOG)
+
+    def folder_or(self, remedy: str) -> Path:
+        """The same; ``remedy`` is what the error tells to do."""
         if isinstance(self.warehouse, Path):
             return self.warehouse
         where = f"{self.path}: the tables are in the catalog {self.warehouse.catalog}"
-        raise ConfigError((f"{where}, and this command needs a folder — {_IN_A_CATALOG}",))
+        raise ConfigError((f"{where}, and this command needs a folder — {remedy}",))
 
     def without_secrets(self) -> Config:
         """Without the Kafka options whose values are a ``Secret``, which cannot be pickled."""

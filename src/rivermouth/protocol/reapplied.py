@@ -70,13 +70,7 @@ def whole_entries(
         )
     taken = _covering(entries[start:])
     if start is None or not taken:
-        raise ReplayRefused(
-            "there is nothing to replay",
-            where=where,
-            expected="records that the pipeline has read",
-            found=why or "none in these ranges",
-            remedy="Begin earlier; or replay into another table: --into SCHEMA.TABLE",
-        )
+        raise _nothing(where, why)
     return WholeEntries(
         since=taken[0].entry.sequence,
         ranges=_joined(taken),
@@ -84,7 +78,45 @@ def whole_entries(
             (each.entry.sequence, one) for each in taken for one in each.entry.ranges if one.span
         ),
         counts=_counted(taken),
-        earliest=entries[0].entry.sequence == 1 and not _covering(entries[:start]),
+        earliest=_rests_on_nothing(entries[0].entry) and not _covering(entries[:start]),
+    )
+
+
+def all_entries(
+    entries: Sequence[Recorded],
+    pipeline: Pipeline,
+    marks: Marks,
+    asked: Sequence[OffsetRange] | None,
+) -> WholeEntries:
+    """All entries that cover an offset, for a shape in which the first record of a key decides.
+
+    ``asked`` says no more than that there is something to do. Raises ReplayRefused where one of
+    them cannot be read as it was, or is not in the log any more.
+    """
+    where = f"{pipeline.name} {pipeline.target.table}"
+    if asked is not None and _first_asked(entries, asked, where) is None:
+        raise _nothing(where)
+    found = whole_entries(entries, pipeline, marks, None)
+    if not found.earliest:
+        _, why = _first_readable(entries, pipeline, marks)
+        raise ReplayRefused(
+            "not all that the pipeline has read can be applied once more",
+            where=where,
+            expected="all entries from the first one on: each may have read the first record of"
+            " a key",
+            found=why or f"a log that begins with entry {entries[0].entry.sequence}",
+            remedy="Replay into another table: --into SCHEMA.TABLE",
+        )
+    return found
+
+
+def _nothing(where: str, why: str = "") -> ReplayRefused:
+    return ReplayRefused(
+        "there is nothing to replay",
+        where=where,
+        expected="records that the pipeline has read",
+        found=why or "none in these ranges",
+        remedy="Begin earlier; or replay into another table: --into SCHEMA.TABLE",
     )
 
 
@@ -153,6 +185,11 @@ def _unlike(recorded: Recorded, pipeline: Pipeline, marks: Marks, deleted: int) 
         if each.from_offset < mark.low:
             return f"{what} covers {each}, and Kafka holds offsets from {mark.low} on"
     return ""
+
+
+def _rests_on_nothing(entry: Entry) -> bool:
+    """Whether no entry was in effect before this one: it is the first, or the table began anew."""
+    return entry.sequence == 1 or (entry.accepts is not None and entry.accepts.standing == 0)
 
 
 def _covering(entries: Sequence[Recorded]) -> list[Recorded]:

@@ -21,7 +21,7 @@ class Shape:
     ``erasable``: rows that others delete can be accepted as gone, since no later record means
     another thing then. ``again`` is ``(Pipeline, ranges of entries by sequence) ->
     write.rows.Keyed``: how records that were read before are applied once more, so that a row that
-    is right stays; None: nobody can.
+    is right stays; None: nobody can. ``again_whole``: it needs every record that was ever read.
     ``elsewhere``: a replay may write the rows of some records into a table of their own.
     ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
     their values.
@@ -39,6 +39,7 @@ class Shape:
     since: bool = False
     erasable: bool = True
     again: Reference | None = None
+    again_whole: bool = False
     elsewhere: bool = False
     transforms: bool = False
     sends: bool = False
@@ -85,6 +86,9 @@ SHAPES = Shapes(
             proof="rivermouth.verify.proofs.first:verify_first",
             keyed=True,
             erasable=False,
+            again="rivermouth.write.shapes.first_again:first_again",
+            again_whole=True,
+            elsewhere=True,
         ),
         "aggregate": Shape(
             name="aggregate",
@@ -94,6 +98,7 @@ SHAPES = Shapes(
             keyed=True,
             totals=True,
             erasable=False,
+            elsewhere=True,
         ),
         "send": Shape(
             name="send",

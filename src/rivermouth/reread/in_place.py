@@ -7,7 +7,7 @@ which ranges were applied, and moves no offset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
@@ -15,15 +15,23 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Pipeline
 from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.commits import Purpose
-from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.reapplied import (
     WholeEntries,
+    all_entries,
     recorded_begins,
     replay_draft,
     whole_entries,
 )
 from rivermouth.registry.references import resolve
 from rivermouth.reread.asked import Bound
+from rivermouth.reread.checks import (
+    ELSEWHERE,
+    check_all_there,
+    check_alone,
+    check_counts,
+    check_inserts,
+)
 from rivermouth.reread.kept_rows import KeptRows
 from rivermouth.reread.looked import Looked
 from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
@@ -37,8 +45,6 @@ from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.landing import Changing
 from rivermouth.write.preview import row_changes
 from rivermouth.write.rows import Keyed
-
-_ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
 
 
 class InPlace:
@@ -64,6 +70,8 @@ class InPlace:
             batch = held.enter_context(self._kept.decoded(found.ranges))
             counts = grouped_counts(batch, found.ranges)
             check_counts(at.where, found, counts)
+            if pipeline.shape.again_whole:
+                check_all_there(at.where, found, counts)
             changes = held.enter_context(self._kept.rows(rows.fold(batch.where("code IS NULL"))))
             would = row_changes(changes, address.read(self._session), rows)
             plan = _plan(pipeline, found, counts, would.inserted, would.updated, would.deleted)
@@ -110,7 +118,8 @@ class InPlace:
                     " these; or replay into another table: --into SCHEMA.TABLE",
                 )
         asked = None if begin.is_earliest else asked
-        return whole_entries(at.entries, at.pipeline, at.facts.watermarks, asked)
+        taken = all_entries if at.pipeline.shape.again_whole else whole_entries
+        return taken(at.entries, at.pipeline, at.facts.watermarks, asked)
 
     def _begin(self) -> Committer:
         """The committer, with the offsets table brought up to date: a killed replay may have left
@@ -130,58 +139,7 @@ class InPlace:
         raise ReplayRefused(
             "what writes this table takes no changes that were folded before",
             where=self._at.where,
-            remedy=_ELSEWHERE,
-        )
-
-
-def check_alone(where: str, own: Collection[str], writers: Iterable[str]) -> None:
-    """Raise ReplayRefused where others than ``own`` are among the writers of a table."""
-    others = sorted({*writers} - {*own})
-    if others:
-        raise ReplayRefused(
-            "other pipelines have written the table, too",
-            where=where,
-            expected="one pipeline",
-            found=", ".join(others),
-            remedy=_ELSEWHERE,
-        )
-
-
-def check_counts(where: str, found: WholeEntries, counts: Counts) -> None:
-    """Raise ReplayRefused where records decode differently than when they were read.
-
-    There may be fewer of each kind: compaction has removed them.
-    """
-    for each, now in zip(found.ranges, counts, strict=True):
-        then = None if found.counts is None else found.counts.get(each.topic_partition)
-        if then is not None and not _none_more(now, then):
-            raise ReplayRefused(
-                f"records of {each} decode differently than when they were read",
-                where=where,
-                expected=f"at most {then.applied:,} good and {then.quarantined:,} bad",
-                found=f"{now.applied:,} good and {now.quarantined:,} bad",
-                remedy="Put the format and its settings back; or replay into another table:"
-                " --into SCHEMA.TABLE",
-            )
-
-
-def _none_more(now: RowCounts, then: RowCounts) -> bool:
-    return now.applied <= then.applied and now.quarantined <= then.quarantined
-
-
-def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted: int) -> None:
-    """Raise ReplayRefused where a row to insert may not be the newest by ``order_by``.
-
-    A record that was read earlier may rank higher; of a row that is there the table tells it.
-    """
-    if inserted and pipeline.target.order_by and not found.earliest:
-        raise ReplayRefused(
-            f"{inserted:,} rows are missing, and an earlier record may be newer by order_by",
-            where=where,
-            expected="a replay of all that was ever read",
-            found=f"one since entry {found.since}",
-            remedy="Write --from earliest, if all can still be read; or replay into another table:"
-            " --into SCHEMA.TABLE",
+            remedy=ELSEWHERE,
         )
 
 

@@ -29,8 +29,9 @@ from rivermouth.reread.looked import Looked
 from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.address import literal, table_property
-from rivermouth.warehouse.target import check_target, create_target
+from rivermouth.warehouse.target import check_target, create_target, no_rows
 from rivermouth.write.counts import grouped_counts
+from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import Keyed, Plain, Rows
 
 OWNER = "rivermouth.replay"
@@ -61,7 +62,8 @@ class IntoTable:
         id_ = replay_id(self._at, ranges)
         there = self._check_fits(id_, ranges, plain=isinstance(rows, Plain))
         with ExitStack() as held:
-            batch = held.enter_context(self._kept.decoded(ranges))
+            kept = held.enter_context(self._kept.decoded(ranges))
+            batch = without_overflow(kept, no_rows(self._session, pipeline), rows)
             read = RangeRead.of(ranges, grouped_counts(batch, ranges))
             made = _made(batch.where("code IS NULL"), rows)
             number = sum(each.records - each.bad for each in read)

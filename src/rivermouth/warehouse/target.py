@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from rivermouth.config import Pipeline
@@ -29,7 +29,7 @@ def create_target(
         f"{literal(name)} = {literal(value)}" for name, value in pipeline.target.properties.items()
     )
     more = f"TBLPROPERTIES ({properties})" if properties else ""
-    schema = session.createDataFrame([], _ddl(pipeline)).schema
+    schema = no_rows(session, pipeline).schema
     ddl = _ddl(pipeline, kafka_first=_leaves(schema) > _with_statistics(pipeline))
     make_table(session, address, ddl, more, attempts)
 
@@ -40,7 +40,7 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
     Columns that the table has beyond the configured ones stay null in what we write; but for
     an upsert a column that is called like our mark and is not it, is refused.
     """
-    wanted = session.createDataFrame([], _ddl(pipeline)).schema
+    wanted = no_rows(session, pipeline).schema
     schema = address.read(session).schema
     found = {each.name: each for each in schema}
     for each in wanted:
@@ -59,6 +59,11 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
             expected="no such column: an upsert takes rows where it is true for deleted",
             remedy="Rename it",
         )
+
+
+def no_rows(session: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The rows of the target as long as it is empty."""
+    return session.createDataFrame([], _ddl(pipeline))
 
 
 _BY_ITSELF = 32

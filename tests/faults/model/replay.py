@@ -6,6 +6,7 @@ from tests.faults.model.opening import (
     LEDGER_BROKEN,
     LEDGER_TRIMMED,
     OFFSETS_TABLE_AHEAD,
+    OLD,
     RECORD,
     SUPERSEDED,
     TABLE_UNDONE,
@@ -17,6 +18,7 @@ from tests.faults.model.state import (
     COMMITTING,
     DEAD,
     HALTED,
+    HEARTBEAT,
     LOSS,
     PLANNED,
     READY,
@@ -30,6 +32,8 @@ from tests.faults.model.trace import Line
 
 FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)
 """Halts that the log and the offsets table must explain; others are about Kafka or settings."""
+AGAIN = "replay"
+"""The command that applies records once more, and its entry: it moves nothing, like a heartbeat."""
 
 
 class Replay(Starting):
@@ -41,6 +45,7 @@ class Replay(Starting):
         Raises Refused. Returns, by line, the halts for which this partition has no reason.
         """
         self.unexplained: dict[int, str] = {}
+        self.applying: set[str] = set()
         steps = {
             "open": self._open,
             "plan": self._plan,
@@ -59,6 +64,9 @@ class Replay(Starting):
         return self.unexplained
 
     def _open(self, line: Line) -> None:
+        if line.process in self.applying:  # the command has ended, and its process goes on
+            self.applying.remove(line.process)
+            self.crash(self.driver(line))
         d = self.expect(line, DEAD, HALTED)
         version = int(line.facts["version"])
         if version < self.newest:
@@ -67,7 +75,10 @@ class Replay(Starting):
         known = projected(self.state.table.offsets)
         said = int(line.facts["projected"])
         self.bury(line, projected_silently=said if known < said else 0)
-        if "accept" in line.facts:
+        if line.facts.get("accept") == AGAIN:
+            self.applying.add(line.process)
+            self._start(d, OLD)
+        elif "accept" in line.facts:
             self._start_command(d)
         else:
             self._start_run(d)
@@ -98,6 +109,7 @@ class Replay(Starting):
         driver = self.state.drivers[d]
         if kind == RESUME and driver.owes in ACCEPTING:
             kind = driver.owes
+        kind = HEARTBEAT if kind == AGAIN and line.process in self.applying else kind
         start, until = line.range_of(self.place) or (driver.stream, driver.stream)
         if not self.take(("plan", d, kind, start, until)):
             stands = f"the ledger stands at {driver.stream}"

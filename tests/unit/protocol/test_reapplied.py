@@ -13,9 +13,14 @@ from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.deleted import Deleted
-from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.entry import Accepted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
-from rivermouth.protocol.reapplied import recorded_begins, replay_draft, whole_entries
+from rivermouth.protocol.reapplied import (
+    all_entries,
+    recorded_begins,
+    replay_draft,
+    whole_entries,
+)
 from tests.builders import TABLE, TableLog, entry_after, place, replayed, span
 
 pytestmark = pytest.mark.unit
@@ -129,6 +134,63 @@ def test_entries_that_cannot_be_read_as_they_were_are_not_taken(case: str) -> No
         whole_entries(entries, pipeline(), MARKS, (span(11, 22),))
     assert why in refused.value.found
     assert "--from earliest" in refused.value.remedy
+
+
+@pytest.mark.parametrize("case", [*UNLIKE])
+def test_where_the_first_record_decides_no_entry_may_be_left_out(case: str) -> None:
+    entries = ledger(*THREE)
+    change, why = UNLIKE[case]
+    change(entries)
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(entries, pipeline(), MARKS, None)
+    assert why in refused.value.found
+    assert "--into" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (None, ""),
+        ((span(10, 22),), ""),
+        ((span(21, 22), span(6, 6, 1)), ""),
+        ((span(22, 22), span(6, 6, 1)), "nothing to replay"),
+        ((span(9, 22),), "t-0[9,22) was not read by an entry"),
+    ],
+)
+def test_where_the_first_record_decides_all_entries_are_taken_whatever_is_asked(
+    asked: tuple[OffsetRange, ...] | None, said: str
+) -> None:
+    entries = ledger(*THREE)
+    if not said:
+        whole = whole_entries(entries, pipeline(), MARKS, None)
+        assert all_entries(entries, pipeline(), MARKS, asked) == whole
+        return
+    with pytest.raises(ReplayRefused) as refused:
+        all_entries(entries, pipeline(), MARKS, asked)
+    assert said in refused.value.what
+
+
+def test_nothing_came_before_the_entry_that_accepts_a_reset() -> None:
+    def of(accepted: Accepted) -> Entries:
+        [first, *others] = ledger(*THREE)[1:]
+        still = replace(first.entry, ranges=(), rows=None, accepts=accepted)
+        return [replace(first, entry=still), *others]
+
+    marks = {**MARKS, place(): Watermarks(14, 99)}
+    found = all_entries(of(Accepted("reset", 3, 0)), pipeline(), marks, None)
+    assert (found.since, found.earliest) == (3, True)
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read"):
+        all_entries(of(Accepted("restore", 3, 1)), pipeline(), marks, None)
+
+
+def test_an_entry_that_the_log_holds_no_more_may_have_read_the_first_record() -> None:
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(ledger(*THREE)[1:], pipeline(), MARKS, None)
+    assert refused.value.found == "a log that begins with entry 2"
+    young = {**MARKS, place(): Watermarks(11, 99)}
+    with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
+        all_entries(ledger(*THREE), pipeline(), young, None)
+    assert "Kafka holds offsets from 11 on" in refused.value.found
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rivermouth.config import Config, TableName, load
 from rivermouth.errors import ConfigError, ReplayRefused
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.reapplied import WholeEntries
-from rivermouth.reread.in_place import check_alone, check_counts, check_inserts
+from rivermouth.reread.checks import check_all_there, check_alone, check_counts, check_inserts
 from rivermouth.reread.into_table import check_free
 from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
 from rivermouth.reread.rereading import check_mode
@@ -32,6 +32,18 @@ pipelines:
     source: {topics: [orders], format: json}
     schema: id BIGINT, at BIGINT
     target: {table: silver.orders, mode: upsert, keys: [id], order_by: [at]}
+  firsts:
+    source: {topics: [firsts], format: json}
+    schema: id BIGINT, at BIGINT
+    target: {table: silver.firsts, mode: insert, keys: [id]}
+  totals:
+    source: {topics: [totals], format: json}
+    schema: id BIGINT, at BIGINT
+    target: {table: gold.totals, mode: aggregate, keys: [id], metrics: {n: count()}}
+  sent:
+    source: {topics: [sent], format: json}
+    schema: id BIGINT
+    target: {kafka: out}
 """
 FOUND = WholeEntries(2, (span(0, 9),), ((2, span(0, 9)),), {place(): RowCounts(6, 2)}, False)
 READ = RangeRead.of((span(0, 9), span(0, 2, 1)), (RowCounts(6, 2), RowCounts(1, 0)))
@@ -63,6 +75,19 @@ def test_records_are_good_or_bad_as_they_were_or_compaction_took_them(
     check_counts("p", unknown, (RowCounts(good, bad),))
 
 
+@pytest.mark.parametrize(("good", "bad"), [(5, 2), (6, 1), (0, 0)])
+def test_where_the_first_record_decides_none_may_be_gone(good: int, bad: int) -> None:
+    check_all_there("p", FOUND, (RowCounts(6, 2),))
+    with pytest.raises(ReplayRefused, match=r"records of t-0\[0,9\) are gone") as refused:
+        check_all_there("p", FOUND, (RowCounts(good, bad),))
+    assert refused.value.expected == "6 good and 2 bad"
+    assert f"{good} good and {bad} bad" in refused.value.found
+    assert "--into" in refused.value.remedy
+    unknown = WholeEntries(FOUND.since, FOUND.ranges, FOUND.of_entries, None, FOUND.earliest)
+    with pytest.raises(ReplayRefused, match="nobody can tell whether all"):
+        check_all_there("p", unknown, (RowCounts(6, 2),))
+
+
 def test_a_missing_row_may_be_of_an_earlier_record_where_order_by_decides(config: Config) -> None:
     orders, bids = config.pipelines["orders"], config.pipelines["bids"]
     with pytest.raises(ReplayRefused, match="3 rows are missing"):
@@ -80,15 +105,32 @@ def test_the_table_is_that_of_one_pipeline_by_its_name_or_its_first_one() -> Non
     assert refused.value.found == "b, z"
 
 
-def test_only_some_modes_take_records_twice(config: Config) -> None:
-    orders, bids = config.pipelines["orders"], config.pipelines["bids"]
-    check_mode(orders, elsewhere=False)
-    for each in (orders, bids):
-        check_mode(each, elsewhere=True)
-    with pytest.raises(ReplayRefused, match="mode append cannot be replayed in place") as refused:
-        check_mode(bids, elsewhere=False)
-    assert "--into" in refused.value.remedy
-    made = bids.model_copy(update={"select": ("id",)})
+MODES = {
+    "bids": (False, True),
+    "orders": (True, True),
+    "firsts": (True, True),
+    "totals": (False, True),
+    "sent": (False, False),
+}
+"""Whether records are taken twice: in place, and into another table."""
+
+
+@pytest.mark.parametrize("name", [*MODES])
+def test_only_some_modes_take_records_twice(config: Config, name: str) -> None:
+    pipeline = config.pipelines[name]
+    in_place, elsewhere = MODES[name]
+    for into, taken in ((False, in_place), (True, elsewhere)):
+        if taken:
+            check_mode(pipeline, elsewhere=into)
+            continue
+        with pytest.raises(ReplayRefused, match=f"mode {pipeline.shape.name} cannot") as refused:
+            check_mode(pipeline, elsewhere=into)
+        assert pipeline.shape.summary in refused.value.found
+        assert ("--into" in refused.value.remedy) is elsewhere
+
+
+def test_rows_that_own_code_makes_are_not_made_twice(config: Config) -> None:
+    made = config.pipelines["bids"].model_copy(update={"select": ("id",)})
     with pytest.raises(ReplayRefused, match="would not call the code"):
         check_mode(made, elsewhere=True)
 

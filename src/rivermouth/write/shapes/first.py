@@ -19,16 +19,19 @@ def first(pipeline: Pipeline) -> Keyed:
     values = {each.name: f"s.change.row.{quoted(each.name)}" for each in pipeline.columns}
     return Keyed(
         keys=pipeline.target.keys,
-        fold=fold,
+        fold=first_of,
         inserts={**values, "_kafka": "s.change._kafka"},
     )
 
 
-def fold(good: DataFrame) -> DataFrame:
-    """One row per key: ``key_columns``, ``records``, and the first ``change`` (row, _kafka)."""
+def first_of(good: DataFrame, *before: str) -> DataFrame:
+    """One row per key: ``key_columns``, ``records``, and the first ``change`` (row, _kafka).
+
+    The columns ``before`` decide before the place of a record does.
+    """
     kafka = F.col("_kafka")
-    place = F.struct(*(kafka.getField(name) for name in ("topic", "partition", "offset")))
+    place = (kafka.getField(name) for name in ("topic", "partition", "offset"))
     return good.groupBy("key_columns").agg(
         F.count("*").alias(RECORDS),
-        F.min_by(F.struct("row", "_kafka"), place).alias("change"),
+        F.min_by(F.struct("row", "_kafka"), F.struct(*before, *place)).alias("change"),
     )

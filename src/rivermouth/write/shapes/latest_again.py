@@ -14,28 +14,25 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column, Pipeline
+from rivermouth.config import Pipeline
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.spark.address import quoted
 from rivermouth.write.rows import Keyed
 from rivermouth.write.shapes.latest import latest
-
-_STARTS = "topic STRING, partition INT, at BIGINT, sequence BIGINT"
+from rivermouth.write.shapes.once_more import differs, with_sequence
 
 
 def latest_again(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
     """The changes that mend the table; ``of_entries`` are the ranges of entries by sequence."""
     known, ordered = latest(pipeline), bool(pipeline.target.order_by)
     tombstones = pipeline.source.key is not None
-    differs = " OR ".join([*map(_differs, pipeline.columns), "NOT (t._kafka <=> s.change._kafka)"])
-    update = f"({differs})"
+    update = differs(pipeline.columns)
     if ordered:
         update = f"({known.update} OR {_SAME_RECORD}) AND {update}"
 
     def fold(good: DataFrame) -> DataFrame:
         slim = good.select("key_columns", "row", "_kafka", "tombstone")
         if len({sequence for sequence, _ in of_entries}) > 1 and (tombstones or not ordered):
-            slim = _deciding(_with_sequence(slim, of_entries), ordered=ordered)
+            slim = _deciding(with_sequence(slim, of_entries), ordered=ordered)
         return known.fold(slim)
 
     return replace(known, fold=fold, update=update)
@@ -46,33 +43,6 @@ _SAME_RECORD = (
     " AND t._kafka.offset = s.change._kafka.offset)"
 )
 """The row is that of this record: what differs in it, somebody else has changed."""
-
-
-def _differs(column: Column) -> str:
-    new, old = f"s.change.row.{quoted(column.name)}", f"t.{quoted(column.name)}"
-    if "MAP<" in column.type:  # maps cannot be compared
-        new, old = (f"to_json(named_struct('c', {each}))" for each in (new, old))
-    return f"NOT ({old} <=> {new})"
-
-
-def _with_sequence(rows: DataFrame, of_entries: Sequence[tuple[int, OffsetRange]]) -> DataFrame:
-    """With ``sequence``, that of the entry that covers the record.
-
-    The starts of the ranges lie between the records of their partition, so one sort tells it:
-    however many entries there are.
-    """
-    listed = [(one.topic, one.partition, one.from_offset, number) for number, one in of_entries]
-    starts = rows.sparkSession.createDataFrame(listed, _STARTS)
-    place = [F.col("_kafka").getField(name) for name in ("topic", "partition", "offset")]
-    names = [each.strip().split()[0] for each in _STARTS.split(",")[:3]]
-    placed = rows.select("*", *(each.alias(name) for each, name in zip(place, names, strict=True)))
-    both = placed.unionByName(starts, allowMissingColumns=True)
-    # A start comes before the record of the same offset.
-    along = Window.partitionBy("topic", "partition").orderBy("at", F.col("_kafka").isNotNull())
-    told = F.last("sequence", ignorenulls=True).over(
-        along.rowsBetween(Window.unboundedPreceding, 0)
-    )
-    return both.withColumn("sequence", told).where("_kafka IS NOT NULL").drop(*names)
 
 
 def _deciding(rows: DataFrame, *, ordered: bool) -> DataFrame:

@@ -1,0 +1,50 @@
+"""What the tests of ``rivermouth replay`` do with a lake that has one pipeline, ``p``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rivermouth.config import TableName, load
+from rivermouth.reread.asked import read_bound
+from rivermouth.reread.report import Replayed, ReplayPlan
+from rivermouth.reread.rereading import Rereading
+from rivermouth.verify import verify
+from tests.lake import Lake
+
+
+def replay(
+    lake: Lake,
+    spark: SparkSession,
+    begin: str,
+    end: str = "",
+    into: str = "",
+    *,
+    dry_run: bool = False,
+) -> Replayed:
+    plans: list[ReplayPlan] = []
+
+    def agree(plan: ReplayPlan) -> bool:
+        plans.append(plan)
+        return not dry_run
+
+    found = Rereading(load(lake.file), spark, lake.scratch).replay(
+        "p",
+        read_bound("--from", begin),
+        read_bound("--to", end) if end else None,
+        TableName.parse(into) if into else None,
+        agree,
+    )
+    assert plans == [found.plan]
+    return found
+
+
+def problems(lake: Lake) -> list[str]:
+    [found] = verify(load(lake.file), strict=True).pipelines
+    assert found.ok is (not found.problems)
+    return [*found.problems]
+
+
+def sql(spark: SparkSession, table: Path, statement: str) -> None:
+    spark.sql(statement.replace("TABLE", f"delta.`{table}`"))
