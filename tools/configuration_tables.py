@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from rivermouth.config import Catalog, Config, Pipeline, Retry, Source, Target
+from rivermouth.config import Catalog, Config, Pipeline, Retry, Source, Target, Timestamps
 from rivermouth.config.schema import shown
 from rivermouth.config.written import Model, Setting, keys_of, settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 TABLES: dict[str, type[Model]] = {
-    each.__name__: each for each in (Config, Retry, Pipeline, Source, Target)
+    each.__name__: each for each in (Config, Retry, Pipeline, Source, Timestamps, Target)
 }
 MARKED = re.compile(r"(<!-- keys: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -9,6 +9,7 @@ This folder is pure: it reads the given file and nothing else.
 
 from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
+from rivermouth.config.decoding import Timestamps
 from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
 from rivermouth.config.models import Config
@@ -46,6 +47,7 @@ __all__ = [
     "Start",
     "TableName",
     "Target",
+    "Timestamps",
     "Topics",
     "codes",
     "json_schema",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -145,6 +145,23 @@ class Pipeline(Model):
     def format(self) -> Format:
         """The registered format of its records."""
         return FORMATS.by_name[self.source.format]
+
+    @property
+    def decoder(self) -> dict[str, Any]:
+        """What decodes its records, as the ledger names it; JSON values. Empty: version 1.
+
+        Told is what is not the default. ``key_version`` is that of a form of message keys that is
+        not the format's own.
+        """
+        known, form, source = self.format, self.key_form, self.source
+        told: dict[str, Any] = {"version": known.version} if known.version > 1 else {}
+        if form is not None and form != known.key and form.version > 1:
+            told["key_version"] = form.version
+        if source.lenient:
+            told["lenient"] = sorted(source.lenient)
+        if source.timestamps.told:
+            told["timestamps"] = source.timestamps.told
+        return told
 
     @property
     def key_form(self) -> KeyForm | None:

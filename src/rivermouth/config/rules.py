@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rivermouth.config.column_rules import Columns, Names, are_columns, article, is_one_of
+from rivermouth.config.decoding import fits_the_format
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest
 from rivermouth.config.sink_rules import (
@@ -159,6 +160,11 @@ RULES = (
     Rule(("source.key", "target.mode"), _key_has_rows),
     Rule(("source.key", "target.mode", "target.keys"), _key_holds_all),
     Rule(("source.key", "target.mode", "target.keys", "schema"), _key_is_integral),
+    Rule(
+        ("source.format", "source.timestamps.unit", "source.timestamps.fraction"),
+        fits_the_format("timestamps", "unit", "fraction"),
+    ),
+    Rule(("source.format", "source.lenient"), fits_the_format("lenient")),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),
     Rule(("transform", "select"), at_most_one),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from rivermouth.config.decoding import Lenient, Timestamps
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
@@ -36,6 +37,14 @@ class Source(Model):
         examples=[["orders"], {"pattern": "orders_.*"}, {"assign": {"orders": [0, 1]}}],
     )
     format: FormatName = Field(description="How the values of records are encoded.")
+    timestamps: Annotated[
+        Timestamps, Field(description="How times in records are read, see [json](json.md).")
+    ] = Timestamps()
+    lenient: Lenient = Field(
+        default=(),
+        description="What records may have beyond the strict rules, see [json](json.md).",
+        examples=[["number_in_text", "any_case"]],
+    )
     start: Annotated[StartAt, SparkName("startingOffsets")] = Field(
         default=Start(),
         description="Where to start if the table has no ledger yet. Later it has no effect.",

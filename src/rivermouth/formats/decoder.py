@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import KeyPart, Pipeline
+from rivermouth.config import Column, KeyPart, Pipeline
+from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
 from rivermouth.registry.references import resolve
+from rivermouth.spark.address import quoted
 
 
 @dataclass(frozen=True)
@@ -22,28 +25,44 @@ class ValueDecoder:
     ``parsed`` is evaluated once per record, whatever its type. ``field`` takes a column by its
     name out of the result; ``fault`` says by a code (``Format.reasons``) why the record is bad,
     and is null for a good one. It is not asked for a null or empty value.
+
+    ``in_arrow`` decodes before these columns are evaluated: they find its result in ``parsed``, and
+    in ``why`` what is wrong with the record. None: they decode by themselves.
     """
 
     parsed: SparkColumn
     field: Callable[[SparkColumn, str], SparkColumn]
     fault: Callable[[SparkColumn], SparkColumn]
+    in_arrow: InArrow | None = None
 
 
-def decoder(pipeline: Pipeline, *, headers: bool = False) -> Callable[[DataFrame], DataFrame]:
+def decoder(
+    pipeline: Pipeline, tasks: int | None = None, *, headers: bool = False, whole: bool = False
+) -> Callable[[DataFrame], DataFrame]:
     """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decoded``.
 
-    ``headers``: they have this column, too, and it stays. The columns are built here, once: each
-    is dozens of calls into the JVM, too dear per batch.
+    The rows come in no more parts than ``tasks``, if that is given. ``headers``: they have this
+    column, too, and it stays. ``whole``: those that became rows of an append keep ``key`` and
+    ``value``, too.
+
+    The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
     """
     asked = [F.col("headers")] if headers else []
-    value: ValueDecoder = resolve(pipeline.format.decoder)(pipeline.columns)
+    known = pipeline.format
+    value: ValueDecoder = resolve(known.decoder)(
+        pipeline.columns, *_settings(pipeline, known.version)
+    )
+    message_key = _message_key(pipeline)
+    before = _stage(pipeline, value.in_arrow, message_key, headers=headers, whole=whole)
+    why = F.col("why") if value.in_arrow is not None else F.lit(None).cast("string")
     parsed = [
         F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
         F.col("key"),
         F.col("value"),
         value.parsed.alias("parsed"),
-        _nothing().alias("nothing"),
-        *_message_key(pipeline),
+        why.alias("why"),
+        (_nothing() if value.in_arrow is None else F.col("absent")).alias("nothing"),
+        *_named(message_key),
         *asked,
     ]
     names = tuple(each.name for each in pipeline.columns)
@@ -53,11 +72,51 @@ def decoder(pipeline: Pipeline, *, headers: bool = False) -> Callable[[DataFrame
         F.col("_kafka"),
         _tombstone(pipeline).alias("tombstone"),
         _code(pipeline, value).alias("code"),
+        F.col("why").alias("reason"),
         F.col("key"),
         F.col("value"),
         *asked,
     ]
-    return lambda raw: raw.select(parsed).select(decoded)
+
+    def decode(raw: DataFrame) -> DataFrame:
+        few = raw if tasks is None else raw.coalesce(tasks)
+        return before(few).select(parsed).select(decoded)
+
+    return decode
+
+
+def _stage(
+    pipeline: Pipeline,
+    value: InArrow | None,
+    message_key: SparkColumn | InArrow | None,
+    *,
+    headers: bool,
+    whole: bool,
+) -> Callable[[DataFrame], DataFrame]:
+    """What is done before the columns are evaluated: nothing, or ``Stage``."""
+    if value is None:
+        return lambda raw: raw
+    key = None if isinstance(message_key, SparkColumn) else message_key
+    kept = {**KAFKA_COLUMNS, **(HEADERS if headers else {})}
+    # Only the columns of an append ask nothing that makes a record bad after it was decoded.
+    asks = pipeline.shape.keyed or pipeline.shape.sends
+    stage = Stage(value, key, tuple(kept), whole=whole or asks)
+    made = {**kept, "parsed": _struct(pipeline.columns), "why": "STRING", "absent": "STRING"}
+    if key is not None:
+        made["message_key"] = _struct(_keys(pipeline))
+    ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
+    return lambda raw: raw.select(*kept).mapInArrow(stage, ddl)
+
+
+def _struct(columns: Sequence[Column]) -> str:
+    return f"STRUCT<{', '.join(f'{quoted(each.name)}: {each.type}' for each in columns)}>"
+
+
+def _settings(pipeline: Pipeline, version: int) -> tuple[Mapping[str, Any], ...]:
+    """What a decoder is told beside its columns: from version 2 on, the settings of ``source``."""
+    told = pipeline.decoder
+    settings = {each: told[each] for each in told.keys() - {"version", "key_version"}}
+    return () if version == 1 else (settings,)
 
 
 def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:
@@ -120,11 +179,24 @@ def _nothing() -> SparkColumn:
     return F.when(value.isNull(), "RM601").when(F.length(value) == 0, "RM602")
 
 
-def _message_key(pipeline: Pipeline) -> list[SparkColumn]:
-    """The key columns that the message key of a tombstone names; none without ``source.key``."""
-    if pipeline.key_form is None:
-        return []
+def _keys(pipeline: Pipeline) -> list[Column]:
     types = {each.name: each for each in pipeline.columns}
-    columns = [types[name] for name in pipeline.target.keys]
-    key: SparkColumn = resolve(pipeline.key_form.decoder)(columns)
-    return [key.alias("message_key")]
+    return [types[name] for name in pipeline.target.keys]
+
+
+def _message_key(pipeline: Pipeline) -> SparkColumn | InArrow | None:
+    """What gives the key columns that a message key names; None without ``source.key``."""
+    form = pipeline.key_form
+    if form is None:
+        return None
+    made: SparkColumn | InArrow = resolve(form.decoder)(
+        _keys(pipeline), *_settings(pipeline, form.version)
+    )
+    return made
+
+
+def _named(message_key: SparkColumn | InArrow | None) -> list[SparkColumn]:
+    if message_key is None:
+        return []
+    column = message_key if isinstance(message_key, SparkColumn) else F.col("message_key")
+    return [column.alias("message_key")]

@@ -115,6 +115,7 @@ def _draft(
         position=position,
         config=pipeline.identity,
         columns=tuple((each.name, each.type) for each in pipeline.columns),
+        decoder=pipeline.decoder,
         lost=lost,
         accepted=newest.accepted if newest else (),
         epochs={each: epochs[each] for each in position if each in epochs},

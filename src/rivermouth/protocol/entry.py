@@ -57,9 +57,10 @@ class Draft:
     that were accepted so far: each kind, with the sequence of its entry. ``epochs`` are
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
-    the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
-    deleted on purpose. ``replayed`` are ranges that were read before, and whose records were
-    applied once more. ``transform`` is what made the rows of the records: a function, or
+    the records were decoded; empty: not told. ``decoder`` names the version of the decoder and its
+    settings, see ``Pipeline.decoder``; empty: version 1. ``deletes`` are rows that an operator
+    accepted as deleted on purpose. ``replayed`` are ranges that were read before, and whose records
+    were applied once more. ``transform`` is what made the rows of the records: a function, or
     ``select``; empty: nothing did. ``assigned`` are the topics of which only some partitions are
     read, on purpose. ``ranges`` are in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
@@ -78,6 +79,7 @@ class Draft:
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     ends: Position = field(default_factory=Position)
     columns: tuple[tuple[str, str], ...] = ()
+    decoder: Mapping[str, Any] = field(default_factory=dict)
     deletes: tuple[Deleted, ...] = ()
     replayed: tuple[OffsetRange, ...] = ()
     changes: Changes | None = None

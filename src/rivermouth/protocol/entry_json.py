@@ -48,6 +48,8 @@ def to_json(entry: Entry) -> str:
         facts["counted"] = False
     if entry.columns:
         facts["columns"] = [[*each] for each in entry.columns]
+    if entry.decoder:
+        facts["decoder"] = dict(entry.decoder)
     if entry.lost:
         facts["lost"] = _listed(entry.lost)
     if entry.accepts is not None:
@@ -149,6 +151,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "table": _text(facts["table"]),
         "config": dict(facts["config"]),
         "columns": tuple((_text(name), _text(kind)) for name, kind in facts.get("columns", ())),
+        "decoder": dict(facts.get("decoder", {})),
         "lost": _ranges(facts.get("lost", ())),
         "accepts": None if accepts is None else Accepted(**accepts),
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),

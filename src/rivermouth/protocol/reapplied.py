@@ -176,6 +176,8 @@ def _unlike(recorded: Recorded, pipeline: Pipeline, marks: Marks, deleted: int) 
         return f"{what} was written by other settings than there are now"
     if entry.columns != tuple((each.name, each.type) for each in pipeline.columns):
         return f"{what} was decoded by other columns than there are now"
+    if dict(entry.decoder) != pipeline.decoder:
+        return f"{what} was decoded by another version, or other settings, than there are now"
     for each in covered:
         mark = marks.get(each.topic_partition)
         if mark is None:

@@ -45,6 +45,7 @@ def read(
     - ``_kafka`` STRUCT of topic, partition, offset and timestamp
     - ``tombstone`` BOOLEAN
     - ``code`` STRING: null for a good record, else why a run puts it into quarantine
+    - ``reason`` STRING: what is wrong with a record that cannot be decoded
     - ``key`` and ``value`` BINARY
 
     Times without a zone are decoded in the zone of the session; runs have UTC there.
@@ -65,7 +66,7 @@ def read(
     wanted = held(config, ranges, secrets)
     try:
         raw = _raw(spark, _options(config, chosen, secrets), joined(wanted))
-        return raw if chosen is None else decoder(chosen)(raw)
+        return raw if chosen is None else decoder(chosen, whole=True)(raw)
     except PySparkException as fault:
         raise translate(fault, pipeline or str(config.path)) from fault
 

@@ -13,8 +13,10 @@ class KeyForm:
     """How a message key holds the key columns (``source.key``).
 
     ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct of the key columns, made from
-    the column ``key``; null where the key does not give them. ``reader`` is the checker's own
+    the column ``key``; null where the key does not give them. Or what it gives is a
+    ``formats.in_arrow.InArrow``. ``reader`` is the checker's own
     reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
+    ``version`` and ``earlier`` are as in ``Format``.
     """
 
     name: str
@@ -22,6 +24,12 @@ class KeyForm:
     reader: Reference
     single: bool = False
     integral: bool = False
+    version: int = 1
+    earlier: Mapping[int, Reference] = field(default_factory=dict)
+
+    def reader_of(self, version: int) -> Reference | None:
+        """The reader of keys that this version of the form took; None where it is not known."""
+        return self.reader if version == self.version else self.earlier.get(version)
 
 
 @dataclass(frozen=True)
@@ -30,8 +38,14 @@ class Format:
 
     ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
     checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
-    means. ``key`` is its form for message keys, if it has one. Raises ValueError if ``reasons``
-    redefine a code that any format has.
+    means. ``key`` is its form for message keys, if it has one.
+
+    ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
+    of its records, if it is not 1. ``earlier`` are the checker's readers of earlier versions: rows
+    that they wrote stay what they are. From version 2 on decoder and reader also get the settings
+    of ``source`` that the decoder takes; ``settings`` are their names. Raises ValueError if
+    ``reasons`` redefine a code that any format has, and for ``settings`` of version 1, which no
+    entry would name.
     """
 
     name: str
@@ -39,12 +53,21 @@ class Format:
     reader: Reference
     reasons: Mapping[str, str]
     key: KeyForm | None = None
+    version: int = 1
+    earlier: Mapping[int, Reference] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         taken = REASONS.keys() & self.reasons.keys()
         if taken:
             codes = ", ".join(sorted(taken))
             raise ValueError(f"format {self.name}: {codes} has the same meaning in every format")
+        if self.settings and self.version == 1:
+            raise ValueError(f"format {self.name}: settings of the decoder need version 2 or later")
+
+    def reader_of(self, version: int) -> Reference | None:
+        """The reader of values that this version decoded; None where it is not known."""
+        return self.reader if version == self.version else self.earlier.get(version)
 
     @property
     def all_reasons(self) -> dict[str, str]:
@@ -63,6 +86,10 @@ REASONS: Mapping[str, str] = {
     "RM609": "the column that names the partition to send it to is negative",
 }
 """Why a record of any format may go to quarantine, by code."""
+
+
+SENT: Reference = "rivermouth.verify.formats.from_json.reader:reader"
+"""The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
 @dataclass
@@ -92,14 +119,14 @@ FORMATS = Formats(
         "json": Format(
             name="json",
             decoder="rivermouth.formats.json:value",
-            reader="rivermouth.verify.formats.json:reader",
+            reader="rivermouth.verify.formats.from_json.reader:reader",
             reasons={
                 "RM603": "the value is not one JSON object that fits the configured schema",
             },
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.json:reader",
+                reader="rivermouth.verify.formats.from_json.reader:reader",
             ),
         ),
     },

@@ -92,7 +92,7 @@ class Assembly:
             store=store,
             writes=self.warehouse.writes(pipeline),
             landing=landing,
-            decode=decoder(pipeline, headers=pipeline.target.forward_headers),
+            decode=decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers),
             listener=listener,
             attempts=attempts,
             projecting=projecting,
@@ -145,7 +145,6 @@ class Assembly:
     ) -> Landing:
         """How rows land in the pipeline's table: by default ``rows`` are what its shape says."""
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
-        one_host = self.platform.has(Capability.ONE_HOST)
         bad = self.warehouse.address(table.quarantine)
         make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)
         writers = [each.name for each in self.config.writers(table)]
@@ -155,7 +154,7 @@ class Assembly:
             address=self.warehouse.address(table),
             rows=rows or resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(bad, reasons, make),
-            tasks=self.session.sparkContext.defaultParallelism if one_host else None,
+            tasks=self._tasks(),
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: held.enter_context(self._staging(pipeline)),
             others=tuple(each for each in writers if each != pipeline.name),
@@ -163,6 +162,11 @@ class Assembly:
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
         return landing_of(site, self.platform)
+
+    def _tasks(self) -> int | None:
+        """In how many parts a batch is decoded and written; None: as the platform thinks best."""
+        one_host = self.platform.has(Capability.ONE_HOST)
+        return self.session.sparkContext.defaultParallelism if one_host else None
 
     def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
         return shared_folder(self.warehouse.scratch() or self.scratch, pipeline.name)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
 from rivermouth.config import Pipeline
-from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.references import Reference, resolve
+from rivermouth.registry.formats import FORMATS, Format, KeyForm
+from rivermouth.registry.references import resolve
 from rivermouth.registry.shapes import Shape
-from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
+from rivermouth.verify.formats.reader import Reader, Undecodable, UnknownDecoder
 from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage, Span
 from rivermouth.verify.ledger.entry import Partition
@@ -22,6 +23,8 @@ from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable
 from rivermouth.verify.tables.sql_types import schema_of
 
+Decoder = Mapping[str, Any]
+"""``decoder`` of an entry: the version of what decoded its records, and its settings."""
 NOWHERE = 1 << 62
 """After all offsets."""
 
@@ -62,21 +65,27 @@ class Subject:
         others = self.shape.totals or self.pipeline.made_by
         return schema_of(self.pipeline.columns) if others else table
 
-    def reader(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
-        """The checker's reader of record values. Raises Unreadable for an unknown column type."""
-        known = self.pipeline.format
-        return _reader(known.reader, schema, columns)
+    def reader(self, schema: pa.Schema, columns: Sequence[str], decoder: Decoder) -> Reader:
+        """The checker's reader of record values, by the ``decoder`` that an entry names.
 
-    def key_reader(self, schema: pa.Schema, name: str | None) -> Reader | None:
+        Raises Unreadable for an unknown column type, and UnknownDecoder.
+        """
+        known = self.pipeline.format
+        version = decoder.get("version", 1)
+        return _reader(known, version, decoder, schema, columns)
+
+    def key_reader(self, schema: pa.Schema, name: str | None, decoder: Decoder) -> Reader | None:
         """Reads the key columns out of message keys of the form ``name``; None where it is None.
 
-        Raises Unreadable where it is not known.
+        Raises Unreadable where it is not known, and UnknownDecoder.
         """
         if name is None:
             return None
         if name not in FORMATS.keys:
             raise Unreadable(f"verify does not know message keys of the form {name}")
-        return _reader(FORMATS.keys[name].reader, schema, self.pipeline.target.keys)
+        known, own = FORMATS.keys[name], self.pipeline.format.key
+        version = decoder.get("version" if known == own else "key_version", 1)
+        return _reader(known, version, decoder, schema, self.pipeline.target.keys)
 
     @cached_property
     def removed_changes(self) -> int:
@@ -159,9 +168,23 @@ class Subject:
         return bool(inside) and span.disjoint and partition[0] not in self.compacted
 
 
-def _reader(made_by: Reference, schema: pa.Schema, columns: Sequence[str]) -> Reader:
-    make: MakeReader = resolve(made_by)
+def _reader(
+    known: Format | KeyForm,
+    version: Any,
+    decoder: Decoder,
+    schema: pa.Schema,
+    columns: Sequence[str],
+) -> Reader:
+    made_by = known.reader_of(version) if isinstance(version, int) else None
+    if made_by is None:
+        raise UnknownDecoder(f"version {version} of {known.name}")
+    settings = {each: decoder[each] for each in decoder.keys() - {"version", "key_version"}}
+    if version == 1 and settings and decoder.keys().isdisjoint({"version", "key_version"}):
+        raise UnknownDecoder(f"settings of version 1 of {known.name}")
     try:
-        return make(schema, columns)
+        # A reader of version 1 knows no settings: those are of the other, of value and key.
+        more = () if version == 1 else (settings,)
+        made: Reader = resolve(made_by)(schema, columns, *more)
+        return made
     except Undecodable as fault:
         raise Unreadable(f"verify cannot read {', '.join(columns)}: {fault}") from fault

@@ -84,4 +84,4 @@ class QuarantineTable:
 
     def _reason(self) -> Column:
         texts = [F.lit(text) for pair in self.reasons.items() for text in pair]
-        return F.create_map(*texts)[F.col("code")]
+        return F.coalesce("reason", F.create_map(*texts)[F.col("code")])

@@ -261,6 +261,7 @@ def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commi
         epochs={place(): 3},
         ends=position(20, 30),
         columns=(("id", "BIGINT"),),
+        decoder={"version": 2},
         transform="shop.rows:clean",
         rows=None,
     )

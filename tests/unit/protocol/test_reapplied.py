@@ -109,6 +109,11 @@ UNLIKE: dict[str, tuple[Callable[[Entries], object], str]] = {
     "other settings": (changed(1, config={"mode": "upsert"}), "other settings"),
     "other columns": (changed(1, columns=(("id", "INT"),)), "other columns"),
     "columns that are not told": (changed(1, columns=()), "other columns"),
+    "another version of the decoder": (changed(1, decoder={"version": 2}), "another version"),
+    "another setting of the decoder": (
+        changed(1, decoder={"version": 1, "lenient": ["any_case"]}),
+        "other settings",
+    ),
     "a change of the source": (
         still(1, changes=Changes((Change.TOPIC,))),
         "a change of the source",

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import rivermouth
-from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.formats import FORMATS, SENT
 from rivermouth.registry.references import resolve
 from rivermouth.registry.shapes import SHAPES
+from tests.kinds.strict_json import STRICT_JSON
 
 pytestmark = pytest.mark.unit
 
@@ -107,6 +108,9 @@ print(*sorted(name for name in sys.modules if name.startswith("rivermouth.")))
 def test_what_is_registered_for_verify_exists_and_is_its_own() -> None:
     references = [each.reader for each in FORMATS.by_name.values()]
     references += [each.reader for each in FORMATS.keys.values()]
+    references += [one for each in FORMATS.by_name.values() for one in each.earlier.values()]
+    references += [one for each in FORMATS.keys.values() for one in each.earlier.values()]
+    references += [SENT, STRICT_JSON.reader, *STRICT_JSON.earlier.values()]
     references += [each.proof for each in SHAPES.by_name.values()]
     for reference in references:
         assert reference.startswith("rivermouth.verify."), reference

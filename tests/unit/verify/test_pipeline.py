@@ -210,7 +210,7 @@ def test_a_new_format_is_a_function_and_one_registration(
 
 def verify_sum(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """A shape of tests: one row whose ``n`` is the sum over all records."""
-    read = subject.reader(stored.table.schema, ["n"])
+    read = subject.reader(stored.table.schema, ["n"], {})
     expected = sum(
         decoded(read, message.value())[0]
         for seen in replay(subject, stored, workspace.progress)

@@ -20,15 +20,15 @@ KEYED = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
 
 def test_readers_and_shape_are_those_that_the_configuration_names(tmp_path: Path) -> None:
     keyed = subject(configured(tmp_path, key="string", **KEYED), MemorySource())
-    assert keyed.reader(SCHEMA, ["n", "id"])(b'{"id":1,"n":2}') == (2, 1)
-    read_key = keyed.key_reader(SCHEMA, "string")
+    assert keyed.reader(SCHEMA, ["n", "id"], {})(b'{"id":1,"n":2}') == (2, 1)
+    read_key = keyed.key_reader(SCHEMA, "string", {})
     assert read_key is not None
     assert read_key(b"7") == (7,)
     assert keyed.shape is SHAPES.by_name["upsert"]
     plain = subject(configured(tmp_path), MemorySource())
-    assert plain.key_reader(SCHEMA, None) is None
+    assert plain.key_reader(SCHEMA, None, {}) is None
     with pytest.raises(Unreadable, match="of the form rot13"):
-        plain.key_reader(SCHEMA, "rot13")
+        plain.key_reader(SCHEMA, "rot13", {})
     assert plain.shape is SHAPES.by_name["append"]
 
 
@@ -37,7 +37,7 @@ def test_a_column_type_that_the_format_does_not_have_makes_the_table_unreadable(
 ) -> None:
     odd = pa.schema([("id", pa.duration("us"))])
     with pytest.raises(Unreadable, match="verify cannot read id: a column of type duration"):
-        subject(configured(tmp_path), MemorySource()).reader(odd, ["id"])
+        subject(configured(tmp_path), MemorySource()).reader(odd, ["id"], {})
 
 
 def test_before_the_first_readable_entry_lies_what_log_clean_up_removed(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
-A format names a function ``(schema, columns) -> Reader`` in ``registry.formats``. It is written
+A format names a function ``(schema, columns) -> Reader`` in ``registry.formats``; from version 2 of
+the format on it also gets the settings of the decoder, as an entry names them. It is written
 from the description of the format and shares nothing with the decoder of the writer. It is asked
 about every record: one in quarantine must be Undecodable, every other one must not be.
 """
@@ -21,6 +22,13 @@ class CannotTell(Exception):
     """This checker cannot tell what the writer makes of the bytes; the text says why."""
 
 
+class UnknownDecoder(Exception):
+    """An entry names settings of its decoder that this checker does not know; the text says which.
+
+    A newer version of rivermouth wrote it.
+    """
+
+
 class Reader(Protocol):
     """Reads the wanted columns out of the bytes of one record value or one message key."""
 
@@ -38,7 +46,10 @@ class Reader(Protocol):
 
 
 class MakeReader(Protocol):
-    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name."""
+    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name, at version 1.
+
+    From version 2 on the settings of the decoder are a third argument.
+    """
 
     def __call__(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
         """A reader of ``columns``; ``schema`` is that of the table, and has all of them.

@@ -106,7 +106,9 @@ def rounded(value: str | SupportsIndex) -> float:
     near = single(wide)
     if near == wide or wide != wide:
         return near
-    other = float(np.nextafter(np.float32(near), np.float32(np.copysign(np.inf, wide - near))))
+    towards = np.float32(np.copysign(np.inf, wide - near))
+    with np.errstate(over="ignore"):  # next to the largest FLOAT
+        other = float(np.nextafter(np.float32(near), towards))
     ends = [np.copysign(_BEYOND_SINGLE, each) if np.isinf(each) else each for each in (near, other)]
     exact = Decimal(value if isinstance(value, str) else int(value))
     if (ends[0] + ends[1]) / 2 != wide or exact == Decimal(wide):

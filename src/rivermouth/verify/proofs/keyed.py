@@ -111,7 +111,7 @@ class _Changes:
         self.untold_deletes = False
         self.touched = Touched()
         self._subject = subject
-        self._read = subject.reader(table.schema, columns)
+        self._readers = EntryReaders(subject, table.schema, columns)
         self._key_readers = EntryKeyReaders(subject, table.schema)
         self._keys = len(keys)
         self._order = [columns.index(name) for name in order_by]
@@ -140,7 +140,7 @@ class _Changes:
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())
         else:
-            found = decoded(self._read, value)
+            found = decoded(self._readers.of(entry), value)
             key, order = found[: self._keys], tuple(found[index] for index in self._order)
         for each in (*key, *order):
             if each is NOT_VERIFIABLE:

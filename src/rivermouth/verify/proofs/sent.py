@@ -10,7 +10,7 @@ Values are compared as those of an append are, see ``append``.
 
 from __future__ import annotations
 
-from rivermouth.registry.formats import FORMATS
+from rivermouth.registry.formats import SENT
 from rivermouth.registry.references import resolve
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.entry_readers import EntryReaders
@@ -44,7 +44,7 @@ def verify_sent(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     former, window = FormerIds(subject), min(bounds.window, _WINDOW)
     sent = SentRecords(subject, topics.names, workspace.folder, window, stride, former)
     schema = stored.table.schema
-    sent.read(resolve(FORMATS.by_name["json"].reader)(schema, columns))
+    sent.read(resolve(SENT)(schema, columns))
     kinds = [schema.field(each).type for each in columns]
     readers = EntryReaders(subject, schema, columns)
     sinks = Sinks(subject, sent, topics, former, readers, kinds, stride)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.formats.json import reader
-from rivermouth.verify.formats.json_text import parse_object
+from rivermouth.verify.formats.from_json.reader import reader
+from rivermouth.verify.formats.from_json.text import parse_object
 from rivermouth.verify.formats.reader import Undecodable
 
 pytestmark = pytest.mark.unit

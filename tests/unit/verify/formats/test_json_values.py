@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.from_json.reader import reader
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
 
 pytestmark = pytest.mark.unit

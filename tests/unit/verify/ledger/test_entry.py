@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,7 +43,13 @@ def test_what_old_entries_do_not_have_is_empty() -> None:
     old = facts()
     old.pop("ends", None)
     entry = parse_entry(0, old)
-    assert (entry.lost, entry.accepts, entry.ends) == ((), None, {})
+    assert (entry.lost, entry.accepts, entry.ends, entry.decoder) == ((), None, {}, {})
+
+
+def test_the_decoder_is_read_as_the_writer_names_it() -> None:
+    told = {"version": 2, "lenient": ["any_case"], "timestamps": {"unit": "ms"}}
+    newest = replace(entry_after(None, span(3, 5)), decoder=told)
+    assert parse_entry(0, json.loads(to_json(newest))).decoder == told
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,7 @@ def test_what_old_entries_do_not_have_is_empty() -> None:
         {"position": None},
         {"position": {"t": {"0": "x"}}},
         {"accepts": {}},
+        {"decoder": 2},
     ],
 )
 def test_what_is_no_entry_raises_an_expected_error(changes: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.formats.json_written import Written
+from rivermouth.verify.formats.from_json.written import Written
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
 from rivermouth.verify.proofs.sent_values import UNREAD, mark, may_change
 

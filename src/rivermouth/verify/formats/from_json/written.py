@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from rivermouth.verify.formats.json_text import Number, Pairs, parse_text
+from rivermouth.verify.formats.from_json.text import Number, Pairs, parse_text
 
 _INFINITE = {float("inf"): '"Infinity"', float("-inf"): '"-Infinity"'}
 _CONTROL = re.compile(r"\\u00[01][0-9a-f]")

@@ -1,6 +1,6 @@
 """JSON records and message keys, read by the table's Arrow schema.
 
-It reads as Spark's ``from_json`` does; ``json_text`` says in what that differs from JSON. One
+It reads as Spark's ``from_json`` does; ``text`` says in what that differs from JSON. One
 reader serves values and message keys: both are JSON objects that hold columns by their names. Of
 several equal names the last one counts, and none of them may hold what does not fit.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.json_text import parse_object
-from rivermouth.verify.formats.json_values import Convert, converter, longest
+from rivermouth.verify.formats.from_json.text import parse_object
+from rivermouth.verify.formats.from_json.values import Convert, converter, longest
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 
 _TEXT = 20_000_000

@@ -1,6 +1,6 @@
 """From JSON values to the canonical values of ``Reader``, one converter for each Arrow type.
 
-What each converter accepts is what Spark's ``from_json`` accepts. ``json_text`` gives the values.
+What each converter accepts is what Spark's ``from_json`` accepts. ``text`` gives the values.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.json_text import Number, Pairs
-from rivermouth.verify.formats.json_written import Written
+from rivermouth.verify.formats.from_json.text import Number, Pairs
+from rivermouth.verify.formats.from_json.written import Written
 from rivermouth.verify.formats.reader import CannotTell, Undecodable
 from rivermouth.verify.formats.scalars import days, decimal, has_foreign_digits, micros, rounded
 

@@ -1,0 +1,86 @@
+"""Decoding outside of the JVM: whole batches of Kafka's rows in Arrow, by Spark's Python workers.
+
+Imports nothing of Spark, so that a worker starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+KAFKA_COLUMNS: Mapping[str, str] = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+}
+"""What a stage is given of Kafka's rows, and gives on, with the types."""
+HEADERS: Mapping[str, str] = {"headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>"}
+"""What it is given besides where headers are asked for."""
+
+
+class Decoded(Protocol):
+    """What became of each record: its row, null where it has none; and why it is bad, or null."""
+
+    @property
+    def rows(self) -> pa.StructArray: ...
+
+    @property
+    def reasons(self) -> pa.StringArray: ...
+
+
+class InArrow(Protocol):
+    """Decodes values or message keys; it can be pickled. A null or an empty one has no row."""
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """Rows of the configured columns, in order. Never raises for what a record holds."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Adds what was decoded to Kafka's rows: a function for ``DataFrame.mapInArrow``.
+
+    The columns are those of ``given``, as Kafka has them; ``parsed``, the row of the value; ``why`` it is bad, or null;
+    ``absent``, a code where there is nothing to decode, or null; and ``message_key``, if ``key``
+    is there: what that makes of the message keys of records without a value.
+
+    ``whole``: ``key`` and ``value`` stay as they are. Else they are null for a record whose value
+    gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to
+    carry them back to the JVM costs as much as to decode them.
+    """
+
+    value: InArrow
+    key: InArrow | None
+    given: tuple[str, ...]
+    whole: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield self._decoded(batch)
+
+    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        values, keys = batch.column("value"), batch.column("key")
+        found = self.value.decode(values)
+        columns = {name: batch.column(name) for name in self.given}
+        if not self.whole:
+            without = found.rows.is_null()
+            columns |= {"key": _only(keys, without), "value": _only(values, without)}
+        columns |= {"parsed": found.rows, "why": found.reasons, "absent": _absent(values)}
+        if self.key is not None:
+            columns["message_key"] = self.key.decode(_only(keys, values.is_null())).rows
+        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
+def _only(values: pa.Array, these: pa.BooleanArray) -> pa.Array:
+    return pc.if_else(these, values, pa.scalar(None, values.type))
+
+
+def _absent(values: pa.Array) -> pa.StringArray:
+    empty = pc.if_else(pc.equal(pc.binary_length(values), 0), "RM602", pa.scalar(None, pa.string()))
+    return pc.if_else(values.is_null(), "RM601", empty)

@@ -1,0 +1,34 @@
+"""JSON records and JSON message keys in Arrow, as ``docs/json.md`` says: version 2 of the decoder.
+
+No pipeline is decoded so yet: through Spark alone it costs more than ``from_json`` (docs/json.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from rivermouth.config import Column
+from rivermouth.formats.decoder import ValueDecoder
+from rivermouth.formats.strict_json.decoder import StrictJson
+from rivermouth.formats.strict_json.settings import JsonSettings
+
+
+def value(columns: Sequence[Column], settings: Mapping[str, Any]) -> ValueDecoder:
+    """What decodes values; RM603 for what is not one JSON object that fits the columns."""
+    return ValueDecoder(
+        parsed=F.col("parsed"),
+        field=lambda parsed, name: parsed.getField(name),
+        fault=lambda parsed: F.when(F.col("why").isNotNull(), F.lit("RM603")),
+        in_arrow=key(columns, settings),
+    )
+
+
+def key(columns: Sequence[Column], settings: Mapping[str, Any]) -> StrictJson:
+    """What decodes message keys that are JSON objects."""
+    times = settings.get("timestamps", {})
+    lenient = frozenset(settings.get("lenient", ()))
+    told = JsonSettings(times.get("unit"), times.get("fraction") == "cut", lenient)
+    return StrictJson.of(columns, told)

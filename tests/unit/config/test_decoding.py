@@ -1,0 +1,104 @@
+"""What the decoder of a format may be allowed, and how the ledger names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rivermouth.config import Config, json_schema
+from rivermouth.registry.formats import FORMATS, Format
+from tests.kinds.strict_json import KEYS, STRICT_JSON
+
+pytestmark = pytest.mark.unit
+
+Loads = Callable[..., Config]
+Problems = Callable[..., list[str]]
+
+
+@pytest.fixture
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
+    xml = Format("xml", "nowhere:value", "nowhere:reader", {"RM699": "no XML"})
+    monkeypatch.setitem(FORMATS.by_name, "xml", xml)
+
+
+def changed(lake: str, source: str) -> str:
+    return lake.replace("format: json", source)
+
+
+TOLD: list[tuple[str, dict[str, Any]]] = [
+    ("format: json", {"version": 2}),
+    ("format: json, lenient: [], timestamps: {}", {"version": 2}),
+    ("format: json, timestamps: {unit: ms}", {"version": 2, "timestamps": {"unit": "ms"}}),
+    (
+        "format: json, timestamps: {fraction: cut, unit: ns}",
+        {"version": 2, "timestamps": {"unit": "ns", "fraction": "cut"}},
+    ),
+    (
+        "format: json, lenient: [repeated_names, any_case]",
+        {"version": 2, "lenient": ["any_case", "repeated_names"]},
+    ),
+    ("format: xml", {}),
+]
+
+
+@pytest.mark.usefixtures("_strict")
+@pytest.mark.parametrize(("source", "told"), TOLD)
+def test_the_ledger_is_told_the_version_and_what_is_not_the_default(
+    source: str, told: dict[str, Any], lake: str, loads: Loads
+) -> None:
+    pipeline = loads(changed(lake, source)).pipelines["p"]
+    assert pipeline.decoder == told
+    assert pipeline.identity == loads(lake).pipelines["p"].identity, "it may change at any time"
+
+
+@pytest.mark.usefixtures("_strict")
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("format: json, key: json", {"version": 2}),
+        ("format: json, key: string", {"version": 2}),
+        ("format: xml, key: json", {"key_version": 2}),
+        ("format: xml, key: string", {}),
+    ],
+)
+def test_a_form_of_keys_that_is_not_the_formats_own_has_its_own_version(
+    source: str, told: dict[str, Any], lake: str, loads: Loads
+) -> None:
+    text = changed(lake, source).replace("{table: s.t}", "{table: s.t, mode: upsert, keys: [id]}")
+    assert loads(text).pipelines["p"].decoder == told
+
+
+def test_version_1_is_not_named(lake: str, loads: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = replace(STRICT_JSON, version=1, settings=frozenset(), key=replace(KEYS, version=1))
+    monkeypatch.setitem(FORMATS.by_name, "json", first)
+    assert loads(lake).pipelines["p"].decoder == {}
+
+
+@pytest.mark.usefixtures("_strict")
+def test_a_format_that_knows_no_such_setting_says_which_does(lake: str, problems: Problems) -> None:
+    source = "format: xml, timestamps: {unit: ms, fraction: cut}, lenient: [any_case]"
+    found = problems(changed(lake, source))
+    names = ["timestamps.unit", "timestamps.fraction", "lenient"]
+    fix = "write format: json, or remove it"
+    assert [each.partition(" RM107 ")[2] for each in found] == [
+        f"pipelines.p.source.{name} has no meaning for format xml — {fix}" for name in names
+    ]
+
+
+def test_settings_of_version_1_are_refused_at_the_registration() -> None:
+    with pytest.raises(ValueError, match="settings of the decoder need version 2"):
+        replace(STRICT_JSON, version=1)
+
+
+def test_the_schema_offers_the_names() -> None:
+    schema: Any = json_schema()
+    (pipeline,) = schema["properties"]["pipelines"]["patternProperties"].values()
+    source = pipeline["properties"]["source"]["properties"]
+    assert source["lenient"]["items"]["enum"][0] == "number_in_text"
+    times = source["timestamps"]["properties"]
+    assert times["unit"]["anyOf"][0]["enum"] == ["s", "ms", "us", "ns"]
+    assert times["fraction"]["anyOf"][0]["enum"] == ["cut"]

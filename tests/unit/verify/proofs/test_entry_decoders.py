@@ -1,0 +1,224 @@
+"""One ledger with entries of several decoders: each record is judged by that of its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from confluent_kafka import Message
+
+from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.ledger.entry import LedgerEntry
+from rivermouth.verify.proofs.append import verify_append
+from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
+from rivermouth.verify.proofs.latest import verify_latest
+from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.subject import Subject
+from rivermouth.verify.tables.ports import Unreadable
+from tests.kinds.strict_json import STRICT_JSON
+from tests.unit.verify.doubles import (
+    SCHEMA,
+    ZERO,
+    MemorySource,
+    configured,
+    entry,
+    found,
+    message,
+    problems,
+    row,
+    span,
+    stored,
+    subject,
+    workspace,
+)
+
+pytestmark = pytest.mark.unit
+
+COLUMNS = ["id", "n"]
+LENIENT: dict[str, Any] = {"version": 2, "lenient": ["number_in_text", "any_case"]}
+KEY = b'{"id":7} and more'
+KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
+
+
+def ledger(*decoders: Mapping[str, Any]) -> list[LedgerEntry]:
+    """Entries of ten offsets each, by these decoders."""
+    return [
+        replace(entry(at + 1, span(10 * at, 10 * at + 10)), decoder=told, columns=("id", "n"))
+        for at, told in enumerate(decoders)
+    ]
+
+
+def of(readers: EntryReaders, entries: int, value: bytes) -> list[Any]:
+    """What the reader of each entry makes of a value; the text ``bad`` where it refuses it."""
+    made: list[Any] = []
+    for each in range(entries):
+        try:
+            made.append(readers.of(each)(value))
+        except Undecodable:
+            made.append("bad")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "first", "strict", "lenient"),
+    [
+        (b'{"id":1,"n":2}', (1, 2), (1, 2), (1, 2)),
+        (b'{"id":1,"n":2.0}', "bad", (1, 2), (1, 2)),
+        (b'{"id":1,"n":"2"}', "bad", "bad", (1, 2)),
+        (b'{"id":1,"N":2}', (1, None), (1, None), (1, 2)),
+        (b'{"id":1,"id":2}', (2, None), "bad", "bad"),
+        (b"{'id':1}", (1, None), "bad", "bad"),
+        (b'{"id":1} and more', (1, None), "bad", "bad"),
+    ],
+)
+def test_each_entry_is_read_by_the_version_and_the_settings_that_it_names(
+    value: bytes, first: Any, strict: Any, lenient: Any, tmp_path: Path
+) -> None:
+    entries = ledger({}, {"version": 2}, LENIENT, {}, {"version": 2})
+    asked = subject(configured(tmp_path), MemorySource(), *entries)
+    readers = EntryReaders(asked, SCHEMA, COLUMNS)
+    assert of(readers, 5, value) == [first, strict, lenient, first, strict]
+    assert readers.of(1) is readers.of(4)
+
+
+def test_a_column_that_an_entry_did_not_know_is_null_by_each_decoder(tmp_path: Path) -> None:
+    entries = [replace(each, columns=("id",)) for each in ledger({}, {"version": 2}, LENIENT)]
+    asked = subject(configured(tmp_path), MemorySource(), *entries)
+    readers = EntryReaders(asked, SCHEMA, COLUMNS)
+    assert of(readers, 3, b'{"id":1,"n":[]}') == [(1, None)] * 3
+
+
+def test_message_keys_are_read_by_the_decoder_of_their_entry(tmp_path: Path) -> None:
+    entries = ledger({}, {"version": 2}, LENIENT)
+    asked = subject(configured(tmp_path, key="json", **KEYED), MemorySource(), *entries)
+    readers = EntryKeyReaders(asked, SCHEMA)
+    made: list[Any] = []
+    for key in (b'{"id":7.0}', b'{"ID":"7"}', b'{"id":7} x'):
+        for each in range(3):
+            read = readers.of(each)
+            assert read is not None
+            try:
+                made.append(read(key))
+            except Undecodable:
+                made.append("bad")
+    assert made == ["bad", (7,), (7,), (None,), (None,), (7,), (7,), "bad", "bad"]
+
+
+def test_a_form_of_keys_with_one_version_is_read_by_it_whatever_decoded_the_values(
+    tmp_path: Path,
+) -> None:
+    asked = subject(configured(tmp_path, key="string", **KEYED), MemorySource(), *ledger(LENIENT))
+    read = EntryKeyReaders(asked, SCHEMA).of(0)
+    assert read is not None
+    assert read(b"7") == (7,)
+
+
+def test_keys_in_the_form_of_another_format_have_their_own_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configured(tmp_path, key="json", **KEYED)
+    entries = ledger({}, {"key_version": 2}, {"version": 2})
+    monkeypatch.setitem(FORMATS.by_name, "other", STRICT_JSON)
+    asked = subject(config, MemorySource(), *entries)
+    other = Format("json", "none:none", "none:none", {})
+    monkeypatch.setitem(FORMATS.by_name, "json", other)
+    readers = EntryKeyReaders(asked, SCHEMA)
+    of_first, of_key, of_value = (readers.of(each) for each in range(3))
+    assert of_first is not None
+    assert of_key is not None
+    assert of_value is not None
+    assert [of_first(KEY), of_value(KEY)] == [(7,), (7,)]
+    with pytest.raises(Undecodable):
+        of_key(KEY)
+
+
+UNKNOWN: list[tuple[dict[str, Any], str]] = [
+    ({"version": 3}, "version 3 of json"),
+    ({"version": "2"}, "version 2 of json"),
+    ({"version": [2]}, r"version \[2\] of json"),
+    ({"version": 2, "lenient": ["comments"]}, "the setting comments"),
+    ({"version": 2, "timestamps": {"unit": "min"}}, "the setting unit min"),
+    ({"version": 2, "floats": "round"}, "the setting floats"),
+    ({"lenient": ["any_case"]}, "settings of version 1 of json"),
+]
+
+
+@pytest.mark.parametrize(("decoder", "named"), UNKNOWN)
+def test_an_entry_of_an_unknown_decoder_is_not_judged_by_another(
+    decoder: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    config = configured(tmp_path, key="json", **KEYED)
+    asked = subject(config, MemorySource(), *ledger({"version": 2}, decoder))
+    readers, keys = EntryReaders(asked, SCHEMA, COLUMNS), EntryKeyReaders(asked, SCHEMA)
+    assert readers.of(0)(b'{"id":1}') == (1, None)
+    for each in (readers, keys):
+        with pytest.raises(Unreadable, match=f"entry 2 was decoded by {named}.*upgrade rivermouth"):
+            each.of(1)
+
+
+RECORDS = [
+    message(0, b"{'id':1} by version 1"),
+    message(1, b'{"id":2,"n":2.0}'),
+    message(10, b'{"id":3,"n":3.0}'),
+    message(11, b"{'id':4}"),
+    message(20, b'{"ID":"5"}'),
+    message(21, b'{"id":6,"id":6}'),
+]
+"""Two for each entry: the second is bad by the decoder of the entry."""
+ROWS = [row(1, None, 0), row(3, 3, 10), row(5, None, 20)]
+DECODERS: tuple[Mapping[str, Any], ...] = ({}, {"version": 2}, LENIENT)
+
+
+def in_quarantine(*records: Message) -> Quarantined:
+    offsets = [each.offset() for each in records]
+    hashes = [hash((each.key(), each.value())) for each in records]
+    return Quarantined(np.array(offsets, np.int64), np.array(hashes, np.int64))
+
+
+def verified(
+    folder: Path, target: Mapping[str, Any], decoders: tuple[Mapping[str, Any], ...] = DECODERS
+) -> Subject:
+    """A table that three decoders wrote, each with a bad record of its own."""
+    source = MemorySource({ZERO: RECORDS})
+    asked = subject(configured(folder, **target), source, *ledger(*decoders))
+    prove = verify_latest if target else verify_append
+    kept = stored(ROWS, {ZERO: in_quarantine(*RECORDS[1::2])})
+    prove(asked, kept, workspace(folder))
+    return asked
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+def test_rows_and_quarantine_of_several_decoders_are_proved_each_by_its_own(
+    target: Mapping[str, Any], tmp_path: Path
+) -> None:
+    asked = verified(tmp_path, target)
+    assert (found(asked), asked.findings.unchecked) == ({}, [])
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+@pytest.mark.parametrize(
+    ("decoders", "offset"),
+    [
+        (({"version": 2}, {"version": 2}, LENIENT), 0),
+        ((LENIENT, {"version": 2}, LENIENT), 1),
+        (({}, {}, LENIENT), 10),
+        (({}, {}, LENIENT), 11),
+        (({}, {"version": 2}, {"version": 2}), 20),
+        (({}, {"version": 2}, {**LENIENT, "lenient": [*LENIENT["lenient"], "repeated_names"]}), 21),
+    ],
+)
+def test_by_another_decoder_the_same_table_would_be_wrong(
+    decoders: tuple[Mapping[str, Any], ...], offset: int, target: Mapping[str, Any], tmp_path: Path
+) -> None:
+    lines = problems(verified(tmp_path, target, decoders))
+    assert any(f"t-0@{offset}: " in each for each in lines), lines
