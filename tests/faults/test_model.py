@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.model.configurations import FILES, OBJECTS, PROTOCOL, small
 from tests.faults.model.explore import DEAD_END, FAULTS, Configuration, explore
+from tests.faults.model.guards import Guards
 from tests.faults.model.judge import DUPLICATE, LOST, MIXED, PROJECTION, UNEXPLAINED, Judge
 from tests.faults.model.machine import STEPS, Action, apply
 from tests.faults.model.opening import LEDGER_BROKEN, SUPERSEDED, TABLE_UNDONE
@@ -23,7 +24,6 @@ from tests.faults.model.state import (
     Bad,
     Driver,
     Entry,
-    Guards,
     Other,
     State,
     Table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.faults.model.effects import FIRST
+from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     BATCH_FAILED,
     COMMIT_FAILED,
@@ -9,8 +11,9 @@ from tests.faults.model.opening import (
     SUPERSEDED,
     TABLE_UNDONE,
 )
-from tests.faults.model.reading import txn, walk
-from tests.faults.model.records import good, quarantined, readable
+from tests.faults.model.reading import content, txn, walk
+from tests.faults.model.records import good, quarantined, readable, taken
+from tests.faults.model.sending import gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
     COMMITTING,
@@ -22,10 +25,10 @@ from tests.faults.model.state import (
     VERIFIED,
     Driver,
     Entry,
-    Guards,
     State,
+    put,
 )
-from tests.faults.model.steps import halted, put
+from tests.faults.model.steps import halted
 
 
 def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
@@ -36,6 +39,10 @@ def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     entry = driver.planned._replace(commit=commit)
     if not readable(state.topic, entry):
         return halted(state, d, BATCH_FAILED)
+    if state.effect.sends:  # the batch is read now, and kept
+        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
+        state = prepared(state, guards, d, entry)
+        driver = state.drivers[d]
     if guards.quarantine_ahead:
         state = state._replace(table=quarantined(state, entry))
     if not guards.entry_always and entry.kind == BATCH and not good(state.topic, guards, entry):
@@ -48,12 +55,18 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != STAGED or driver.planned is None:
         return None
-    if not readable(state.topic, driver.planned):
-        return halted(state, d, BATCH_FAILED)
+    if is_due(state, guards, d, FIRST):
+        return None
+    entry, effect = driver.planned, state.effect
+    if not effect.sends:
+        if not readable(state.topic, entry):
+            return halted(state, d, BATCH_FAILED)
+        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
     log = state.table.log
-    if guards.txn and txn(log) >= driver.planned.sequence:
+    if guards.txn and txn(log) >= entry.sequence:
         return _returned(state, guards, d)
-    entry = driver.planned._replace(read=state.topic.id, cuts=state.topic.epoch)
+    if effect.change:
+        entry = entry._replace(wrote=effect.change(content(log), taken(state.topic, guards, entry)))
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=COMMITTING, planned=entry, snapshot=snapshot))
 
@@ -81,7 +94,7 @@ def fail(state: State, guards: Guards, d: int) -> State | None:
     """The write raises, and nothing of it is in the log."""
     if state.drivers[d].phase not in (STAGED, COMMITTING):
         return None
-    return _returned(state, guards, d, answered=False)
+    return _returned(gave_up(state, d), guards, d, answered=False)
 
 
 def _returned(state: State, guards: Guards, d: int, answered: bool = True) -> State:
@@ -115,7 +128,7 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
-        again = planned._replace(commit=None, read=0, cuts=0, base=version)
+        again = planned._replace(commit=None, read=0, cuts=0, base=version, wrote=())
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
     pending = (*driver.pending, *since)
     read = driver._replace(version=version, newest=ledger.newest, pending=pending)
@@ -129,6 +142,7 @@ def _verified(driver: Driver, entry: Entry) -> Driver:
         sequence=driver.newest.sequence if driver.newest else 0,
         stream=entry.until,
         planned=None,
+        attempt=driver.attempt if driver.unsent else None,
     )
 
 

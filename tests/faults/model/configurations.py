@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults.model.explore import Configuration
+from tests.faults.model.guards import Guards
 from tests.faults.model.judge import MIXED
 from tests.faults.model.opening import (
     ACCEPT,
@@ -26,7 +27,6 @@ from tests.faults.model.opening import (
     TOPIC_RECREATED,
     TRUNCATION,
 )
-from tests.faults.model.state import Guards
 
 FILES = Guards(put_if_absent=False)
 """A local file system: no put-if-absent, so one process at a time holds an OS lock."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.faults.model.configurations import FILES
+from tests.faults.model.guards import Guards
 from tests.faults.model.replay import Replay
 from tests.faults.model.stage import Refused
-from tests.faults.model.state import Guards
 from tests.faults.model.trace import places, read_commits, read_lines
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from tests.faults.model.effect_judge import wrong_rows, wrongly_sent
+from tests.faults.model.effects import ROWS, Effect, Record
+from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     LOG_TRUNCATED,
     OFFSETS_TABLE_AHEAD,
@@ -29,7 +32,6 @@ from tests.faults.model.state import (
     RESET,
     VERIFIED,
     Entry,
-    Guards,
     State,
     Table,
     Topic,
@@ -40,20 +42,17 @@ LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
 UNWRITTEN = "SILENT LOSS"
 NAMED = "FALSE NAME"
 
-Record = tuple[int, int, int]
-"""A record: the incarnation of its topic, how often its log had been cut, and its offset."""
-
 
 class Judge:
     """Judges states of a protocol that runs under ``guards``; remembers what it judged."""
 
-    def __init__(self, guards: Guards) -> None:
-        self._guards = guards
+    def __init__(self, guards: Guards, effect: Effect = ROWS) -> None:
+        self._guards, self._effect = guards, effect
         self._verdicts: dict[tuple[Table, Topic, int | None], tuple[str, str]] = {}
 
     def violation(self, state: State) -> str:
         """The invariant that the state violates, in a few words; empty where all hold."""
-        return self._verdict(state)[0] or _unwritten(state)
+        return self._verdict(state)[0] or _unwritten(state) or wrongly_sent(state, self._guards)
 
     def end(self, state: State) -> str:
         """Why nothing more has to come: ``complete``, or the code of the halt of every start.
@@ -66,7 +65,7 @@ class Judge:
         key = (state.table, state.topic, state.promised)
         if key not in self._verdicts:
             found = look(state.table, state.topic, self._guards, at=state.promised)
-            violations = _violations(*key, self._guards, found)
+            violations = _violations(*key, self._guards, self._effect, found)
             self._verdicts[key] = next(violations, ""), _end(state.table, state.topic, found)
         return self._verdicts[key]
 
@@ -86,12 +85,20 @@ def _range(entry: Entry) -> tuple[int, int | None, int | None]:
 
 
 def _violations(
-    table: Table, topic: Topic, promised: int | None, guards: Guards, found: Opening | str | None
+    table: Table,
+    topic: Topic,
+    promised: int | None,
+    guards: Guards,
+    effect: Effect,
+    found: Opening | str | None,
 ) -> Iterator[str]:
     told = truth(table.log)
     counted = _counted(table, topic, guards)
     twice = [record for record, times in counted.items() if times > 1]
-    if twice and not (isinstance(found, str) and _undone(table)):
+    torn = isinstance(found, str) and _undone(table)
+    if not torn:
+        yield from wrong_rows(table, topic, guards, effect)
+    if twice and not torn:
         yield f"{DUPLICATE}: offset {twice[0][-1]} counts {counted[twice[0]]} times"
     ghosts = [offset for read, _, offset in counted if read == topic.id and offset in topic.aborted]
     if ghosts:

@@ -24,8 +24,8 @@ from tests.faults.model.state import (
     RETURNED,
     STAGED,
     VERIFIED,
+    put,
 )
-from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
 
 FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.faults.model.guards import Guards
 from tests.faults.model.machine import Action, apply
 from tests.faults.model.state import (
     ACCEPTING,
@@ -20,7 +21,6 @@ from tests.faults.model.state import (
     VERIFIED,
     Driver,
     Entry,
-    Guards,
     Other,
     State,
     Table,
