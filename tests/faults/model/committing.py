@@ -20,11 +20,14 @@ from tests.faults.model.state import (
     ORPHAN,
     PLANNED,
     READY,
+    RESET,
+    RESUME,
     RETURNED,
     STAGED,
     VERIFIED,
     Driver,
     Entry,
+    Log,
     State,
     put,
 )
@@ -78,16 +81,29 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
         return None
     log, after = state.table.log, driver.snapshot + 1
     rivals = any(isinstance(each, Entry) for each in log[after:])
-    if not rivals or not guards.txn:
-        log = (*log, driver.planned)  # conflicts with nobody: goes on top
-    elif not guards.put_if_absent and isinstance(log[after], Entry):
+    refused = rivals and guards.txn  # ConcurrentTransactionException
+    if refused and not guards.put_if_absent and isinstance(log[after], Entry):
         log = (*log[:after], driver.planned, *log[after + 1 :])  # renamed over the rival's file
+    elif refused or (guards.rows_unmoved and _merges(state, driver) and _moved(log, after)):
+        answered = False
     else:
-        answered = False  # ConcurrentTransactionException
+        log = (*log, driver.planned)  # conflicts with nobody: goes on top
     state = state._replace(table=state.table._replace(log=log))
     if driver.phase == ORPHAN:
         return put(state, d, Driver())
     return _returned(state, guards, d, answered)
+
+
+def _merges(state: State, driver: Driver) -> bool:
+    """Whether what is to be committed rests on the rows that its transaction has read."""
+    planned = driver.planned
+    return state.effect.change is not None and planned is not None and planned.kind == BATCH
+
+
+def _moved(log: Log, after: int) -> bool:
+    """Whether one of the commits from version ``after`` on has changed a row."""
+    rows = [content(log[:version]) for version in range(after, len(log) + 1)]
+    return any(each != rows[0] for each in rows)
 
 
 def fail(state: State, guards: Guards, d: int) -> State | None:
@@ -123,8 +139,11 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     ledger = walk(log, first, True, guards.undo_aware)
     if ledger.broken or ledger.torn_at:
         return halted(state, d, LEDGER_BROKEN)
-    if ledger.undone_at:
+    accepts = not ours and planned.kind in (RESUME, RESET)
+    if ledger.undone_at and not (accepts and ledger.undone_at == planned.accepts):
         return halted(state, d, TABLE_UNDONE)
+    if accepts and guards.accepts_as_planned and ledger.undone_at != planned.accepts:
+        return put(state, d, Driver())  # the command is refused: that is undone no more
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence

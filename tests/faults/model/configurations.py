@@ -113,6 +113,16 @@ PROTOCOL: Sequence[Configuration] = (
         may_end=BROKEN,
     ),
     Configuration(
+        name="restore, tried again",
+        about="a `resume` whose write fails while one more RESTORE comes, tried again",
+        guards=FILES,
+        faults={"restore": 2, "fail": 1},
+        drivers=1,
+        starts=OPERATOR,
+        may_halt=UNDONE,
+        may_end=BROKEN,
+    ),
+    Configuration(
         name="restore and retention",
         about="RESTORE to before what Kafka still has; the loss recorded or halted for",
         guards=FILES,

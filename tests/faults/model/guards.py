@@ -33,6 +33,8 @@ class Guards:
     """RESTORE, TRUNCATE and REPLACE are followed through the log."""
     resume_above_txn: bool = True
     """An accepted undoing counts on from the ``txn``, not from the entry that stands."""
+    accepts_as_planned: bool = True
+    """An undoing is accepted only as long as it is what undid entries, also at a second attempt."""
     contiguity: bool = True
     """A range must start at the position (``plan.decide``)."""
     topic_id: bool = True
@@ -61,6 +63,8 @@ class Guards:
     """They count only together with that commit, whose id they carry."""
     quarantine_standing: bool = True
     """And only while that commit stands in the table as it is."""
+    rows_unmoved: bool = True
+    """Delta's: a MERGE is refused where rows have come or gone since it read them."""
     acknowledged: bool = True
     """A batch that sends is done only when the sink has acknowledged each of its records: at least
     once it commits only then, at most once it goes on only then."""

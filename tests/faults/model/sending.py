@@ -79,7 +79,7 @@ def broken(state: State, d: int) -> State:
 def _phases(state: State, guards: Guards) -> tuple[str, ...]:
     """Where a driver may send."""
     if state.effect.sends == LAST:
-        return (VERIFIED,) if guards.sent_last else (STAGED, RETURNED, VERIFIED)
+        return (VERIFIED,) if guards.sent_last else (RETURNED, VERIFIED)
     return (STAGED,) if guards.acknowledged else (STAGED, *UNDER_WAY)
 
 
