@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from tests.faults.model.effect_judge import wrong_rows, wrongly_sent
 from tests.faults.model.effects import ROWS, Effect, Record
@@ -65,7 +66,9 @@ class Judge:
         key = (state.table, state.topic, state.promised)
         if key not in self._verdicts:
             found = look(state.table, state.topic, self._guards, at=state.promised)
-            violations = _violations(*key, self._guards, self._effect, found)
+            torn = isinstance(found, str) and _undone(state.table)
+            rows = wrong_rows(state.table, state.topic, self._guards, self._effect)
+            violations = chain(() if torn else rows, _violations(*key, self._guards, found))
             self._verdicts[key] = next(violations, ""), _end(state.table, state.topic, found)
         return self._verdicts[key]
 
@@ -85,20 +88,12 @@ def _range(entry: Entry) -> tuple[int, int | None, int | None]:
 
 
 def _violations(
-    table: Table,
-    topic: Topic,
-    promised: int | None,
-    guards: Guards,
-    effect: Effect,
-    found: Opening | str | None,
+    table: Table, topic: Topic, promised: int | None, guards: Guards, found: Opening | str | None
 ) -> Iterator[str]:
     told = truth(table.log)
     counted = _counted(table, topic, guards)
     twice = [record for record, times in counted.items() if times > 1]
-    torn = isinstance(found, str) and _undone(table)
-    if not torn:
-        yield from wrong_rows(table, topic, guards, effect)
-    if twice and not torn:
+    if twice and not (isinstance(found, str) and _undone(table)):
         yield f"{DUPLICATE}: offset {twice[0][-1]} counts {counted[twice[0]]} times"
     ghosts = [offset for read, _, offset in counted if read == topic.id and offset in topic.aborted]
     if ghosts:
