@@ -8,10 +8,12 @@ one of the modes.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from rivermouth.verify import Kind, verify
+from tests.faults.campaign.paths import Paths
 from tests.lake import (
     Lake,
     append_pipeline,
@@ -71,6 +74,10 @@ class Torn:
         pipeline = load(self.lake.file).pipelines[self.mode]
         return self.lake.path(str(pipeline.target.table))
 
+    @property
+    def trace(self) -> Path:
+        return self.lake.folder / "trace.jsonl"
+
     def produce(self) -> None:
         """The records of one more round."""
         made = records(self.mode, seed=self.produced // PER_ROUND)
@@ -82,13 +89,16 @@ def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Torn:
+) -> Iterator[Torn]:
     mode: str = request.param
     lake = Lake(tmp_path_factory.mktemp(f"kills-{mode}"), rivermouth_broker.bootstrap_servers)
     topic = f"kills-{mode}"
     lake.topic(topic, PARTITIONS)
     lake.configure(**{mode: MODES[mode](topic, max_offsets_per_trigger=LIMIT)})
-    return Torn(lake, mode)
+    torn = Torn(lake, mode)
+    os.environ["RIVERMOUTH_TRACE"] = str(torn.trace)
+    yield torn
+    del os.environ["RIVERMOUTH_TRACE"]
 
 
 def records(mode: str, seed: int) -> list[Record]:
@@ -156,3 +166,8 @@ def test_after_all_kills_a_run_finishes_and_verify_proves_it(torn: Torn) -> None
     assert proof["ok"], proof
     assert proof["records"] == torn.produced > 0
     assert not list((torn.lake.scratch / "checkpoints").iterdir())
+
+
+def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
+    assert torn.trace.exists()
+    assert Paths(torn.trace, {torn.mode: torn.table}).check() == []

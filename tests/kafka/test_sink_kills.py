@@ -6,11 +6,12 @@ the next run sends them again. *lost*: committed, but not sent. docs/sinks.md sh
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
+from tests.faults.campaign.paths import Paths
+from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.striking import when
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
@@ -89,6 +92,10 @@ class Torn:
     def database(self) -> Path:
         return self.lake.folder / "bids.db"
 
+    @property
+    def trace(self) -> Path:
+        return self.lake.folder / "trace.jsonl"
+
     def produce(self) -> None:
         """The records of one more round; one of them is bad."""
         made = [(None, bid(self.produced + i), i % PARTITIONS) for i in range(PER_ROUND)]
@@ -129,10 +136,11 @@ def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Torn:
+) -> Iterator[Torn]:
     folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
     made = Torn(Lake(folder, rivermouth_broker.bootstrap_servers), request.param)
     os.environ["BIDS_DB"] = str(made.database)
+    os.environ["RIVERMOUTH_TRACE"] = str(made.trace)
     made.lake.topic(made.source, PARTITIONS)
     if made.kind == FUNCTION:
         pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")
@@ -140,7 +148,8 @@ def torn(
         made.lake.topic(made.sink, 1)
         pipeline = sending(made.source, made.sink, delivery=made.kind)
     made.lake.configure(p=pipeline)
-    return made
+    yield made
+    del os.environ["RIVERMOUTH_TRACE"]
 
 
 def arrived(torn: Torn) -> Callable[[], bool]:
@@ -219,6 +228,13 @@ def finish(torn: Torn) -> None:
     assert len(ids) == torn.produced
     repeated = ids.total() - len(ids)
     assert repeated == (0 if torn.kind == FUNCTION else proof["repeated"])
+
+
+def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
+    effect = AT_MOST_ONCE if torn.kind == MOST else AT_LEAST_ONCE
+    steps = Counter(json.loads(each)["step"] for each in torn.trace.read_text("utf-8").splitlines())
+    assert steps["send"] >= steps["sent"] > 0
+    assert Paths(torn.trace, {"p": torn.lake.path(LEDGER)}, effect).check() == []
 
 
 def table() -> str:

@@ -9,6 +9,8 @@ open      version, sequence, standing, position, projected: the ledger was read,
 plan      kind (batch discovery loss heartbeat resume replay), sequence, ranges: a commit was
           planned
 write     sequence, commit, ranges, position: the write begins
+send      commit: the records of that batch are sent, before its commit or once it was read back
+sent      commit: the sink has acknowledged all of them
 returned  commit, fault (null or text): the write returned or raised
 read_back commit, outcome, version: the log was read up to version
 project   sequence: the offsets table holds the entries up to it

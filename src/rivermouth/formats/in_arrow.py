@@ -46,9 +46,10 @@ class InArrow(Protocol):
 class Stage:
     """Adds what was decoded to Kafka's rows: a function for ``DataFrame.mapInArrow``.
 
-    The columns are those of ``given``, as Kafka has them; ``parsed``, the row of the value; ``why`` it is bad, or null;
-    ``absent``, a code where there is nothing to decode, or null; and ``message_key``, if ``key``
-    is there: what that makes of the message keys of records without a value.
+    The columns are those of ``given``, as Kafka has them; ``parsed``, the row of the value; ``why``
+    it is bad, or null; ``absent``, a code where there is nothing to decode, or null; and
+    ``message_key``, if ``key`` is there: what that makes of the message keys of records without a
+    value.
 
     ``whole``: ``key`` and ``value`` stay as they are. Else they are null for a record whose value
     gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to

@@ -12,6 +12,7 @@ from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.drafts import accepting_draft
 from rivermouth.protocol.entry import Accepted, Draft, Entry
 from rivermouth.protocol.guards import changed_settings, check_identity, check_source
+from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.rollback import (
@@ -45,6 +46,19 @@ def resume(ledger: LedgerSnapshot, kafka: KafkaFacts, pipeline: Pipeline, accept
     left = _left(ledger, kafka, pipeline, accepted)
     sequence = max(history.sequence, ledger.projected) + 1
     return accepting_draft(history, ledger.table, pipeline, kafka, sequence, left, accepted)
+
+
+def nothing_left(history: History) -> ResumeRefused:
+    """Why an entry is not written any more that was to accept what undid commits: a RESTORE has put
+    them back since.
+    """
+    return ResumeRefused(
+        "what was to be accepted is undone",
+        where=history.where,
+        expected="commits of this pipeline to be rolled back",
+        found=f"entry {history.sequence} to be in effect",
+        remedy="Start the pipeline: it goes on from that entry",
+    )
 
 
 def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:

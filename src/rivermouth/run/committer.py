@@ -34,6 +34,7 @@ from rivermouth.protocol.commits import (
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.replay import replay
+from rivermouth.protocol.resume import nothing_left
 from rivermouth.protocol.snapshot import trimmed
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
@@ -163,10 +164,11 @@ class Committer:
         absent = outcome is Outcome.ABSENT
         # What an operator accepts is a fault until it is accepted; another one since then is not.
         accepted = absent and plan.draft.accepts is not None
-        if self.history.faults and not (
-            accepted and self.history.rolled_back_by == before.rolled_back_by
-        ):
+        same = self.history.rolled_back_by == before.rolled_back_by
+        if self.history.faults and not (accepted and same):
             raise self.history.faults[0]
+        if accepted and not same:
+            raise nothing_left(self.history)
         if absent:
             self._absent(plan, fault)
         self.history = self.history.shortened()

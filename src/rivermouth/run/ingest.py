@@ -34,6 +34,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
+from rivermouth.protocol.resume import nothing_left
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates
@@ -207,12 +208,12 @@ class Ingest:
         check_not_truncated(self.pipeline.name, history.newest, truncated)
 
     def _check_no_other_rollback(self) -> None:
-        """Halt where entries were rolled back once more since the ledger was read."""
+        """Raise where entries were rolled back, or put back, since the ledger was read."""
         history = self._opened().history
         since = self._edges.store.log.commits_after(history.version or 0)
         now, _ = replay(history, since)
-        if now.rolled_back_by != history.rolled_back_by and now.faults:
-            raise now.faults[-1]
+        if now.rolled_back_by != history.rolled_back_by:
+            raise now.faults[-1] if now.faults else nothing_left(now)
 
     def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
         newest = self._opened().history.newest

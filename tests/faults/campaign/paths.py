@@ -14,17 +14,21 @@ from typing import Any
 from tests.faults.checker.first_format import first_format
 from tests.faults.checker.log import Commit, Log
 from tests.faults.model.conformance import check_trace
+from tests.faults.model.effects import ROWS, Effect
 
 CUTS = ("offsets table gone", "offsets table stale", "log clean-up")
 """Faults that no path leads through."""
 
 
 class Paths:
-    """The trace in ``file``, and the logs of the ``tables`` by pipeline."""
+    """The trace in ``file``, and the logs of the ``tables`` by pipeline; ``effect`` of those that
+    send.
+    """
 
-    def __init__(self, file: Path, tables: Mapping[str, Path]) -> None:
+    def __init__(self, file: Path, tables: Mapping[str, Path], effect: Effect = ROWS) -> None:
         self._file = file
         self._tables = tables
+        self._effect = effect
         self._checked = 0
 
     def check(self) -> list[str]:
@@ -37,7 +41,7 @@ class Paths:
         return [
             f"{name}, trace after line {before}: {refusal}"
             for name, table in self._tables.items()
-            for refusal in check_trace(new, _commits(table), name)
+            for refusal in check_trace(new, _commits(table), name, effect=self._effect)
         ]
 
 

@@ -13,9 +13,13 @@ import sys
 import time
 
 from tests.faults.model.configurations import PROTOCOL, small
+from tests.faults.model.deliveries import DELIVERIES
+from tests.faults.model.delivery_removals import DELIVERY_REMOVALS
 from tests.faults.model.explore import Configuration, Explored, explore
 from tests.faults.model.removals import REMOVALS, Removal
 from tests.faults.model.words import in_words
+
+EVERY_REMOVAL = (*REMOVALS, *DELIVERY_REMOVALS)
 
 
 def main() -> int:
@@ -26,13 +30,13 @@ def main() -> int:
     asked = parser.parse_args()
     began = time.process_time()
     states, violations = 0, 0
-    for each in PROTOCOL:
+    for each in (*PROTOCOL, *DELIVERIES):
         if asked.names and each.name not in asked.names:
             continue
         found = _explored(small(each) if asked.small else each)
         states += found.states
         violations += bool(found.violation)
-    removals = [each for each in REMOVALS if not asked.names or each.name in asked.names]
+    removals = [each for each in EVERY_REMOVAL if not asked.names or each.name in asked.names]
     lengths = {each.name: _without(each) for each in removals}
     seconds = round(time.process_time() - began, 1)
     summary = {"states": states, "seconds": seconds, "violations": violations, "guards": lengths}
@@ -43,7 +47,7 @@ def main() -> int:
 def _explored(configuration: Configuration) -> Explored:
     found = explore(configuration)
     said = found.violation or configuration.about
-    print(f"{configuration.name:<24}{found.states:>9,} states{found.seconds:>7.1f} s   {said}")
+    print(f"{configuration.name:<28}{found.states:>9,} states{found.seconds:>7.1f} s   {said}")
     _print_trace(configuration, found)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.faults.model.effects import FIRST
+from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     BATCH_FAILED,
     COMMIT_FAILED,
@@ -9,23 +11,27 @@ from tests.faults.model.opening import (
     SUPERSEDED,
     TABLE_UNDONE,
 )
-from tests.faults.model.reading import txn, walk
-from tests.faults.model.records import good, quarantined, readable
+from tests.faults.model.reading import content, txn, walk
+from tests.faults.model.records import good, quarantined, readable, taken
+from tests.faults.model.sending import gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
     COMMITTING,
     ORPHAN,
     PLANNED,
     READY,
+    RESET,
+    RESUME,
     RETURNED,
     STAGED,
     VERIFIED,
     Driver,
     Entry,
-    Guards,
+    Log,
     State,
+    put,
 )
-from tests.faults.model.steps import halted, put
+from tests.faults.model.steps import halted
 
 
 def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
@@ -36,6 +42,10 @@ def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     entry = driver.planned._replace(commit=commit)
     if not readable(state.topic, entry):
         return halted(state, d, BATCH_FAILED)
+    if state.effect.sends:  # the batch is read now, and kept
+        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
+        state = prepared(state, guards, d, entry)
+        driver = state.drivers[d]
     if guards.quarantine_ahead:
         state = state._replace(table=quarantined(state, entry))
     if not guards.entry_always and entry.kind == BATCH and not good(state.topic, guards, entry):
@@ -48,12 +58,18 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != STAGED or driver.planned is None:
         return None
-    if not readable(state.topic, driver.planned):
-        return halted(state, d, BATCH_FAILED)
+    if is_due(state, guards, d, FIRST):
+        return None
+    entry, effect = driver.planned, state.effect
+    if not effect.sends:
+        if not readable(state.topic, entry):
+            return halted(state, d, BATCH_FAILED)
+        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
     log = state.table.log
-    if guards.txn and txn(log) >= driver.planned.sequence:
+    if guards.txn and txn(log) >= entry.sequence:
         return _returned(state, guards, d)
-    entry = driver.planned._replace(read=state.topic.id, cuts=state.topic.epoch)
+    if effect.change:
+        entry = entry._replace(wrote=effect.change(content(log), taken(state.topic, guards, entry)))
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=COMMITTING, planned=entry, snapshot=snapshot))
 
@@ -65,23 +81,36 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
         return None
     log, after = state.table.log, driver.snapshot + 1
     rivals = any(isinstance(each, Entry) for each in log[after:])
-    if not rivals or not guards.txn:
-        log = (*log, driver.planned)  # conflicts with nobody: goes on top
-    elif not guards.put_if_absent and isinstance(log[after], Entry):
+    refused = rivals and guards.txn  # ConcurrentTransactionException
+    if refused and not guards.put_if_absent and isinstance(log[after], Entry):
         log = (*log[:after], driver.planned, *log[after + 1 :])  # renamed over the rival's file
+    elif refused or (guards.rows_unmoved and _merges(state, driver) and _moved(log, after)):
+        answered = False
     else:
-        answered = False  # ConcurrentTransactionException
+        log = (*log, driver.planned)  # conflicts with nobody: goes on top
     state = state._replace(table=state.table._replace(log=log))
     if driver.phase == ORPHAN:
         return put(state, d, Driver())
     return _returned(state, guards, d, answered)
 
 
+def _merges(state: State, driver: Driver) -> bool:
+    """Whether what is to be committed rests on the rows that its transaction has read."""
+    planned = driver.planned
+    return state.effect.change is not None and planned is not None and planned.kind == BATCH
+
+
+def _moved(log: Log, after: int) -> bool:
+    """Whether one of the commits from version ``after`` on has changed a row."""
+    rows = [content(log[:version]) for version in range(after, len(log) + 1)]
+    return any(each != rows[0] for each in rows)
+
+
 def fail(state: State, guards: Guards, d: int) -> State | None:
     """The write raises, and nothing of it is in the log."""
     if state.drivers[d].phase not in (STAGED, COMMITTING):
         return None
-    return _returned(state, guards, d, answered=False)
+    return _returned(gave_up(state, d), guards, d, answered=False)
 
 
 def _returned(state: State, guards: Guards, d: int, answered: bool = True) -> State:
@@ -110,12 +139,15 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     ledger = walk(log, first, True, guards.undo_aware)
     if ledger.broken or ledger.torn_at:
         return halted(state, d, LEDGER_BROKEN)
-    if ledger.undone_at:
+    accepts = not ours and planned.kind in (RESUME, RESET)
+    if ledger.undone_at and not (accepts and ledger.undone_at == planned.accepts):
         return halted(state, d, TABLE_UNDONE)
+    if accepts and guards.accepts_as_planned and ledger.undone_at != planned.accepts:
+        return put(state, d, Driver())  # the command is refused: that is undone no more
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
-        again = planned._replace(commit=None, read=0, cuts=0, base=version)
+        again = planned._replace(commit=None, read=0, cuts=0, base=version, wrote=())
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
     pending = (*driver.pending, *since)
     read = driver._replace(version=version, newest=ledger.newest, pending=pending)
@@ -129,6 +161,7 @@ def _verified(driver: Driver, entry: Entry) -> Driver:
         sequence=driver.newest.sequence if driver.newest else 0,
         stream=entry.until,
         planned=None,
+        attempt=driver.attempt if driver.unsent else None,
     )
 
 

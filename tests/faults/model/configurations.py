@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults.model.explore import Configuration
+from tests.faults.model.guards import Guards
 from tests.faults.model.judge import MIXED
 from tests.faults.model.opening import (
     ACCEPT,
@@ -26,7 +27,6 @@ from tests.faults.model.opening import (
     TOPIC_RECREATED,
     TRUNCATION,
 )
-from tests.faults.model.state import Guards
 
 FILES = Guards(put_if_absent=False)
 """A local file system: no put-if-absent, so one process at a time holds an OS lock."""
@@ -108,6 +108,16 @@ PROTOCOL: Sequence[Configuration] = (
         guards=FILES,
         faults={"restore": 2},
         bad=(0,),
+        starts=OPERATOR,
+        may_halt=UNDONE,
+        may_end=BROKEN,
+    ),
+    Configuration(
+        name="restore, tried again",
+        about="a `resume` whose write fails while one more RESTORE comes, tried again",
+        guards=FILES,
+        faults={"restore": 2, "fail": 1},
+        drivers=1,
         starts=OPERATOR,
         may_halt=UNDONE,
         may_end=BROKEN,

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.faults.model.configurations import FILES
+from tests.faults.model.effects import ROWS, Effect
+from tests.faults.model.guards import Guards
 from tests.faults.model.replay import Replay
 from tests.faults.model.stage import Refused
-from tests.faults.model.state import Guards
 from tests.faults.model.trace import places, read_commits, read_lines
 
 
@@ -22,13 +23,15 @@ def check_trace(
     commits: Sequence[Mapping[str, Any]],
     pipeline: str | None = None,
     guards: Guards = FILES,
+    effect: Effect = ROWS,
 ) -> list[str]:
     """What in a trace is no path of the model; empty where all of it is.
 
     ``commits`` is the log of the pipeline's table in order, as dicts: version, operation,
     parameters, txns, and entry (the parsed ``userMetadata``, or None). What the log holds
     before the first traced step is taken as given. ``pipeline`` may be left out where the
-    trace names only one.
+    trace names only one. ``effect`` says whether its batches are sent, and when: a trace
+    from before such a step was traced is checked without it. Rows are not traced.
     """
     steps, problems = read_lines(lines)
     names = {each.pipeline for each in steps}
@@ -42,7 +45,7 @@ def check_trace(
     unexplained: list[dict[int, str]] = []
     for topic, partition in places(ours, log) or [("", 0)]:
         try:
-            unexplained.append(Replay(ours, log, (topic, partition), guards).run())
+            unexplained.append(Replay(ours, log, (topic, partition), guards, effect).run())
         except Refused as refused:
             shown = f"{topic}-{partition}"
             refusals.setdefault((refused.line, refused.reason), []).append(shown)

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tests.faults.model.effects import ROWS, Effect
+from tests.faults.model.guards import Guards
 from tests.faults.model.judge import Judge
 from tests.faults.model.machine import Action, apply
 from tests.faults.model.opening import ACCEPT, OLD, parts
@@ -24,7 +26,6 @@ from tests.faults.model.state import (
     RESTORE,
     Driver,
     Entry,
-    Guards,
     Other,
     State,
     Table,
@@ -61,6 +62,7 @@ class Configuration:
     starts: tuple[tuple[str, ...], ...] = ((),)
     may_halt: frozenset[str] = frozenset()
     may_end: frozenset[str] = frozenset()
+    effect: Effect = ROWS
 
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
@@ -68,7 +70,7 @@ class Configuration:
         discovery = Entry(DISCOVERY, 1, 0, 0, 1, commit=0, base=0)
         table = Table(log=(*Table().log, discovery), offsets=(discovery,)) if self.born else Table()
         kept = (None,) * self.drivers if self._resumes() else ()
-        return State(table, topic, (Driver(),) * self.drivers, kept)
+        return State(table, topic, (Driver(),) * self.drivers, kept, effect=self.effect)
 
     def _resumes(self) -> bool:
         return not (self.guards.fresh_checkpoint and self.guards.ledger_sequence)
@@ -103,7 +105,7 @@ class _Graph:
 
     def __init__(self, configuration: Configuration) -> None:
         self._about = configuration
-        self._judge = Judge(configuration.guards)
+        self._judge = Judge(configuration.guards, configuration.effect)
         self._kinds = tuple(configuration.faults)
         first = (configuration.first(), tuple(configuration.faults.values()))
         self.nodes: list[Node] = [first]
@@ -193,6 +195,8 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
             yield "write", d, _unused(state)
         elif driver.phase in (COMMITTING, ORPHAN):
             yield "land", d
+        if driver.unsent:
+            yield "send", d
         for entry in driver.pending:
             yield "project", d, entry.sequence
         if len(driver.pending) <= LAG:
@@ -236,6 +240,7 @@ def _unused(state: State) -> int:
     ids = [each.commit for each in (*table.log, *table.offsets) if isinstance(each, Entry)]
     ids += [each.commit for each in table.quarantine]
     ids += [each.planned.commit for each in state.drivers if each.planned]
+    ids += [*(each.commit for each in state.sink.received), *state.sink.broken]
     return 1 + max((each for each in ids if isinstance(each, int)), default=0)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
+from tests.faults.model.effect_judge import wrong_rows, wrongly_sent
+from tests.faults.model.effects import ROWS, Effect, Record
+from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     LOG_TRUNCATED,
     OFFSETS_TABLE_AHEAD,
@@ -29,7 +33,6 @@ from tests.faults.model.state import (
     RESET,
     VERIFIED,
     Entry,
-    Guards,
     State,
     Table,
     Topic,
@@ -40,20 +43,17 @@ LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
 UNWRITTEN = "SILENT LOSS"
 NAMED = "FALSE NAME"
 
-Record = tuple[int, int, int]
-"""A record: the incarnation of its topic, how often its log had been cut, and its offset."""
-
 
 class Judge:
     """Judges states of a protocol that runs under ``guards``; remembers what it judged."""
 
-    def __init__(self, guards: Guards) -> None:
-        self._guards = guards
+    def __init__(self, guards: Guards, effect: Effect = ROWS) -> None:
+        self._guards, self._effect = guards, effect
         self._verdicts: dict[tuple[Table, Topic, int | None], tuple[str, str]] = {}
 
     def violation(self, state: State) -> str:
         """The invariant that the state violates, in a few words; empty where all hold."""
-        return self._verdict(state)[0] or _unwritten(state)
+        return self._verdict(state)[0] or _unwritten(state) or wrongly_sent(state, self._guards)
 
     def end(self, state: State) -> str:
         """Why nothing more has to come: ``complete``, or the code of the halt of every start.
@@ -66,7 +66,9 @@ class Judge:
         key = (state.table, state.topic, state.promised)
         if key not in self._verdicts:
             found = look(state.table, state.topic, self._guards, at=state.promised)
-            violations = _violations(*key, self._guards, found)
+            torn = isinstance(found, str) and _undone(state.table)
+            rows = wrong_rows(state.table, state.topic, self._guards, self._effect)
+            violations = chain(() if torn else rows, _violations(*key, self._guards, found))
             self._verdicts[key] = next(violations, ""), _end(state.table, state.topic, found)
         return self._verdicts[key]
 

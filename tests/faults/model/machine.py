@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tests.faults.model import committing, steps, world
-from tests.faults.model.state import Guards, State
+from tests.faults.model import committing, sending, steps, world
+from tests.faults.model.guards import Guards
+from tests.faults.model.state import State
 
 Action = tuple[Any, ...]
 """The name of a step and what it takes: ``("plan", 0, "batch", 0, 2)``."""
@@ -23,6 +24,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             steps.project,
             steps.plan,
             committing.write,
+            sending.send,
             committing.begin,
             committing.land,
             committing.fail,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from tests.faults.model.guards import Guards
 from tests.faults.model.reading import (
     Ledger,
     erasures,
@@ -27,7 +28,6 @@ from tests.faults.model.state import (
     RESTORE,
     RESUME,
     Entry,
-    Guards,
     Log,
     Other,
     Table,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from tests.faults.model.effects import Rows, merged
+from tests.faults.model.guards import Guards
 from tests.faults.model.state import (
     CHANGE,
     DELETE,
@@ -16,7 +18,6 @@ from tests.faults.model.state import (
     RESUME,
     Commit,
     Entry,
-    Guards,
     Log,
     Other,
     Topic,
@@ -197,6 +198,20 @@ def truth(log: Log) -> Truth:
             now = now._replace(deletes=(*now.deletes, took))
         marks.append(now)
     return now
+
+
+@lru_cache(REMEMBERED)
+def content(log: Log) -> Rows:
+    """The rows of the table, as the commits that an effect tells have left them."""
+    rows: Rows = ()
+    marks: list[Rows] = []
+    for commit in log:
+        if isinstance(commit, Entry):
+            rows = merged(rows, commit.wrote)
+        elif undoes(commit):
+            rows = marks[commit.version] if commit.operation == RESTORE else ()
+        marks.append(rows)
+    return rows
 
 
 def erasures(log: Log) -> list[tuple[Entry, int]]:

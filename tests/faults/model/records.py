@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.faults.model.state import BATCH, Bad, Entry, Guards, State, Table, Topic
+from tests.faults.model.effects import Record
+from tests.faults.model.guards import Guards
+from tests.faults.model.state import BATCH, Bad, Entry, State, Table, Topic
 
 
 def good(topic: Topic, guards: Guards, entry: Entry) -> list[int]:
@@ -11,6 +13,11 @@ def good(topic: Topic, guards: Guards, entry: Entry) -> list[int]:
         return []
     hidden = (*topic.bad, *topic.aborted) if guards.read_committed else topic.bad
     return [each for each in range(entry.start, entry.until) if each not in hidden]
+
+
+def taken(topic: Topic, guards: Guards, entry: Entry) -> list[Record]:
+    """The records that a batch has read and that become rows, or are sent."""
+    return [topic.record(entry.read, entry.cuts, each) for each in good(topic, guards, entry)]
 
 
 def readable(topic: Topic, entry: Entry) -> bool:

@@ -40,10 +40,12 @@ class Removal:
     guards: tuple[str, ...]
     harm: str
     within: Configuration = field(repr=False)
+    of: str = ""
+    """The effect whose records come to harm, where it is not that of each record being a row."""
 
     @property
     def name(self) -> str:
-        return " + ".join(self.guards)
+        return " + ".join(self.guards) + (f" ({self.of})" if self.of else "")
 
     def without(self) -> Configuration:
         """The configuration in which the harm is found."""
@@ -89,7 +91,16 @@ REMOVALS: Sequence[Removal] = (
     Removal(("read_to_base",), LOST, _undone(restore=1)),
     Removal(("read_to_restored",), DEAD_END, _undone(restore=1)),
     Removal(("undo_aware",), LOST, _undone(restore=1)),
-    Removal(("resume_above_txn",), DEAD_END, _undone(restore=1)),
+    Removal(
+        ("resume_above_txn",),
+        DEAD_END,
+        replace(_undone(restore=1), may_halt=UNDONE | {COMMIT_FAILED}),
+    ),
+    Removal(
+        ("accepts_as_planned",),
+        DUPLICATE,
+        replace(_undone(restore=2, fail=1), drivers=1, records=1, may_end=BROKEN),
+    ),
     Removal(
         ("contiguity",),
         UNEXPLAINED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.faults.model.effects import FIRST, LAST
 from tests.faults.model.opening import (
     LEDGER_BROKEN,
     LEDGER_TRIMMED,
@@ -12,6 +13,7 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import projected, walk
+from tests.faults.model.sending import is_due
 from tests.faults.model.starting import Starting
 from tests.faults.model.state import (
     ACCEPTING,
@@ -26,8 +28,8 @@ from tests.faults.model.state import (
     RETURNED,
     STAGED,
     VERIFIED,
+    put,
 )
-from tests.faults.model.steps import put
 from tests.faults.model.trace import Line
 
 FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)
@@ -50,6 +52,8 @@ class Replay(Starting):
             "open": self._open,
             "plan": self._plan,
             "write": self._write,
+            "send": self._send,
+            "sent": self._sent,
             "returned": self._returned,
             "read_back": self._read_back,
             "project": self._project,
@@ -128,6 +132,28 @@ class Replay(Starting):
         named = line.range_of(self.place) or (planned.until, planned.until)
         self.claim("range", (planned.start, planned.until), named)
         self.claim("position", planned.until, line.position_of(self.place))
+        landed = self.commits.get(self.versions.get(commit, -1))
+        if landed is not None and landed.applied == 0:  # none is good, so none is sent
+            driver = self.state.drivers[d]._replace(attempt=None, unsent=())
+            self.state = put(self.state, d, driver)
+
+    def _send(self, line: Line) -> None:
+        """Records are sent: some of them may be in the sink from now on."""
+        sends = self.state.effect.sends
+        if not sends:
+            raise self.refused("send, by a pipeline that sends nothing")
+        d = self.expect(line, STAGED if sends == FIRST else VERIFIED)
+        driver = self.state.drivers[d]
+        commit = driver.planned.commit if driver.planned is not None else driver.attempt
+        if commit is not None:  # else this partition has no record of the batch
+            self.claim("commit", commit, line.facts["commit"])
+
+    def _sent(self, line: Line) -> None:
+        """The sink has all of them, also those of this partition."""
+        self._send(line)
+        d = self.driver(line)
+        unsent = self.state.drivers[d].unsent
+        self.take(("send", d, len(unsent)))
 
     def _returned(self, line: Line) -> None:
         d, commit = self.expect(line, STAGED, RETURNED), line.facts["commit"]
@@ -136,6 +162,8 @@ class Replay(Starting):
             self.advance(self.versions[commit])
             self.expect(line, RETURNED)
             return
+        if line.facts["fault"] is None and is_due(self.state, self.guards, d, FIRST):
+            raise self.refused("returned without a fault, but not all records were sent")
         self.take(("begin", d))
         if self.state.drivers[d].phase == COMMITTING and line.facts["fault"] is None:
             raise self.refused("returned without a fault, but the log has neither it nor a rival")
@@ -168,7 +196,10 @@ class Replay(Starting):
             self._hand_over(line)
 
     def _hand_over(self, line: Line) -> None:
-        """A driver goes on without a word while its entry is projected."""
+        """A driver goes on without a word while its entry is projected; not before it has sent."""
+        following = next(self._mine(), None) if self.state.effect.sends == LAST else None
+        if following is not None and following.step in ("send", "sent"):
+            return
         if self.phase(line) == VERIFIED:
             self.take(("hand_over", self.driver(line)))
 

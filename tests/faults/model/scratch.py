@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.faults.model.state import Checkpoint, Driver, Guards, State
+from tests.faults.model.guards import Guards
+from tests.faults.model.state import Checkpoint, Driver, State
 
 
 def matters(guards: Guards) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.faults.model.effects import FIRST, Effect
+from tests.faults.model.guards import Guards
 from tests.faults.model.machine import Action, apply
+from tests.faults.model.sending import is_due
 from tests.faults.model.state import (
     ACCEPTING,
     AT_REST,
@@ -20,7 +23,6 @@ from tests.faults.model.state import (
     VERIFIED,
     Driver,
     Entry,
-    Guards,
     Other,
     State,
     Table,
@@ -55,14 +57,20 @@ class Stage:
     """The state of the model, for one partition, at ``line`` of a trace."""
 
     def __init__(
-        self, lines: Sequence[Line], commits: Sequence[LogCommit], place: Place, guards: Guards
+        self,
+        lines: Sequence[Line],
+        commits: Sequence[LogCommit],
+        place: Place,
+        guards: Guards,
+        effect: Effect,
     ) -> None:
         self.lines, self.place, self.guards = lines, place, guards
         self.commits = {each.version: each for each in commits}
         self.versions = {each.id: each.version for each in commits if each.entry}
         self.names: list[str] = []
         self.line = lines[0]
-        self.state = State(given(lines, commits, place), Topic(high=FAR, end=FAR), ())
+        there = given(lines, commits, place)
+        self.state = State(there, Topic(high=FAR, end=FAR), (), effect=effect)
 
     # Steps.
 
@@ -118,6 +126,8 @@ class Stage:
         if not writers:
             raise self.refused(f"{what}, which no living driver was about to write")
         [(d, planned)] = writers
+        if is_due(self.state, self.guards, d, FIRST):
+            raise self.refused(f"{what}, whose records no sink had acknowledged")
         begun = self.apply(("begin", d))
         landed = begun and apply(begun, ("land", d), self.guards)
         if landed is None or landed.table.log == self.state.table.log:

@@ -10,8 +10,7 @@ from tests.faults.model.machine import apply
 from tests.faults.model.opening import ACCEPT, DELETES, RETENTION_LOST, TOPIC
 from tests.faults.model.reading import erasures, truth
 from tests.faults.model.stage import FAR, Stage
-from tests.faults.model.state import AT_REST, CHANGE, ERASURE, LOSS, RESET, RESUME
-from tests.faults.model.steps import put
+from tests.faults.model.state import AT_REST, CHANGE, ERASURE, LOSS, RESET, RESUME, put
 from tests.faults.model.trace import Line
 
 OPTIONS = {"restore": ACCEPT, "reset": ACCEPT, "deletes": DELETES}

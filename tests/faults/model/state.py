@@ -6,8 +6,9 @@ every one of them does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from tests.faults.model.effects import ROWS, Effect, Record, Wrote
 
 # What an entry is for, in the words of a trace. RESET is a "resume" over an emptied table.
 DISCOVERY, BATCH, LOSS, HEARTBEAT = "discovery", "batch", "loss", "heartbeat"
@@ -47,7 +48,8 @@ class Entry(NamedTuple):
     many there had been when the rows were read, and the leader epoch that the entry names.
     ``accepts`` is the version of the undoing that an operator
     accepted with a RESUME or RESET, or of the DELETE with an ERASURE. ``base`` is the version that
-    its driver had read; a trace does not tell it.
+    its driver had read; a trace does not tell it. ``wrote`` is what the commit does to the
+    rows, where the effect tells that.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class Entry(NamedTuple):
     base: int = NOT_TOLD
     epoch: int = 0
     cuts: int = 0
+    wrote: tuple[Wrote, ...] = ()
 
 
 class Other(NamedTuple):
@@ -130,7 +133,7 @@ class Topic(NamedTuple):
         mine = [offset for each, offset in self.cuts if each == self.id]
         return min(mine[epoch:], default=None)
 
-    def record(self, read: int, cuts: int, offset: int) -> tuple[int, int, int]:
+    def record(self, read: int, cuts: int, offset: int) -> Record:
         """The record that was at an offset of an incarnation when there had been so many cuts."""
         before = [at for each, at in self.cuts if each == read][:cuts]
         since = [number for number, at in enumerate(before, 1) if at <= offset]
@@ -143,7 +146,8 @@ class Driver(NamedTuple):
     ``version``, ``sequence`` and ``newest`` are the ledger as it last read it; ``stream`` is
     where Spark stands; ``owes`` the entry that must come before anything is read, and ``epoch``
     the leader epoch that it names; ``pending`` are entries that it has still to project;
-    ``snapshot`` is the version its transaction began at.
+    ``snapshot`` is the version its transaction began at. ``attempt`` is the commit id of a batch
+    whose records are sent and have not all found their end, ``unsent`` are those still to be sent.
     """
 
     phase: str = DEAD
@@ -159,6 +163,8 @@ class Driver(NamedTuple):
     snapshot: int = 0
     pending: tuple[Entry, ...] = ()
     code: str = ""
+    attempt: object = None
+    unsent: tuple[Record, ...] = ()
 
 
 class Checkpoint(NamedTuple):
@@ -170,9 +176,26 @@ class Checkpoint(NamedTuple):
     done: bool
 
 
+class Sent(NamedTuple):
+    """A record in the sink, and the commit id under which it was sent."""
+
+    commit: object
+    record: Record
+
+
+class Sink(NamedTuple):
+    """What a sink has received. ``broken`` are the commit ids of batches that were under way
+    when their driver was killed, or halted, or gave up: nobody else may lose or repeat a record.
+    """
+
+    received: tuple[Sent, ...] = ()
+    broken: tuple[object, ...] = ()
+
+
 class State(NamedTuple):
     """Everything. ``scratch`` and ``promised`` stay empty unless a guard is gone.
 
+    ``effect`` is what batches do, always the same; ``sink`` stays empty where they send nothing.
     ``scratch`` holds a checkpoint per driver: a fresh one dies with its run, so there is
     nothing to keep. ``promised`` is where a run without discovery said that it starts.
     """
@@ -182,75 +205,11 @@ class State(NamedTuple):
     drivers: tuple[Driver, ...]
     scratch: tuple[Checkpoint | None, ...] = ()
     promised: int | None = None
+    effect: Effect = ROWS
+    sink: Sink = Sink()
 
 
-@dataclass(frozen=True, eq=False)
-class Guards:
-    """Every guard of the protocol; True is in place. Removing one must do harm."""
-
-    lock: bool = True
-    """One writing process per table (``local.lock``)."""
-    writer_holds_lock: bool = True
-    """The lock is the JVM's, not Python's."""
-    put_if_absent: bool = True
-    """The store refuses a version that exists; a local file system does not."""
-    txn: bool = True
-    """Commits carry a ``txn``: Delta skips a stale one and refuses a rival's."""
-    ledger_sequence: bool = True
-    """Its version is counted in the ledger, not by Spark's batch id."""
-    fresh_checkpoint: bool = True
-    """A run starts from the ledger, not from a checkpoint that an earlier run left."""
-    read_back: bool = True
-    """Only the log, read back, says what became of a write."""
-    audit: bool = True
-    """A start checks the entries that it reads; without, it takes the newest entry's word."""
-    read_to_base: bool = True
-    """It reads from the version on that the newest entry was planned on, not from the entry on."""
-    read_to_restored: bool = True
-    """A RESTORE there leads it back to the entry that was in effect at the restored version."""
-    undo_aware: bool = True
-    """RESTORE, TRUNCATE and REPLACE are followed through the log."""
-    resume_above_txn: bool = True
-    """An accepted undoing counts on from the ``txn``, not from the entry that stands."""
-    contiguity: bool = True
-    """A range must start at the position (``plan.decide``)."""
-    topic_id: bool = True
-    """The topic is still the one whose offsets are recorded."""
-    changes_found: bool = True
-    """Only another topic that is really there can be accepted."""
-    changes_start_over: bool = True
-    """It is read from its first record on, and a log that was cut from the cut on."""
-    changes_kept: bool = True
-    """A RESTORE to before another topic was accepted cannot be accepted."""
-    deletes_stand: bool = True
-    """Only a DELETE that stands can be accepted: its rows are really gone."""
-    leader_epochs: bool = True
-    """A log that was cut below the position is noticed, also when it has grown again."""
-    epochs_of_restored: bool = True
-    """An accepted RESTORE names the epoch in which the log reached to where it goes back to."""
-    discovery: bool = True
-    """Where a partition starts is recorded before anything is read."""
-    read_committed: bool = True
-    """Spark reads up to the last stable offset, and no aborted record."""
-    entry_always: bool = True
-    """A batch that changes no row commits an entry too."""
-    quarantine_ahead: bool = True
-    """Bad records are written before the commit that accounts for them."""
-    quarantine_tagged: bool = True
-    """They count only together with that commit, whose id they carry."""
-    quarantine_standing: bool = True
-    """And only while that commit stands in the table as it is."""
-    projection_txn: bool = True
-    """The offsets table has a ``txn`` of its own."""
-    projection_caught_up: bool = True
-    """A start first projects what a dead driver did not."""
-    projection_ahead: bool = True
-    """An offsets table that knows more than the log halts the start."""
-    projection_compared: bool = True
-    """It serves in place of a trimmed log only where its sequence is the ``txn``'s."""
-    topic_outlives_batch: bool = True
-    """Not ours but an assumption: a topic that was created again, or whose log was cut, while a
-    batch was being read, and after the last look at it, is not accepted. That batch holds records
-    of the new topic, or of the log as it is now."""
-    trouble_outlives_cleanup: bool = True
-    """Not ours but an assumption: clean-up takes nothing that a start has yet to halt for."""
+def put(state: State, d: int, driver: Driver) -> State:
+    """The state with another driver ``d``."""
+    drivers = state.drivers
+    return state._replace(drivers=(*drivers[:d], driver, *drivers[d + 1 :]))

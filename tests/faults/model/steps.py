@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tests.faults.model import scratch
+from tests.faults.model import scratch, sending
+from tests.faults.model.effects import LAST
+from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
     LOG_TRUNCATED,
     OFFSET_GAP,
@@ -36,8 +38,8 @@ from tests.faults.model.state import (
     VERIFIED,
     Driver,
     Entry,
-    Guards,
     State,
+    put,
 )
 
 
@@ -111,7 +113,7 @@ def project(state: State, guards: Guards, d: int, upto: int | None = None) -> St
 def hand_over(state: State, guards: Guards, d: int) -> State | None:
     """Go on, and leave the entry to be projected beside the next batches."""
     driver = state.drivers[d]
-    if driver.phase != VERIFIED:
+    if driver.phase != VERIFIED or sending.is_due(state, guards, d, LAST):
         return None
     if driver.owes in ACCEPTING:
         if driver.pending:
@@ -120,7 +122,7 @@ def hand_over(state: State, guards: Guards, d: int) -> State | None:
     if not guards.quarantine_ahead and driver.newest:
         state = state._replace(table=quarantined(state, driver.newest))
     state = scratch.done(state, guards, d)
-    return put(state, d, driver._replace(phase=READY, owes="", accepts=0))
+    return put(state, d, driver._replace(phase=READY, owes="", accepts=0, attempt=None, unsent=()))
 
 
 def plan(
@@ -185,16 +187,10 @@ def close(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase not in (READY, PLANNED) or driver.pending:
         return None
-    return put(state, d, Driver())
-
-
-def put(state: State, d: int, driver: Driver) -> State:
-    """The state with another driver ``d``."""
-    drivers = state.drivers
-    return state._replace(drivers=(*drivers[:d], driver, *drivers[d + 1 :]))
+    return put(sending.broken(state, d), d, Driver())
 
 
 def halted(state: State, d: int, code: str) -> State:
     """The state with driver ``d`` dead, and loudly."""
     pending = state.drivers[d].pending  # it still projects that
-    return put(state, d, Driver(HALTED, code=code, pending=pending))
+    return put(sending.broken(state, d), d, Driver(HALTED, code=code, pending=pending))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.builders import PIPELINE, TOPIC
 from tests.faults.model.conformance import check_trace
+from tests.faults.model.effects import ROWS, Effect
 
 Dicts = list[dict[str, Any]]
 
@@ -22,12 +23,15 @@ class Story:
     position: dict[str, dict[str, int]] = field(default_factory=lambda: {TOPIC: {}})
     sequence: int = 0
     projected: int = 0
+    effect: Effect = ROWS
+    attempt: str = ""
+    """What tells the commit ids of another attempt from those of the first one."""
 
     def __post_init__(self) -> None:
         self.did("CREATE TABLE")
 
     def check(self) -> list[str]:
-        return check_trace([json.dumps(each) for each in self.lines], self.log)
+        return check_trace([json.dumps(each) for each in self.lines], self.log, effect=self.effect)
 
     def did(self, operation: str, **parameters: object) -> Story:
         self.log.append({**self._commit(operation), "parameters": parameters})
@@ -63,7 +67,7 @@ class Story:
         self.sequence += 1
         listed = [[TOPIC, *each] for each in ranges]
         facts = {"sequence": self.sequence, "ranges": listed, "position": self._position()}
-        return self.said("write", by, commit=f"c{self.sequence}", **facts)
+        return self.said("write", by, commit=self.commit, **facts)
 
     def landed(self, **more: object) -> Story:
         written = [each for each in self.lines if each["step"] == "write"][-1]
@@ -74,12 +78,15 @@ class Story:
         self.log.append({**self._commit("WRITE"), "txns": txns, "entry": entry})
         return self
 
+    def sent(self, by: str = "a") -> Story:
+        """All records of the batch that was written last were sent."""
+        return self.said("send", by, commit=self.commit).said("sent", by, commit=self.commit)
+
     def settled(self, by: str = "a") -> Story:
         """The write returned, was read back and projected."""
-        commit = f"c{self.sequence}"
-        self.said("returned", by, commit=commit, fault=None)
+        self.said("returned", by, commit=self.commit, fault=None)
         version = len(self.log) - 1
-        self.said("read_back", by, commit=commit, outcome="committed", version=version)
+        self.said("read_back", by, commit=self.commit, outcome="committed", version=version)
         return self.projected_to(self.sequence, by)
 
     def projected_to(self, sequence: int, by: str = "a") -> Story:
@@ -88,6 +95,11 @@ class Story:
 
     def committed(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
         return self.planned(*ranges, kind=kind, by=by).wrote(*ranges, by=by).settled(by)
+
+    @property
+    def commit(self) -> str:
+        """The commit id of the newest entry."""
+        return f"c{self.sequence}{self.attempt}"
 
     def _commit(self, operation: str) -> dict[str, Any]:
         empty: dict[str, Any] = {"parameters": {}, "txns": {}, "entry": None}

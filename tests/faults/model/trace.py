@@ -25,7 +25,18 @@ from tests.faults.model.state import (
 Place = tuple[str, int]
 """A topic and a partition."""
 
-STEPS = ("open", "plan", "write", "returned", "read_back", "project", "halt", "close")
+STEPS = (
+    "open",
+    "plan",
+    "write",
+    "send",
+    "sent",
+    "returned",
+    "read_back",
+    "project",
+    "halt",
+    "close",
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,12 @@ class LogCommit:
     def id(self) -> object:
         """The id of a commit of ours."""
         return self.entry["commit"] if self.entry else None
+
+    @property
+    def applied(self) -> int | None:
+        """How many records of the batch took effect; None where the entry does not tell."""
+        rows = (self.entry or {}).get("rows")
+        return None if rows is None else sum(int(each[0]) for each in rows)
 
     def as_entry(self, place: Place) -> Entry:
         """A commit of ours in the model's terms, for one partition."""

@@ -18,6 +18,7 @@ OPTIONS = {
 DRIVER = {
     "project": "brings the offsets table up to date",
     "hand_over": "goes on before its entry is projected",
+    "send": "sends a record",
     "read_back": "reads the log back",
     "fail": "has its write fail",
     "close": "ends its run",

@@ -5,7 +5,9 @@ Each takes the state and gives the next one, or None where it is not enabled.
 
 from __future__ import annotations
 
+from tests.faults.model.guards import Guards
 from tests.faults.model.reading import projected, walk
+from tests.faults.model.sending import broken
 from tests.faults.model.state import (
     AT_REST,
     COMMITTING,
@@ -18,14 +20,13 @@ from tests.faults.model.state import (
     RESTORE,
     Driver,
     Entry,
-    Guards,
     Log,
     Other,
     State,
     Table,
     Topic,
+    put,
 )
-from tests.faults.model.steps import put
 
 # Death.
 
@@ -34,7 +35,7 @@ def crash(state: State, guards: Guards, d: int) -> State | None:
     """kill -9 of a driver and its JVM, wherever it is. The OS frees the lock."""
     if state.drivers[d].phase in AT_REST:
         return None
-    return put(state, d, Driver())
+    return put(broken(state, d), d, Driver())
 
 
 def orphan(state: State, guards: Guards, d: int) -> State | None:
@@ -42,7 +43,8 @@ def orphan(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != COMMITTING:
         return None
-    return put(state, d, driver._replace(phase=ORPHAN, pending=()))
+    left = driver._replace(phase=ORPHAN, pending=(), attempt=None, unsent=())
+    return put(broken(state, d), d, left)
 
 
 def lose_checkpoint(state: State, guards: Guards, d: int) -> State | None:

@@ -9,9 +9,17 @@ from datetime import timedelta
 from itertools import repeat
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.config import Retry
-from rivermouth.errors import CommitConflict, KafkaRefused, TableUndone, TopicRecreated
+from rivermouth.errors import (
+    CommitConflict,
+    KafkaRefused,
+    ResumeRefused,
+    TableUndone,
+    TopicRecreated,
+)
+from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.warehouse.attempts import Attempts
 from tests.builders import PIPELINE, place, position, replayed
@@ -52,6 +60,36 @@ def test_a_restore_in_the_pause_of_a_resume_is_not_accepted_with_the_first_one()
     until_done(world)
     assert replayed(world.commits).faults == ()
     assert replayed(world.commits).position == Position(world.ends)
+
+
+@pytest.mark.parametrize("when", ["before the answer", "in the pause"])
+def test_what_is_undone_no_more_is_not_accepted_and_no_record_comes_twice(when: str) -> None:
+    world = World(ends={place(): 9})
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+    operator = paused(world, lambda _: world.restore(3) if when == "in the pause" else None)
+    operator.crash.step = "conflicts"
+    if when == "before the answer":
+        _meets(operator, lambda: world.restore(3))
+    with pytest.raises(ResumeRefused, match="is undone"):
+        operator.ingest.resume(NO_SESSION, "restore")
+    until_done(world)
+    assert world.applied() == [(place(), offset) for offset in range(9)]
+
+
+def _meets(operator: Driver, happening: Callable[[], None]) -> None:
+    """Let something happen at the first write of an operator, which conflicts with it."""
+    record = operator.ingest._edges.writes.record
+
+    def and_record(session: SparkSession, plan: CommitPlan) -> None:
+        if operator.crash.times:
+            happening()
+        record(session, plan)
+
+    writes = replace(operator.ingest._edges.writes, record=and_record)
+    operator.ingest._edges = replace(operator.ingest._edges, writes=writes)
 
 
 def test_once_a_run_is_to_stop_nothing_is_tried_again() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import NotDelivered, NotSent
 from rivermouth.protocol.commits import CommitPlan
@@ -83,6 +84,7 @@ class Send:
             self._forget()
 
     def _send(self, good: DataFrame, plan: CommitPlan) -> None:
+        trace.step(plan.draft.pipeline, "send", commit=plan.commit)
         reach("P14")
         try:
             self._sink.send(good, plan)
@@ -96,6 +98,7 @@ class Send:
                 passes=told.passes,
             ) from fault
         self._sent = plan.draft.ranges
+        trace.step(plan.draft.pipeline, "sent", commit=plan.commit)
         reach("P15")
 
     def _forget(self) -> None:
