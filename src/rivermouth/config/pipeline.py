@@ -28,7 +28,7 @@ from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
 from rivermouth.config.totals import KeyPart, key_parts, table_columns
-from rivermouth.config.transform import MadeColumns, Select, Transform
+from rivermouth.config.transform import Explode, MadeColumns, Select, Transform
 from rivermouth.config.value_types import (
     Columns,
     Duration,
@@ -85,6 +85,7 @@ class Target(Model):
         examples=[["updated_at"]],
     )
     columns: MadeColumns = None
+    explode: Explode = False
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )

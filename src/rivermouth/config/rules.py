@@ -29,7 +29,7 @@ from rivermouth.config.totals_rules import (
     need_metrics,
     windows_fit,
 )
-from rivermouth.config.transform import at_most_one, fits_the_mode, tells_columns
+from rivermouth.config.transform import at_most_one, explodes_rows, fits_the_mode, tells_columns
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -162,6 +162,7 @@ RULES = (
     Rule(("transform", "select"), at_most_one),
     Rule(("transform", "select", "target.schema"), tells_columns),
     Rule(("transform", "select", "target.mode"), fits_the_mode),
+    Rule(("transform", "select", "target.mode", "target.explode"), explodes_rows),
     Rule(("target.table", "target.kafka", "target.foreach_partition"), _table_is_free),
     Rule(("target.mode", "target.kafka", "target.foreach_partition"), sinks_fit),
     Rule(

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
 from rivermouth.config.problems import Fault, Kind, Path, Refused
+from rivermouth.config.value_types import Flag
 from rivermouth.config.written import Schema, Written
 from rivermouth.registry.shapes import SHAPES
 
@@ -115,6 +116,28 @@ def fits_the_mode(transform: str | None, select: str | None, mode: str) -> Itera
         yield Fault(Kind.TRANSFORM, message, path=(name,), fix=fix, at_key=True)
 
 
+def explodes_rows(
+    transform: str | None, select: str | None, mode: str, explode: bool
+) -> Iterator[Fault]:
+    """Several rows of one record are made by own code, in a table whose rows can be counted."""
+    if not explode:
+        return
+    shape, path = SHAPES.by_name[mode], ("target", "explode")
+    if shape.sends:
+        message = "{path} does not go with a target that is no table"
+        fix = "rm-id tells each record that is sent: remove it, and send an ARRAY"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+    elif not shape.transforms:
+        modes = " or ".join(name for name, each in SHAPES.by_name.items() if each.transforms)
+        message = f"{{path}} does not go with mode: {mode}, which could not be verified"
+        fix = f"write mode: {modes}, or remove it"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+    elif (transform or select) is None:
+        message = "{path} has no meaning without transform or select"
+        fix = "without them each record has one row: remove it"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+
+
 Transform = Annotated[
     Annotated[
         str, BeforeValidator(read_function), WithJsonSchema({**_TEXT, "pattern": f"^{_FUNCTION}$"})
@@ -135,6 +158,14 @@ Select = Annotated[
         examples=["order_id, upper(country) AS country, price * 2 AS twice"],
     ),
     Written(word="text"),
+]
+Explode = Annotated[
+    Flag,
+    Field(
+        description="Only with `transform` or `select`: whether one record may have any number of"
+        " rows, see [transform](transform.md#several-rows-of-one-record). Without it a record has"
+        " one row at most.",
+    ),
 ]
 MadeColumns = Annotated[
     Annotated[tuple[Column, ...], BeforeValidator(read_columns), WithJsonSchema(_TEXT)] | None,

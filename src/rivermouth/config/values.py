@@ -142,6 +142,14 @@ def read_true(value: object) -> bool:
     return True
 
 
+def read_flag(value: object) -> bool:
+    """``true`` or ``false``, also as text; raises ``Refused``."""
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise Refused(Fault(Kind.WRONG_TYPE, "{path} must be true or false, not {value}"))
+    return text == "true"
+
+
 def shown_duration(value: timedelta) -> str:
     """A duration as the file writes it, in the longest unit that fits: ``10s``."""
     milliseconds = value // timedelta(milliseconds=1)

@@ -60,8 +60,9 @@ class Draft:
     the records were decoded; empty: not told. ``deletes`` are rows that an operator accepted as
     deleted on purpose. ``replayed`` are ranges that were read before, and whose records were
     applied once more. ``transform`` is what made the rows of the records: a function, or
-    ``select``; empty: nothing did. ``assigned`` are the topics of which only some partitions are
-    read, on purpose. ``ranges`` are in order. The first sequence is 1.
+    ``select``; empty: nothing did. ``explode``: each record may have any number of rows.
+    ``assigned`` are the topics of which only some partitions are read, on purpose. ``ranges`` are
+    in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -83,6 +84,7 @@ class Draft:
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] = ()
     transform: str = ""
+    explode: bool = False
     assigned: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -112,7 +114,8 @@ class Entry(Draft):
 
     ``commit`` is its own id, ``base`` the version of the table that it was planned on (None: not
     told). ``rows`` are the counts, parallel to ``ranges``; None where they are not known before
-    the commit. Raises ValueError where the parts do not fit together.
+    the commit, which needs a row for each record. Raises ValueError where the parts do not fit
+    together.
     """
 
     commit: str
@@ -123,6 +126,8 @@ class Entry(Draft):
         super().__post_init__()
         if self.rows is not None and len(self.rows) != len(self.ranges):
             raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
+        if self.explode and self.rows is None:
+            raise ValueError("no counts, and rows that are not one for each record")
 
     @property
     def draft(self) -> Draft:

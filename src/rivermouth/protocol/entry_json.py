@@ -62,6 +62,8 @@ def to_json(entry: Entry) -> str:
         facts["accepted"] = [[*each] for each in entry.accepted]
     if entry.transform:
         facts["transform"] = entry.transform
+    if entry.explode:
+        facts["explode"] = True
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -154,6 +156,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
         "replayed": _ranges(facts.get("replayed", ())),
         "transform": _text(facts.get("transform", "")),
+        "explode": facts.get("explode") is True,
         "base": int(facts["base"]) if "base" in facts else None,
         "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
         "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),

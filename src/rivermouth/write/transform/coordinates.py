@@ -1,4 +1,5 @@
-"""The coordinates of made rows: each is of a record of the batch, and no record has two rows.
+"""The coordinates of made rows: each is of a record of the batch, and no record has two rows
+unless the target says that it may.
 
 They are checked while the rows are written, and a wrong one fails the job: nothing is written.
 """
