@@ -31,6 +31,7 @@ LATER = {
     "message_key",
     "topic_column",
     "partition_column",
+    "explode",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)
