@@ -155,10 +155,18 @@ class Pipeline(Model):
 
     @property
     def table_columns(self) -> tuple[Column, ...]:
-        """The columns of its table, but for ``_kafka``."""
-        if not self.shape.totals:
-            return self.columns if self.target.columns is None else self.target.columns
-        return table_columns(self.columns, self.target.key_parts, self.target.metrics)
+        """The columns of its table, but for ``_kafka``.
+
+        The table of a pipeline that sends has those of the records, whatever is made of them.
+        """
+        if self.shape.totals:
+            return table_columns(self.columns, self.target.key_parts, self.target.metrics)
+        return self.columns if self.shape.sends else self.row_columns
+
+    @property
+    def row_columns(self) -> tuple[Column, ...]:
+        """The columns of the rows that are added or sent: those of the records, or what is made."""
+        return self.columns if self.target.columns is None else self.target.columns
 
     @property
     def delivery(self) -> Delivery:

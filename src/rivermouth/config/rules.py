@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rivermouth.config.column_rules import Columns, Names, are_columns, article, is_one_of
+from rivermouth.config.column_rules import (
+    Columns,
+    Names,
+    are_columns,
+    article,
+    is_one_of,
+    of_sent_rows,
+)
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest
 from rivermouth.config.sink_rules import (
@@ -180,12 +187,18 @@ RULES = (
         ),
         only_to_a_topic,
     ),
-    Rule(("schema", "target.topic_column"), is_one_of("topic_column", "STRING")),
     Rule(
-        ("schema", "target.partition_column"),
-        is_one_of("partition_column", "INT", "SMALLINT", "TINYINT"),
+        ("schema", "target.schema", "target.topic_column"),
+        of_sent_rows(is_one_of("topic_column", "STRING")),
     ),
-    Rule(("schema", "target.message_key"), are_columns("message_key")),
+    Rule(
+        ("schema", "target.schema", "target.partition_column"),
+        of_sent_rows(is_one_of("partition_column", "INT", "SMALLINT", "TINYINT")),
+    ),
+    Rule(
+        ("schema", "target.schema", "target.message_key"),
+        of_sent_rows(are_columns("message_key")),
+    ),
     Rule(
         (
             "target.foreach_partition",

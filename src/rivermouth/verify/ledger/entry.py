@@ -146,8 +146,11 @@ def left_out(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None
     """See ``LedgerEntry``: by the JSON of the entry, and the ``operationMetrics`` of its commit.
 
     An entry without counts has a row for each record that took effect. Where a record may have
-    several rows, nobody can tell. Raises what ``parse_entry`` raises.
+    several rows, nobody can tell. The commit of a pipeline that sends writes no row, so its entry
+    tells the number itself. Raises what ``parse_entry`` raises.
     """
+    if "delivery" in facts.get("config", {}):
+        return int(facts.get("left_out", 0))
     if "transform" not in facts or not facts.get("counted", True):
         return 0
     if facts.get("explode") is True:

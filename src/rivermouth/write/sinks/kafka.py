@@ -60,7 +60,7 @@ def key_of(pipeline: Pipeline) -> Column:
     names = pipeline.target.message_key
     if not names:
         return F.col("key")
-    columns = {each.name: each for each in pipeline.columns}
+    columns = {each.name: each for each in pipeline.row_columns}
     return _made_of([columns[each] for each in names])
 
 
@@ -76,7 +76,7 @@ def _made_of(columns: Sequence[ConfiguredColumn]) -> Column:
 
 
 def _topic(target: Target) -> Column:
-    """The only topic, or the one that the row names: the decoder lets no other one pass."""
+    """The only topic, or the one that the row names: no other one passes the checks before."""
     if target.topic_column is None:
         [only] = target.kafka or ()
         return F.lit(only)

@@ -20,6 +20,7 @@ from rivermouth.spark.address import quoted
 from rivermouth.spark.errors import is_gone, reason, said
 from rivermouth.write.transform.action import ACTION, unevaluable
 from rivermouth.write.transform.coordinates import WRONG_ROW, checked
+from rivermouth.write.transform.place import WRONG_PLACE
 from rivermouth.write.transform.shape import RowsOfRecord, rows_of_record
 
 Function = Callable[[DataFrame, Batch], DataFrame]
@@ -71,7 +72,7 @@ class Transform:
             self._check_select(of_record, batch)
         several = of_record in (RowsOfRecord.SEVERAL, RowsOfRecord.ANY)
         kafka = checked(batch.ranges, once=several and not explode)
-        names = [quoted(each.name) for each in self._pipeline.table_columns]
+        names = [quoted(each.name) for each in self._pipeline.row_columns]
         # Rows do not tell how many records there were, if a record may have several.
         one_pass = of_record is RowsOfRecord.ONE and not explode
         return Made(found.select(*names, kafka), of_record, one_pass)
@@ -87,6 +88,15 @@ class Transform:
                 batch,
                 expected="_kafka as it was given" + ("" if explode else ", in at most one row"),
                 found=reason(fault).partition(f"{WRONG_ROW}: ")[2] or reason(fault),
+            )
+        if f"] {WRONG_PLACE}" in text:
+            return self._failed(
+                "a row names no place to send it to",
+                batch,
+                expected="a topic of target.kafka, and no negative partition",
+                found=reason(fault).partition(f"{WRONG_PLACE}: ")[2] or reason(fault),
+                remedy="Nothing of this batch is sent; let it name another place, or leave the row"
+                " out, and run again",
             )
         if isinstance(fault, RivermouthError) or is_gone(fault) or not _OF_CODE.search(text):
             return None
@@ -197,7 +207,7 @@ def transform_of(pipeline: Pipeline) -> Transform | None:
 
 
 def _schema(session: SparkSession, pipeline: Pipeline) -> StructType:
-    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.table_columns]
+    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.row_columns]
     return session.createDataFrame([], ", ".join([*columns, f"_kafka {KAFKA_STRUCT}"])).schema
 
 
