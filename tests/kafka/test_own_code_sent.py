@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.kafka.test_sinks import calling, proved, read_back, sending
 from tests.lake import Lake, bid, retrying
-from tests.processes import said_by
+from tests.processes import ROOT, said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -87,6 +87,23 @@ def test_a_function_gets_made_rows_in_the_order_of_their_records(
     proof = proved(lake)
     assert proof["ok"], proof
     assert proof["not_checked"] == {"rows_in_a_function": 40}
+
+
+def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession) -> None:
+    page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
+    part = page.partition("## Your own code before it")[2]
+    example = part.partition("```yaml\n")[2].partition("```")[0]
+    lake.topic("orders")
+    lake.topic("orders-upper")
+    text = example.replace("localhost:9092", lake.servers)
+    lake.file.write_text(text, encoding="utf-8")
+    lake.produce("orders", [(None, b'{"order_id": 7, "status": "paid"}', 0)])
+
+    assert lake.run(rivermouth_spark, "paid").ends[0].error is None
+
+    [found] = read_back(lake.servers, "orders-upper")
+    assert (found.key(), json.loads(found.value())) == (b"7", {"id": 7, "status": "PAID"})
+    assert proved(lake)["ok"]
 
 
 @pytest.mark.parametrize("delivery", [LEAST, MOST])

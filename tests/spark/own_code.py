@@ -91,3 +91,7 @@ def failing_in_python(df: DataFrame, batch: Batch) -> DataFrame:
 
 def dividing(df: DataFrame, batch: Batch) -> DataFrame:
     return doubled(df, batch).withColumn("m", F.expr("bigint(12 / (m - 3))"))
+
+
+def backwards(df: DataFrame, batch: Batch) -> DataFrame:
+    return doubled(df, batch).orderBy(F.desc("m"))
