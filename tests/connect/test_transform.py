@@ -24,20 +24,26 @@ def test_own_code_is_run_and_proved_on_serverless_compute(
     rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     lake = ConnectLake(tmp_path, rivermouth_broker.bootstrap_servers, connect_server, "serverless")
-    kinds = ("select", "transform")
+    kinds = ("select", "transform", "explode", "inline")
     for kind in kinds:
         lake.topic(f"connect-{kind}", 2)
         lake.produce(f"connect-{kind}", [(None, bid(each), each // 2 % 2) for each in range(20)])
-    lake.produce("connect-transform", [(None, b"{oops", 0)])
+    for kind in ("transform", "explode"):
+        lake.produce(f"connect-{kind}", [(None, b"{oops", 0)])
     lake.describe(**{kind: a_pipeline(f"connect-{kind}", kind) for kind in kinds})
 
     with lake.connected(*kinds) as driver:
         said = said_by(driver)
 
     assert driver.returncode == 0, said
-    selected, transformed = verify(load(lake.file)).pipelines
+    selected, transformed, exploded, inlined = verify(load(lake.file)).pipelines
     assert selected.ok, selected
     assert transformed.ok, transformed
     assert selected.left == {Unchecked.MADE: 20}
     assert transformed.left == {Unchecked.MADE: 10, Unchecked.LEFT_OUT: 10}
     assert (transformed.records, transformed.quarantined) == (21, 1)
+    assert exploded.ok, exploded
+    assert exploded.left == {Unchecked.MADE: 19, Unchecked.LEFT_OUT: 7, Unchecked.EXPLODED: 13}
+    assert (exploded.records, exploded.quarantined) == (21, 1)
+    assert inlined.ok, inlined
+    assert inlined.left == {Unchecked.MADE: 39, Unchecked.EXPLODED: 20}

@@ -10,6 +10,16 @@ from pyspark.sql import functions as F
 from rivermouth import Batch
 from tests.lake import append_pipeline
 
+EXPLODED = {
+    "explode": {
+        "transform": "tests.kafka.own_code:exploded",
+        "schema": "item BIGINT, part INT",
+    },
+    "inline": {
+        "select": "auction AS item, explode(sequence(1, int(auction % 3) + 1)) AS part",
+        "schema": "item BIGINT, part INT",
+    },
+}
 MADE = {
     "select": {
         "select": "auction AS item, price * 2 AS twice",
@@ -24,9 +34,10 @@ MADE = {
 
 def a_pipeline(topic: str, kind: str, **source: Any) -> dict[str, Any]:
     """An append pipeline from ``topic`` whose rows are made by one ``kind`` of code."""
-    made = dict(MADE[kind])
+    made = dict((MADE | EXPLODED)[kind])
     plain = append_pipeline(topic, **source)
-    target = {**plain["target"], "schema": made.pop("schema")}
+    explode = {"explode": True} if kind in EXPLODED else {}
+    target = {**plain["target"], "schema": made.pop("schema"), **explode}
     return {**plain, **made, "target": target}
 
 
@@ -38,3 +49,14 @@ def even(df: DataFrame, batch: Batch) -> DataFrame:
     return df.where("auction % 2 = 0").select(
         F.col("auction").alias("item"), F.coalesce(*cases).alias("began"), "_kafka"
     )
+
+
+def exploded(df: DataFrame, batch: Batch) -> DataFrame:
+    """As many rows of each bid as its auction, modulo 3: none, one or two."""
+    parts = F.expr("if(auction % 3 = 0, array(), sequence(1, int(auction % 3)))")
+    return df.select(F.col("auction").alias("item"), F.explode(parts).alias("part"), "_kafka")
+
+
+def each_twice(df: DataFrame, batch: Batch) -> DataFrame:
+    """Each bid as it is, in two rows."""
+    return df.unionByName(df)

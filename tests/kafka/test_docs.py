@@ -124,11 +124,11 @@ def test_own_code_of_the_page_runs_and_is_proved(
     lake: Lake, readme_answers: dict[str, str]
 ) -> None:
     assert readme_answers
-    select, transform = snippets(TRANSFORM, "yaml")
-    [function] = snippets(TRANSFORM, "python")
-    (lake.folder / "shop.py").write_text(function, encoding="utf-8")
-    both = select + transform.partition("pipelines:\n")[2]
-    (lake.folder / "own.yml").write_text(both, encoding="utf-8")
+    select, *others = snippets(TRANSFORM, "yaml")
+    functions = snippets(TRANSFORM, "python")
+    (lake.folder / "shop.py").write_text("".join(functions), encoding="utf-8")
+    together = select + "".join(each.partition("pipelines:\n")[2] for each in others)
+    (lake.folder / "own.yml").write_text(together, encoding="utf-8")
     assert snippets(TRANSFORM, "sh") == ["PYTHONPATH=. rivermouth run lake.yml\n"]
 
     run(lake, "-m", "rivermouth", "run", "own.yml")  # of all Python finds the working folder
@@ -137,6 +137,10 @@ def test_own_code_of_the_page_runs_and_is_proved(
     assert "10 records without a row: the transform left them out" in said
     assert sorted({row["twice"] for row in lake.rows("silver.prices")})[:2] == [0, 2]
     assert {row["price"] for row in lake.rows("silver.large")} == {*range(10, 20)}
+    hours = lake.rows("silver.hours")
+    assert len(hours) == 2 * len(lake.rows("silver.prices"))
+    assert {row["passed"] for row in hours} == {0, 1}
+    assert "how many rows each of 20 records has: the target says explode" in said
 
 
 PAGES = ["README.md", *(f"docs/{each}.md" for each in ("tables", "reading", "replay", "transform"))]

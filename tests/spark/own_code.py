@@ -41,6 +41,17 @@ def joined_twice(df: DataFrame, batch: Batch) -> DataFrame:
     return df.withColumnRenamed("n", "m").crossJoin(both)
 
 
+def repeated(df: DataFrame, batch: Batch) -> DataFrame:
+    """A row for each number below ``n``: none of 1."""
+    below = F.expr("if(m > 1, sequence(1, m - 1), array())")
+    return doubled(df, batch).withColumn("twice", F.explode(below))
+
+
+def repeated_elsewhere(df: DataFrame, batch: Batch) -> DataFrame:
+    other = F.col("_kafka").withField("offset", F.col("_kafka.offset") + 1000)
+    return repeated(df, batch).withColumn("_kafka", other)
+
+
 def elsewhere(df: DataFrame, batch: Batch) -> DataFrame:
     other = F.col("_kafka").withField("offset", F.col("_kafka.offset") + 1000)
     return doubled(df, batch).withColumn("_kafka", other)
@@ -80,3 +91,7 @@ def failing_in_python(df: DataFrame, batch: Batch) -> DataFrame:
 
 def dividing(df: DataFrame, batch: Batch) -> DataFrame:
     return doubled(df, batch).withColumn("m", F.expr("bigint(12 / (m - 3))"))
+
+
+def backwards(df: DataFrame, batch: Batch) -> DataFrame:
+    return doubled(df, batch).orderBy(F.desc("m"))

@@ -27,19 +27,20 @@ BAD: RawRow = (b"k", b"bad", 0, 7)
 
 
 def a_pipeline(**made: Any) -> Pipeline:
+    target = {"table": "bronze.made", "columns": "m BIGINT, twice BIGINT"}
     return Pipeline.model_validate(
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
             "columns": "n BIGINT",
-            "target": {"table": "bronze.made", "columns": "m BIGINT, twice BIGINT"},
+            "target": {**target, "explode": made.pop("explode", False)},
             **made,
         }
     )
 
 
-def of(function: str) -> Pipeline:
-    return a_pipeline(transform=f"tests.spark.own_code:{function}")
+def of(function: str, **made: Any) -> Pipeline:
+    return a_pipeline(transform=f"tests.spark.own_code:{function}", **made)
 
 
 def land(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | None:
@@ -127,6 +128,47 @@ def test_a_record_that_the_function_leaves_out_took_effect(bench: Bench) -> None
     assert land(bench, of("even"), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(2, 2, 4), (4, 4, 8)]
     assert not (bench.folder / "made_quarantine").exists()
+
+
+EXPLODED = [(n, n, k) for n in range(1, 6) for k in range(1, n)]
+
+
+def test_a_record_may_have_any_number_of_rows_and_the_entry_counts_records(bench: Bench) -> None:
+    assert land(bench, of("repeated", explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
+    assert rows(bench) == EXPLODED
+
+
+def test_a_record_may_have_rows_by_way_of_other_tables(bench: Bench) -> None:
+    assert land(bench, of("joined_twice", explode=True), GOOD) == (RowCounts(5, 0),)
+    assert rows(bench) == [(n, n, k) for n in range(1, 6) for k in range(2)]
+
+
+def test_an_expression_may_make_several_rows_of_one_record(bench: Bench) -> None:
+    text = "n AS m, explode(if(n > 1, sequence(1, n - 1), array())) AS twice"
+    assert land(bench, a_pipeline(select=text, explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
+    assert rows(bench) == EXPLODED
+
+
+def test_columns_may_come_out_of_structs(bench: Bench) -> None:
+    text = "inline(array(struct(n AS m, n * 2 AS twice)))"
+    assert land(bench, a_pipeline(select=text, explode=True), GOOD) == (RowCounts(5, 0),)
+    assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
+
+
+def test_records_are_counted_also_where_each_has_one_row(bench: Bench) -> None:
+    """Its rows could not tell their number to whoever counts them later."""
+    assert land(bench, of("doubled", explode=True), GOOD) == (RowCounts(5, 0),)
+
+
+def test_rows_of_other_records_are_refused_where_a_record_may_have_several(bench: Bench) -> None:
+    over = "n AS m, sum(n) OVER () AS twice"
+    refused(
+        bench,
+        {
+            "elsewhere": (of("repeated_elsewhere", explode=True), "not that of a record"),
+            "over": (a_pipeline(select=over, explode=True), "looks at other rows"),
+        },
+    )
 
 
 BROKEN = {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from rivermouth.config.columns import Column
-from rivermouth.config.problems import Fault, Kind, closest, listed
+from rivermouth.config.problems import Fault, Kind, Path, closest, listed
 from rivermouth.config.totals import key_parts
 
 Names = tuple[str, ...]
 Columns = tuple[Column, ...]
+T = TypeVar("T")
+SentRule = Callable[[Columns, Columns | None, T], Iterator[Fault]]
 
 
 def are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
@@ -41,6 +44,21 @@ def is_one_of(setting: str, *kinds: str) -> Callable[[Columns, str | None], Iter
             fault = Fault(Kind.COLUMN_TYPE, message, fix=f"it must be {' or '.join(kinds)}")
         if fault is not None:
             yield replace(fault, path=("target", setting))
+
+    return faults
+
+
+def of_sent_rows(rule: Callable[[Columns, T], Iterator[Fault]]) -> SentRule[T]:
+    """The rule about columns of the rows that are sent: of ``target.schema``, where it is given."""
+
+    def faults(schema: Columns, made: Columns | None, value: T) -> Iterator[Fault]:
+        if made is None:
+            yield from rule(schema, value)
+            return
+        for each in rule(made, value):
+            message = each.message.replace("a column of schema", "a column of target.schema")
+            quotes: Path = ("target", "schema") if each.quotes else ()
+            yield replace(each, message=message, quotes=quotes)
 
     return faults
 

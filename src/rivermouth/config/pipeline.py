@@ -30,7 +30,7 @@ from rivermouth.config.sound import given
 from rivermouth.config.source import Source
 from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
 from rivermouth.config.totals import KeyPart, key_parts, table_columns
-from rivermouth.config.transform import MadeColumns, Select, Transform
+from rivermouth.config.transform import Explode, MadeColumns, Select, Transform
 from rivermouth.config.value_types import (
     Columns,
     Duration,
@@ -87,6 +87,7 @@ class Target(Model):
         examples=[["updated_at"]],
     )
     columns: MadeColumns = None
+    explode: Explode = False
     properties: Properties = Field(
         default_factory=dict, description="Delta table properties, set when the table is created."
     )
@@ -175,10 +176,18 @@ class Pipeline(Model):
 
     @property
     def table_columns(self) -> tuple[Column, ...]:
-        """The columns of its table, but for ``_kafka``."""
-        if not self.shape.totals:
-            return self.columns if self.target.columns is None else self.target.columns
-        return table_columns(self.columns, self.target.key_parts, self.target.metrics)
+        """The columns of its table, but for ``_kafka``.
+
+        The table of a pipeline that sends has those of the records, whatever is made of them.
+        """
+        if self.shape.totals:
+            return table_columns(self.columns, self.target.key_parts, self.target.metrics)
+        return self.columns if self.shape.sends else self.row_columns
+
+    @property
+    def row_columns(self) -> tuple[Column, ...]:
+        """The columns of the rows that are added or sent: those of the records, or what is made."""
+        return self.columns if self.target.columns is None else self.target.columns
 
     @property
     def delivery(self) -> Delivery:

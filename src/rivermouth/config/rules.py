@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rivermouth.config.column_rules import Columns, Names, are_columns, article, is_one_of
+from rivermouth.config.column_rules import (
+    Columns,
+    Names,
+    are_columns,
+    article,
+    is_one_of,
+    of_sent_rows,
+)
 from rivermouth.config.decoding import fits_the_format
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest
@@ -32,7 +39,7 @@ from rivermouth.config.totals_rules import (
     need_metrics,
     windows_fit,
 )
-from rivermouth.config.transform import at_most_one, fits_the_mode, tells_columns
+from rivermouth.config.transform import at_most_one, explodes_rows, fits_the_mode, tells_columns
 from rivermouth.registry.formats import FORMATS
 from rivermouth.registry.shapes import SHAPES, Shape
 
@@ -170,6 +177,7 @@ RULES = (
     Rule(("transform", "select"), at_most_one),
     Rule(("transform", "select", "target.schema"), tells_columns),
     Rule(("transform", "select", "target.mode"), fits_the_mode),
+    Rule(("transform", "select", "target.mode", "target.explode"), explodes_rows),
     Rule(("target.table", "target.kafka", "target.foreach_partition"), _table_is_free),
     Rule(("target.mode", "target.kafka", "target.foreach_partition"), sinks_fit),
     Rule(
@@ -182,13 +190,22 @@ RULES = (
         ("target.kafka", *(f"target.{each}" for each in ONLY_TO_A_TOPIC)),
         only_to_a_topic,
     ),
-    Rule(("schema", "target.topic_column"), is_one_of("topic_column", "STRING")),
     Rule(
-        ("schema", "target.partition_column"),
-        is_one_of("partition_column", "INT", "SMALLINT", "TINYINT"),
+        ("schema", "target.schema", "target.topic_column"),
+        of_sent_rows(is_one_of("topic_column", "STRING")),
     ),
-    Rule(("schema", "target.message_key"), are_columns("message_key")),
-    Rule(("schema", "target.header_columns"), are_columns("header_columns")),
+    Rule(
+        ("schema", "target.schema", "target.partition_column"),
+        of_sent_rows(is_one_of("partition_column", "INT", "SMALLINT", "TINYINT")),
+    ),
+    Rule(
+        ("schema", "target.schema", "target.message_key"),
+        of_sent_rows(are_columns("message_key")),
+    ),
+    Rule(
+        ("schema", "target.schema", "target.header_columns"),
+        of_sent_rows(are_columns("header_columns")),
+    ),
     Rule(("target.header_columns",), id_is_ours),
     Rule(
         (

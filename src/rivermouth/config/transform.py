@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rivermouth.config.columns import Column
 from rivermouth.config.ddl import read_columns
 from rivermouth.config.problems import Fault, Kind, Path, Refused
+from rivermouth.config.value_types import Flag
 from rivermouth.config.written import Schema, Written
 from rivermouth.registry.shapes import SHAPES
 
@@ -93,11 +94,11 @@ def tells_columns(
     name = "select" if transform is None else "transform"
     if (transform or select) is not None and columns is None:
         message = "{path} lacks the key schema, which is needed with " + name
-        fix = "write the columns of the table there, as SQL text; _kafka is added"
+        fix = "write the columns of its rows there, as SQL text; _kafka is added"
         yield Fault(Kind.TRANSFORM, message, path=("target",), fix=fix)
     if transform is None and select is None and columns is not None:
         message = "{path} has no meaning without transform or select"
-        fix = "the table has the columns of the pipeline's own schema: remove it"
+        fix = "the rows have the columns of the pipeline's own schema: remove it"
         path: Path = ("target", "schema")
         yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
 
@@ -106,13 +107,36 @@ def fits_the_mode(transform: str | None, select: str | None, mode: str) -> Itera
     """``verify`` cannot prove the newest row of a key if it does not know the key's columns."""
     if (transform or select) is not None and not SHAPES.by_name[mode].transforms:
         name = "select" if transform is None else "transform"
-        modes = " or ".join(name for name, each in SHAPES.by_name.items() if each.transforms)
         message = f"{{path}} does not go with mode: {mode}, which could not be verified"
-        fix = f"write mode: {modes}, and read that table by a query or a view"
-        if SHAPES.by_name[mode].sends:
-            message = "{path} does not go with a target that is no table"
-            fix = f"write a table in mode {modes}, or change the rows in your function"
+        fix = f"write mode: {_modes()}, and read that table by a query or a view"
         yield Fault(Kind.TRANSFORM, message, path=(name,), fix=fix, at_key=True)
+
+
+def explodes_rows(
+    transform: str | None, select: str | None, mode: str, explode: bool
+) -> Iterator[Fault]:
+    """Several rows of one record are made by own code, in a table whose rows can be counted."""
+    if not explode:
+        return
+    shape, path = SHAPES.by_name[mode], ("target", "explode")
+    if shape.sends:
+        message = "{path} does not go with a target that is no table"
+        fix = "rm-id tells each record that is sent: remove it, and send an ARRAY"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+    elif not shape.transforms:
+        message = f"{{path}} does not go with mode: {mode}, which could not be verified"
+        fix = f"write mode: {_modes()}, or remove it"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+    elif (transform or select) is None:
+        message = "{path} has no meaning without transform or select"
+        fix = "without them each record has one row: remove it"
+        yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
+
+
+def _modes() -> str:
+    """The modes of a table whose rows own code may make."""
+    shapes = SHAPES.by_name.items()
+    return " or ".join(name for name, each in shapes if each.transforms and not each.sends)
 
 
 Transform = Annotated[
@@ -122,7 +146,7 @@ Transform = Annotated[
     | None,
     Field(
         description="A function of yours, called as `function(df, batch)` with the good rows of"
-        " each batch; it returns the rows of the table, see [transform](transform.md).",
+        " each batch; it returns the rows to write or to send, see [transform](transform.md).",
         examples=["shop.rows:clean"],
     ),
     Written(word="text"),
@@ -131,16 +155,25 @@ Select = Annotated[
     Annotated[str, BeforeValidator(read_select)] | None,
     Field(
         description="SQL expressions over the columns of `schema` and `_kafka`, with commas"
-        " between them: the columns of the table, see [transform](transform.md).",
+        " between them: the columns of the rows, see [transform](transform.md).",
         examples=["order_id, upper(country) AS country, price * 2 AS twice"],
     ),
     Written(word="text"),
+]
+Explode = Annotated[
+    Flag,
+    Field(
+        description="Only with `transform` or `select`: whether one record may have any number of"
+        " rows, see [transform](transform.md#several-rows-of-one-record). Without it a record has"
+        " one row at most.",
+    ),
 ]
 MadeColumns = Annotated[
     Annotated[tuple[Column, ...], BeforeValidator(read_columns), WithJsonSchema(_TEXT)] | None,
     Field(
         validation_alias="schema",
-        description="The columns of the table, as SQL text, if `transform` or `select` makes them."
+        description="The columns of the table, or of the rows that are sent, as SQL text, if"
+        " `transform` or `select` makes them."
         " Required with these, refused without.",
         examples=["order_id BIGINT, country STRING, twice DECIMAL(13,2)"],
     ),

@@ -42,6 +42,7 @@ from rivermouth.config.values import (
     read_choice,
     read_days,
     read_duration,
+    read_flag,
     read_name,
     read_true,
     read_version,
@@ -129,6 +130,11 @@ Always = Annotated[
     Literal[True],
     BeforeValidator(read_true),
     Written(lambda: or_reference({"const": True}), "`true`"),
+]
+Flag = Annotated[
+    bool,
+    BeforeValidator(read_flag),
+    Written(lambda: or_reference({"type": "boolean"}), "`true` or `false`"),
 ]
 TopicsRead = Annotated[
     Topics, BeforeValidator(read_topics), Written(lambda: TOPICS, "list, or mapping")

@@ -161,8 +161,13 @@ def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
 
 
 def _no_place(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
-    """Why the record names no place to send it to, or null; none where it need not."""
+    """Why the record names no place to send it to, or null; none where it need not.
+
+    It need not where own code makes the rows: then they name it, see ``write.transform.place``.
+    """
     target, found = pipeline.target, []
+    if pipeline.made_by:
+        return []
     if target.topic_column is not None:
         topic = value.field(F.col("parsed"), target.topic_column)
         other = ~topic.isin(*(target.kafka or ()))

@@ -187,6 +187,11 @@ def shared_offsets(history: History) -> bool:
     return any(kind != Change.IDENTITY.value for kind, _ in accepted)
 
 
+def parts_of_records(history: History) -> bool:
+    """Whether a DELETE may have taken some rows of a record and left others."""
+    return history.newest is not None and history.newest.explode
+
+
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:
     """The entry that accepts ``deletes`` and moves no offset. Nothing of Kafka is needed for it.
 

@@ -91,9 +91,9 @@ class CommitPlan:
         """The ``txn`` version of the commit."""
         return self.draft.sequence
 
-    def entry(self, rows: Counts | None = None) -> Entry:
+    def entry(self, rows: Counts | None = None, left_out: int = 0) -> Entry:
         """The entry that the commit will carry, with the counts where they are known."""
-        return self.draft.entry(self.commit, self.base, rows)
+        return self.draft.entry(self.commit, self.base, rows, left_out)
 
     def empty_entry(self) -> Entry:
         """The entry of a commit that brings no rows."""

@@ -121,6 +121,7 @@ def _draft(
         epochs={each: epochs[each] for each in position if each in epochs},
         ends=_ends(newest, position, kafka),
         transform=pipeline.made_by,
+        explode=pipeline.target.explode,
         assigned=assigned_now(newest, kafka),
     )
 

@@ -61,8 +61,9 @@ class Draft:
     settings, see ``Pipeline.decoder``; empty: version 1. ``deletes`` are rows that an operator
     accepted as deleted on purpose. ``replayed`` are ranges that were read before, and whose records
     were applied once more. ``transform`` is what made the rows of the records: a function, or
-    ``select``; empty: nothing did. ``assigned`` are the topics of which only some partitions are
-    read, on purpose. ``ranges`` are in order. The first sequence is 1.
+    ``select``; empty: nothing did. ``explode``: each record may have any number of rows.
+    ``assigned`` are the topics of which only some partitions are read, on purpose. ``ranges`` are
+    in order. The first sequence is 1.
     Raises ValueError where the parts do not fit together.
     """
 
@@ -85,6 +86,7 @@ class Draft:
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] = ()
     transform: str = ""
+    explode: bool = False
     assigned: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -103,9 +105,9 @@ class Draft:
         if accepting and any(each.span for each in self.ranges):
             raise ValueError("an entry that accepts a rollback or changes covers no offsets")
 
-    def entry(self, commit: str, base: int | None, rows: Counts | None) -> Entry:
+    def entry(self, commit: str, base: int | None, rows: Counts | None, left_out: int = 0) -> Entry:
         """The entry of the commit with this id, see ``Entry``. Raises ValueError."""
-        return Entry(**vars(self), commit=commit, base=base, rows=rows)
+        return Entry(**vars(self), commit=commit, base=base, rows=rows, left_out=left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,17 +116,23 @@ class Entry(Draft):
 
     ``commit`` is its own id, ``base`` the version of the table that it was planned on (None: not
     told). ``rows`` are the counts, parallel to ``ranges``; None where they are not known before
-    the commit. Raises ValueError where the parts do not fit together.
+    the commit, which needs a row for each record. ``left_out`` are the records of a pipeline that
+    sends of which its own code made no row. Raises ValueError where the parts do not fit together.
     """
 
     commit: str
     base: int | None = None
     rows: Counts | None = None
+    left_out: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rows is not None and len(self.rows) != len(self.ranges):
             raise ValueError(f"{len(self.rows)} counts for {len(self.ranges)} ranges")
+        if self.explode and self.rows is None:
+            raise ValueError("no counts, and rows that are not one for each record")
+        if self.left_out < 0:
+            raise ValueError(f"{self.left_out} records left out")
 
     @property
     def draft(self) -> Draft:

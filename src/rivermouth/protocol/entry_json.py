@@ -24,7 +24,7 @@ from typing import Any
 
 from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.changes import Changes
-from rivermouth.protocol.compact import from_runs, packed, runs, unpacked
+from rivermouth.protocol.compact import from_runs, number, packed, runs, unpacked
 from rivermouth.protocol.deleted import from_listed, listed
 from rivermouth.protocol.entry import Accepted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, unnested
@@ -64,6 +64,10 @@ def to_json(entry: Entry) -> str:
         facts["accepted"] = [[*each] for each in entry.accepted]
     if entry.transform:
         facts["transform"] = entry.transform
+    if entry.explode:
+        facts["explode"] = True
+    if entry.left_out:
+        facts["left_out"] = entry.left_out
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
@@ -100,8 +104,8 @@ def _topics(entry: Entry) -> dict[str, dict[str, Any]]:
     for each in sorted({*entry.position, *entry.epochs, *entry.ends}):
         places.setdefault(each.topic, []).append(each)
     moved: dict[str, list[int]] = {}
-    for number, offset_range in enumerate(entry.ranges):
-        moved.setdefault(offset_range.topic, []).append(number)
+    for place, offset_range in enumerate(entry.ranges):
+        moved.setdefault(offset_range.topic, []).append(place)
     told = {topic: _topic(entry, topic, found) for topic, found in places.items()}
     for topic, numbers in moved.items():
         told[topic]["ranges"] = _moved(entry, numbers)
@@ -157,6 +161,8 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),
         "replayed": _ranges(facts.get("replayed", ())),
         "transform": _text(facts.get("transform", "")),
+        "explode": facts.get("explode") is True,
+        "left_out": number(facts.get("left_out", 0)),
         "base": int(facts["base"]) if "base" in facts else None,
         "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
         "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),

@@ -105,6 +105,7 @@ SHAPES = Shapes(
             summary="send each record to `kafka` or to `foreach_partition`; it need not be written",
             changes="rivermouth.write.shapes.send:send",
             proof="rivermouth.verify.proofs.sent:verify_sent",
+            transforms=True,
             sends=True,
         ),
     },

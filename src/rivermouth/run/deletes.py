@@ -16,6 +16,7 @@ from rivermouth.protocol.accept_deletes import (
     StandingDelete,
     deleted,
     deletes_draft,
+    parts_of_records,
     shared_offsets,
     standing_deletes,
 )
@@ -29,7 +30,7 @@ from rivermouth.warehouse.reading import read_ledger
 
 RowsOf = Callable[[int, int, bool], Sequence[OffsetRange] | None]
 """The rows that the commit at a version took, as at most so many runs; None: nobody can tell. And
-whether one offset may be that of two rows.
+whether one offset may be that of several rows.
 """
 
 
@@ -78,7 +79,7 @@ def accept_deletes(
     deletes_draft(history, ledger.table, ())  # refused where there is no entry yet
     since = at.store.log.commits_after(min(versions) - 1)
     standing = standing_deletes(since, history, versions)
-    shared = shared_offsets(history)
+    shared = shared_offsets(history) or parts_of_records(history) or pipeline.target.explode
     accepted = [
         deleted(each, history, rows_of(each.commit.version, RUNS_IN_ALL, shared))
         for each in standing

@@ -26,8 +26,9 @@ def deleted_rows(
 ) -> list[OffsetRange] | None:
     """The offsets of the rows that the commit at ``version`` took, as runs in order.
 
-    ``shared``: one offset may be that of two rows, because a topic was created again. Where it may
-    not, rows of one offset are copies of one row, which is there as long as any of them is.
+    ``shared``: one offset may be that of several rows, because a topic was created again, or
+    because a record may have several; it is named if it lost any of them. Where it may not, rows of
+    one offset are copies of one row, which is there as long as any of them is.
     None where nobody can tell: the files before it are gone, or there are more than ``most`` runs.
     Reads the coordinates of the whole table twice. Raises LogUnreadable.
     """

@@ -56,11 +56,13 @@ class Sent:
     """Each good record is sent to a sink, and the table gets no row.
 
     ``sink`` is ``(write.landing.Site) -> write.sinks.sink.Sink``. ``first``: it is sent before the
-    commit of its batch, else after it.
+    commit of its batch, else after it. ``transform`` makes of the records what is sent; None: they
+    are it.
     """
 
     sink: Reference
     first: bool
+    transform: Transform | None = None
 
 
 Rows = Plain | Keyed | Sent

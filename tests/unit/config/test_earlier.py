@@ -35,6 +35,7 @@ LATER = {
     "header_columns",
     "timestamps",
     "lenient",
+    "explode",
 }
 """Settings of a section that came after the files here were written."""
 CASES = re.findall(r"^### (.+?)\n(.*?)^=>\n(.*?)(?=\n###|\Z)", TABLE, re.DOTALL | re.MULTILINE)

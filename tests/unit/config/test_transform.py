@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rivermouth.config import Pipeline
 from rivermouth.config.problems import Refused
 from rivermouth.config.transform import expressions, read_function
 
@@ -40,3 +41,13 @@ def test_the_reference_of_a_function(value: str) -> None:
 def test_what_is_no_reference_is_refused(value: object) -> None:
     with pytest.raises(Refused):
         read_function(value)
+
+
+def test_explode_is_no_part_of_the_identity_as_the_function_is_none() -> None:
+    def identity(**target: bool) -> dict[str, object]:
+        whole = {"table": "s.t", "columns": "id BIGINT", **target}
+        source = {"topics": ("t",), "format": "json"}
+        facts = {"name": "p", "source": source, "columns": "id BIGINT", "transform": "a:b"}
+        return {**Pipeline.model_validate({**facts, "target": whole}).identity}
+
+    assert identity(explode=True) == identity()

@@ -21,7 +21,7 @@ from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.deleted import Deleted, from_listed, listed, portions
 from rivermouth.protocol.drafts import still_draft
-from rivermouth.protocol.entry import Accepted, Draft
+from rivermouth.protocol.entry import Accepted, Draft, RowCounts
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position
@@ -263,7 +263,8 @@ def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commi
         columns=(("id", "BIGINT"),),
         decoder={"version": 2},
         transform="shop.rows:clean",
-        rows=None,
+        explode=True,
+        rows=(RowCounts(1, 0),),
     )
     history = replace(HISTORY, recorded=replace(recorded, entry=told))
     deletes = (Deleted(3, (span(2, 4),)),)

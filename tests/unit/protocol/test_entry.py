@@ -49,6 +49,7 @@ def entries(draw: st.DrawFn) -> Entry:
         position=Position(stands),
         config=draw(settings_),
         rows=rows,
+        explode=rows is not None and draw(st.booleans()),
         ends=Position(draw(st.dictionaries(PLACES, OFFSETS, max_size=3))),
         epochs=draw(st.dictionaries(PLACES, st.integers(0, 9), max_size=3)),
         columns=tuple(draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))),
@@ -187,6 +188,7 @@ def test_an_entry_of_thousands_of_partitions_is_small() -> None:
         ("a commit id that is not a text", {"commit": ["c"]}, "not a text"),
         ("a sequence of none", {"sequence": 0}, "sequence 0"),
         ("counts for more ranges than there are", {"rows": [[1, 0], [1, 0]]}, "2 counts"),
+        ("several rows of a record, and no counts", {"explode": True, "rows": None}, "no counts"),
         ("a loss of what it does not cover", {"lost": [["t", 0, 0, 4]]}, "none of the ranges"),
         (
             "a rollback accepted together with records",
@@ -221,6 +223,12 @@ def test_the_first_format_stays_readable_for_ever() -> None:
         config={"keys": ["id"]},
         rows=(RowCounts(5, 1), RowCounts(0, 0)),
     )
+
+
+def test_an_entry_without_explode_has_the_text_that_it_always_had() -> None:
+    entry = entry_after(None, span(0, 5))
+    assert "explode" not in to_json(entry)
+    assert json.loads(to_json(replace(entry, explode=True)))["explode"] is True
 
 
 def test_what_was_replayed_is_told_and_an_earlier_version_reads_over_it() -> None:

@@ -21,6 +21,7 @@ from rivermouth.verify.ledger.entry import (
     left_out,
     parse_entry,
     shown,
+    written,
 )
 from rivermouth.verify.result import Kind
 
@@ -159,7 +160,8 @@ def entry_of(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
     committed = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp") or 0
     entry = parse_entry(version, facts, int(committed))
-    return replace(entry, left_out=left_out(facts, commit.info.get("operationMetrics") or {}))
+    metrics = commit.info.get("operationMetrics") or {}
+    return replace(entry, left_out=left_out(facts, metrics), written=written(facts, metrics))
 
 
 def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Problem]:

@@ -96,8 +96,12 @@ class LedgerEntry:
     """The settings that gave the pipeline its identity."""
     transform: str = ""
     """What made the rows of the records: a function, or ``select``; empty: nothing did."""
+    explode: bool = False
+    """Whether a record may have any number of rows."""
     left_out: int | None = 0
     """How many records took effect by having no row; None: the log does not tell."""
+    written: int | None = None
+    """How many rows its commit wrote; None: the log does not tell."""
     assigned: frozenset[str] = frozenset()
     """The topics of which the pipeline reads only some partitions, on purpose."""
     format: int = 1
@@ -116,6 +120,9 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
     """An entry from its JSON; raises KeyError, TypeError, ValueError or AttributeError."""
     columns = facts.get("columns")
     offsets = _by_place(facts) if facts["rivermouth"] == 1 else _by_topic(facts["topics"])
+    explode = facts.get("explode") is True
+    if explode and not facts.get("counted", True):
+        raise ValueError("it does not count its records, and a record may have several rows")
     return LedgerEntry(
         version=version,
         sequence=int(facts["sequence"]),
@@ -131,6 +138,7 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
         config=dict(facts.get("config", {})),
         transform=str(facts.get("transform", "")),
+        explode=explode,
         format=int(facts["rivermouth"]),
         committed_ms=committed_ms,
         **offsets,
@@ -140,17 +148,37 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
 def left_out(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
     """See ``LedgerEntry``: by the JSON of the entry, and the ``operationMetrics`` of its commit.
 
-    An entry without counts has a row for each record that took effect. Raises what ``parse_entry``
-    raises.
+    An entry without counts has a row for each record that took effect. Where a record may have
+    several rows, nobody can tell. The commit of a pipeline that sends writes no row, so its entry
+    tells the number itself. Raises what ``parse_entry`` raises.
     """
+    if "delivery" in facts.get("config", {}):
+        return int(facts.get("left_out", 0))
     if "transform" not in facts or not facts.get("counted", True):
         return 0
+    if facts.get("explode") is True:
+        return None
+    rows = written(facts, metrics)
+    return None if rows is None else _applied(facts) - rows
+
+
+def written(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
+    """See ``LedgerEntry``: by the JSON of the entry, and the ``operationMetrics`` of its commit.
+
+    Where no record took effect, no row was written. Raises what ``parse_entry`` raises.
+    """
+    rows = metrics.get("numOutputRows")
+    if rows is None and facts["rivermouth"] != 1 and facts.get("counted", True):
+        return None if _applied(facts) else 0
+    return None if rows is None else int(rows)
+
+
+def _applied(facts: Mapping[str, Any]) -> int:
+    """The records of an entry of format 2 that took effect; it has counts."""
     moved = [told["ranges"] for told in facts["topics"].values() if "ranges" in told]
     parts = [_numbered("", each["partitions"]) for each in moved]
     pairs = zip(moved, parts, strict=True)
-    applied = sum(sum(_spread(each["applied"], len(its))) for each, its in pairs)
-    rows = metrics.get("numOutputRows")
-    return None if rows is None and applied else applied - int(rows or 0)
+    return sum(sum(_spread(each["applied"], len(its))) for each, its in pairs)
 
 
 def _changes(facts: Mapping[str, Any]) -> LedgerChanges:

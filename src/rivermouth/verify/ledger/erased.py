@@ -40,6 +40,8 @@ class Erased:
         """How many rows may be missing that nobody can name, by the entry before which they were
         written."""
         self._used = self._most = 0
+        self._took: list[tuple[int, int | None, Deletion]] = []
+        """Each DELETE after the index of the entry that follows it, and how many rows it took."""
         self._runs: dict[Partition, list[Span]] = {}
         """Named offsets; the entry of a run is the first one after the DELETE that took it. Each
         DELETE has its own: two may name one offset, where a topic was created again."""
@@ -47,6 +49,7 @@ class Erased:
             follows = bisect_left(self._versions, deletion.version)
             self._left[follows] += deletion.unlisted
             self._most += deletion.unlisted
+            self._took.append((follows, ledger.deletes.get(deletion.version), deletion))
             for partition, found in deletion.rows.items():
                 runs = Span([(start, until, follows) for start, until in found])
                 self._runs.setdefault(partition, []).append(runs)
@@ -75,6 +78,20 @@ class Erased:
     def any_named(self) -> bool:
         """Whether any row is named."""
         return bool(self._runs)
+
+    def taken(self, entry: LedgerEntry, number: int) -> int | None:
+        """How many rows of an entry are gone at most by DELETEs that name any of its offsets.
+
+        ``number`` is its index. For records that have several rows: a DELETE took some or all of
+        them. None: nobody can tell.
+        """
+        most = 0
+        for follows, took, deletion in self._took:
+            if number < follows and _names(deletion, entry):
+                if took is None:
+                    return None
+                most += took
+        return most
 
     def may_lack(self, entry: int, until: int = 1 << 62) -> bool:
         """Whether a row of an entry that is missing may be one that nobody can name. Counts it.
@@ -105,6 +122,15 @@ class Erased:
             rows = count(self._used, "row")
             line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
             findings.leave(Unchecked.ERASED, line, self._used)
+
+
+def _names(deletion: Deletion, entry: LedgerEntry) -> bool:
+    """Whether a DELETE took rows of records that an entry covers."""
+    return any(
+        start < each.until and each.start < until
+        for each in entry.ranges
+        for start, until in deletion.rows.get(each.partition, ())
+    )
 
 
 def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:

@@ -10,7 +10,9 @@ offsets, above that for every 101st offset. Where all are compared of any number
 2^14 offsets, so that at most 262,144 rows are in memory; so it is, too, once a change of the
 source was accepted.
 
-Of rows that the pipeline's own code made, the values are not compared: see ``made_rows``.
+Of rows that the pipeline's own code made, the values are not compared: see ``made_rows``. Where it
+may make several of one record, their number is compared by entry: see ``several_rows``. Then the
+offsets of a window take 8 bytes a row in memory.
 """
 
 from __future__ import annotations
@@ -69,4 +71,5 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
         line = f"{count(former, 'row')}: from before an accepted change of the source"
         subject.findings.leave(Unchecked.FORMER, line, former)
     left_out.report(subject.findings)
+    rows.several.report(subject)
     comparison.report(subject.findings)

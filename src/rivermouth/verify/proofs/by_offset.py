@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.former_rows import FormerRows
+from rivermouth.verify.proofs.several_rows import SeveralRows
 from rivermouth.verify.proofs.skipping import beginning
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
@@ -25,13 +26,15 @@ class RowsByOffset:
     """Offsets of all rows, and the values of those whose offset is a multiple of ``stride``.
 
     Window ``n`` of a partition has the ``window`` offsets from the first covered one, plus
-    ``n * window``. Nothing but the windows that are taken is held in memory.
+    ``n * window``. Nothing but the windows that are taken is held in memory. ``several`` counts the
+    rows of entries whose records may have several.
     """
 
     def __init__(
         self, subject: Subject, columns: Sequence[str], folder: Path, window: int, stride: int
     ) -> None:
         self.window = window
+        self.several = SeveralRows(subject)
         self._subject = subject
         self._columns = columns
         self._stride = stride
@@ -92,6 +95,7 @@ class RowsByOffset:
         if span is None:
             return
         rows, offsets = rows[inside], offsets[inside]
+        self.several.count(span, offsets)
         numbers = (offsets - span.start) // self.window
         for number in np.unique(numbers).tolist():
             here = numbers == number

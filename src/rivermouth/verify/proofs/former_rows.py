@@ -11,6 +11,7 @@ import numpy as np
 
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.several_rows import may_explode
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import PROBLEM_LINES, Kind
 from rivermouth.verify.subject import Subject
@@ -36,7 +37,12 @@ class FormerRows:
             self._spill.add(name, offsets[numbers == number].tobytes())
 
     def check(self) -> None:
-        """Add a finding for each row that is there more often than ranges cover its offset."""
+        """Add a finding for each row that is there more often than ranges cover its offset.
+
+        Where a record of theirs may have had several rows, nobody can tell.
+        """
+        if may_explode(self._subject):
+            return
         former, removed = self._subject.coverage.former, self._subject.removed_changes
         for partition, number in sorted(self._names):
             held = np.frombuffer(self._spill.take((partition, number)), np.int64)

@@ -77,11 +77,12 @@ class PartitionCheck:
 
     def _close(self) -> None:
         """Compare what the window shows with what the table and quarantine hold."""
+        former = self._former(len(self._rows))
+        self._rows = self._by_offset.several.as_one(self._span, self._start, self._rows, former)
         held = self._rows.copy()
         if self._quarantined is not None:
             bad = self._quarantined.within(self._start, self._start + len(held)) - self._start
             held[np.unique(bad)] += 1
-        former = self._former(len(held))
         twice = np.flatnonzero(held > 1 + former)
         number = int((held[twice] - 1 - former[twice]).sum())
         self._report(Kind.DUPLICATED, "more than once in table and quarantine", twice, number)
@@ -111,12 +112,16 @@ class PartitionCheck:
         if erased.any_named():
             there = np.flatnonzero(held)
             there = there[self._named(there + self._start)]
+            there = there[~self._by_offset.several.of(self._span, there + self._start)]
             what = "the ledger says that it was deleted on purpose, but it is there"
             self._report(Kind.UNEXPECTED, what, there, len(there))
             named = self._named(missing + self._start)
             erased.rows += int(named.sum())
             missing = missing[~named]
-        return missing[~erased.may_lack_of(self._entries(missing + self._start))]
+        several = self._by_offset.several.of(self._span, missing + self._start)
+        lacks = np.zeros(len(missing), bool)  # the rows of several are compared by their number
+        lacks[~several] = erased.may_lack_of(self._entries(missing[~several] + self._start))
+        return missing[~lacks]
 
     def _named(self, offsets: Offsets) -> NDArray[np.bool_]:
         """Which offsets are those of rows that are named as deleted on purpose."""

@@ -5,7 +5,8 @@ sent after it (``at-most-once``) may lack, and may not be there twice. What a fu
 has got, only the user can tell.
 
 Memory: at most 16 partitions are read at once, each through a window of at most 131,072 offsets.
-Values are compared as those of an append are, see ``append``.
+Values are compared as those of an append are, see ``append``; not those that own code made. What it
+left out may lack: its entry tells how many records those are.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.proofs.sent_check import SentCheck, Sinks
+from rivermouth.verify.proofs.sent_check import SentCheck
 from rivermouth.verify.proofs.sent_ids import FormerIds
 from rivermouth.verify.proofs.sent_records import SentRecords
+from rivermouth.verify.proofs.sent_sinks import Sinks
 from rivermouth.verify.proofs.sent_topics import SentTopics
 from rivermouth.verify.result import Unchecked, count
 from rivermouth.verify.subject import Subject

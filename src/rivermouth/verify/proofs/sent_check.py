@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
@@ -13,48 +12,13 @@ from rivermouth.verify.formats.reader import CannotTell, Undecodable
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.compare import decoded
-from rivermouth.verify.proofs.entry_readers import EntryReaders
 from rivermouth.verify.proofs.replay import Seen
-from rivermouth.verify.proofs.sent_ids import FormerIds
-from rivermouth.verify.proofs.sent_records import SentRecords
-from rivermouth.verify.proofs.sent_topics import BY_ROW, FUNCTION, SentTopics
+from rivermouth.verify.proofs.sent_sinks import Sinks
+from rivermouth.verify.proofs.sent_topics import BY_ROW, FUNCTION
 from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark, may_change
 from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
-from rivermouth.verify.subject import Subject
 
-_AT_MOST_ONCE = "at-most-once"
 Mask = NDArray[np.bool_]
-
-
-class Sinks:
-    """What all partitions of a pipeline share: where each entry sent its records, and counts.
-
-    ``kinds`` are the types of the columns.
-    """
-
-    def __init__(
-        self,
-        subject: Subject,
-        sent: SentRecords,
-        topics: SentTopics,
-        former: FormerIds,
-        readers: EntryReaders,
-        kinds: Sequence[pa.DataType],
-        stride: int,
-    ) -> None:
-        self.subject, self.sent, self.topics, self.former = subject, sent, topics, former
-        self.readers, self.kinds, self.stride = readers, kinds, stride
-        self.in_a_function = 0
-        self.untold = 0
-        """Records whose values could not be compared."""
-        configs = [each.config for each in subject.ledger.effective]
-        self.once = np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
-
-    def report(self) -> None:
-        """Say how many records could not be compared."""
-        if self.untold:
-            line = f"the values of {count(self.untold, 'record')} in the sink: verify cannot tell"
-            self.subject.findings.leave(Unchecked.VALUES, line, self.untold)
 
 
 class SentCheck:
@@ -127,7 +91,8 @@ class SentCheck:
                 self._due[place] = False
                 self._different(int(offsets[each]), f"not in quarantine, but {fault}")
             except CannotTell:
-                self._sinks.untold += not self._is_compared(place)  # else it is counted there
+                # Else it is counted there; what own code made is not compared at all.
+                self._sinks.untold += not (topics.made[entry] or self._is_compared(place))
                 first, last = np.searchsorted(self._places, [place, place + 1])
                 held, whole = self._found[first:last, 1].tolist(), self._sinks.sent.whole.tolist()
                 self._topic[place] = topics.likely(entry, held, whole)
@@ -143,7 +108,7 @@ class SentCheck:
         whole = self._sinks.sent.whole[np.maximum(self._topic, 0)]
         may_lack = missing & (self._once | ~whole)
         self._leave(Unchecked.NOT_SENT, "not in the sink", may_lack)
-        self._report(Kind.MISSING, "not in the sink", missing & ~may_lack)
+        self._report(Kind.MISSING, "not in the sink", self._without_left_out(missing & ~may_lack))
         # A former record may have several copies, so their number does not tell.
         hidden = due & (self._copies > 0) & (self._former > 0) & ~self._told & ~self._lost
         what = "not told in the sink from a former one at the same offset"
@@ -156,6 +121,16 @@ class SentCheck:
         repeated = int(again.sum()) - int(more[twice].sum())
         self._subject.findings.repeated = (self._subject.findings.repeated or 0) + repeated
         self._report_unseen((self._copies + self._elsewhere > self._former) & ~self._due)
+
+    def _without_left_out(self, missing: Mask) -> Mask:
+        """Without the records of which own code made no row, as far as their entries tell of it."""
+        places = np.flatnonzero(missing)
+        offsets = places + self._start
+        entries = self._span.entries[self._span.index(offsets)]
+        due = self._sinks.left_out.without(self._partition, offsets, entries)
+        found = np.zeros(len(missing), bool)
+        found[places[due]] = True
+        return found
 
     def _report_unseen(self, unseen: Mask) -> None:
         """What was sent, but is no good record that Kafka shows."""
@@ -190,6 +165,9 @@ class SentCheck:
             except CannotTell:
                 self._sinks.untold += 1
             else:
+                if self._sinks.topics.made[entry]:
+                    self._sinks.made += 1
+                    continue
                 self._compare_values(offset, values, marks)
 
     def _is_compared(self, place: int) -> bool:

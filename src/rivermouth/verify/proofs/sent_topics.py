@@ -22,7 +22,8 @@ class SentTopics:
     """The topics of all effective entries, and which of them a record belongs to.
 
     ``names`` are in order. ``of_entry`` gives for each entry the number of its topic, ``FUNCTION``
-    or ``BY_ROW``. ``columns`` are those of records, in order.
+    or ``BY_ROW``. ``columns`` are those of records, in order. ``made`` tells for each entry whether
+    own code made what was sent; then a record does not tell its topic.
     """
 
     def __init__(self, entries: Sequence[LedgerEntry], columns: Sequence[str]) -> None:
@@ -31,6 +32,7 @@ class SentTopics:
         self._chosen_by = [each.config.get("topic_column") for each in entries]
         self._partitioned_by = [each.config.get("partition_column") for each in entries]
         self._columns = tuple(columns)
+        self.made = np.array([bool(each.transform) for each in entries], bool)
         told = zip(self._listed, self._chosen_by, strict=True)
         self.of_entry = np.array([_number(*each) for each in told], np.int64)
 
@@ -39,6 +41,8 @@ class SentTopics:
 
         Raises Undecodable where the record names none of the topics of its entry, and CannotTell.
         """
+        if self.made[entry]:
+            raise CannotTell("own code names the topic")
         name = self._told(self._chosen_by[entry], values)
         for number in self._listed[entry]:
             if name == self.names[number]:
@@ -49,6 +53,8 @@ class SentTopics:
 
     def check(self, entry: int, values: Sequence[object]) -> None:
         """Raises Undecodable where a record names no place to send it to, and CannotTell."""
+        if self.made[entry]:
+            return
         if self.of_entry[entry] == BY_ROW:
             self.of_record(entry, values)
         if column := self._partitioned_by[entry]:

@@ -41,11 +41,11 @@ class DataFrameWriter:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are known where a record was bad, and where the own code
-        may have left out rows: an entry counts the records that took effect, not rows.
+        may have left out rows or made several: an entry counts the records that took effect.
         """
         decoded = self._site.few(decoded)
         made = self._made(decoded, plan)
-        if made.of_record is not RowsOfRecord.ONE:
+        if not made.one_pass:
             self._land_split(decoded, plan)
             return
         try:
@@ -68,7 +68,7 @@ class DataFrameWriter:
     def _made(self, decoded: DataFrame, plan: CommitPlan) -> Made:
         """The rows of the table; to evaluate them fails at a bad record, if there is one."""
         if self._transform is None:
-            return Made(decoded.select(*self._columns, self._refusing), RowsOfRecord.ONE)
+            return Made(decoded.select(*self._columns, self._refusing), RowsOfRecord.ONE, True)
         # First, since Spark shows only the first columns of many in a plan, which is looked at.
         rows = decoded.select(self._refusing, *self._columns)
         return self._transform.made(rows, Batch.of(plan))

@@ -5,13 +5,15 @@ entry is committed and read back, then the rows are sent. Delta skips a stale co
 rows that were sent before the commit was seen could be sent twice.
 
 The batch is kept for both passes, over its bad records and its good ones, so Kafka is read once.
-No row in the table could tell the counts later, so they are counted before the commit.
+What own code makes of it is kept, too, and checked before anything is sent. No row in the table
+could tell the counts later, so they are counted before the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -27,6 +29,7 @@ from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import record_entry
 from rivermouth.write.landing import Site
+from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks.sink import Sink
 
@@ -41,6 +44,8 @@ class Send:
         self._first = site.rows.first
         make: Callable[[Site], Sink] = resolve(site.rows.sink)
         self._sink = make(site)
+        own, config = site.rows.transform, site.config
+        self._own = MadeToSend(config, own) if own is not None and config is not None else None
         self._stage: Path | None = None
         self._kept = ExitStack()
         self._waiting: DataFrame | None = None
@@ -56,12 +61,16 @@ class Send:
             if quarantined(counts):
                 self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
             good = batch.where("code IS NULL") if applied(counts) else None
+            left_out = 0
+            if good is not None and self._own is not None:
+                made = self._own.made(good, plan, partial(self._keep_made, plan))
+                good, left_out = made.rows, applied(counts) - made.number
             # A commit that is tried again because others were in the way has sent its rows.
             if self._first and good is not None and self._sent != plan.draft.ranges:
                 self._send(good, plan)
             # Before the commit: it may stand though the call raises, and then they are to be sent.
             self._waiting = None if self._first else good
-            record_entry(self._site.session, plan.entry(counts), self._site.address)
+            record_entry(self._site.session, plan.entry(counts, left_out), self._site.address)
         finally:
             if self._waiting is None:
                 self._forget()
@@ -100,6 +109,11 @@ class Send:
         self._sent = plan.draft.ranges
         trace.step(plan.draft.pipeline, "sent", commit=plan.commit)
         reach("P15")
+
+    def _keep_made(self, plan: CommitPlan, made: DataFrame) -> DataFrame:
+        folder = self._folder(plan)
+        beside = None if folder is None else folder.with_name(f"{folder.name}-made")
+        return self._kept.enter_context(kept(self._site.few(made), beside))
 
     def _forget(self) -> None:
         self._waiting = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rivermouth.config import Delivery, Pipeline
 from rivermouth.write.rows import Sent
+from rivermouth.write.transform.transform import transform_of
 
 _KAFKA = "rivermouth.write.sinks.kafka:KafkaSink"
 _FUNCTION = "rivermouth.write.sinks.function:FunctionSink"
@@ -14,4 +15,5 @@ def send(pipeline: Pipeline) -> Sent:
     return Sent(
         sink=_KAFKA if pipeline.target.kafka is not None else _FUNCTION,
         first=pipeline.delivery is Delivery.AT_LEAST_ONCE,
+        transform=transform_of(pipeline),
     )

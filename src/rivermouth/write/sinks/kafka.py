@@ -69,7 +69,7 @@ def key_of(pipeline: Pipeline) -> Column:
     names = pipeline.target.message_key
     if not names:
         return F.col("key")
-    columns = {each.name: each for each in pipeline.columns}
+    columns = {each.name: each for each in pipeline.row_columns}
     return _made_of([columns[each] for each in names])
 
 
@@ -94,7 +94,7 @@ def headers_of(pipeline: Pipeline) -> Column:
     own = F.array(_identifier(pipeline.ledger_name))
     names = pipeline.target.header_columns
     if names:
-        columns = {each.name: each for each in pipeline.columns}
+        columns = {each.name: each for each in pipeline.row_columns}
         made = F.array(*(_header(columns[each]) for each in names))
         own = F.concat(F.filter(made, lambda each: each.getField("value").isNotNull()), own)
     if not pipeline.target.forward_headers:
@@ -110,7 +110,7 @@ def _header(column: ConfiguredColumn) -> Column:
 
 
 def _topic(target: Target) -> Column:
-    """The only topic, or the one that the row names: the decoder lets no other one pass."""
+    """The only topic, or the one that the row names: no other one passes the checks before."""
     if target.topic_column is None:
         [only] = target.kafka or ()
         return F.lit(only)

@@ -1,4 +1,5 @@
-"""The coordinates of made rows: each is of a record of the batch, and no record has two rows.
+"""The coordinates of made rows: each is of a record of the batch, and no record has two rows
+unless the target says that it may.
 
 They are checked while the rows are written, and a wrong one fails the job: nothing is written.
 """
@@ -24,10 +25,10 @@ def checked(ranges: Sequence[OffsetRange], *, once: bool) -> Column:
     """
     inside = F.coalesce(F.expr(within(ranges)), F.lit(False))
     kafka = F.col("_kafka")
-    found = F.when(~inside, _refusal("_kafka is not that of a record of this batch"))
+    found = F.when(~inside, refusal(WRONG_ROW, "_kafka is not that of a record of this batch"))
     if once:
         rows = F.expr("count(1) over (partition by _kafka.topic, _kafka.partition, _kafka.offset)")
-        found = found.when(rows > 1, _refusal("a record has several rows"))
+        found = found.when(rows > 1, refusal(WRONG_ROW, "a record has several rows"))
     return found.otherwise(kafka).alias("_kafka")
 
 
@@ -54,6 +55,7 @@ def _bound(ranges: dict[int, OffsetRange], name: str) -> str:
     return f"get(array({', '.join(listed)}), _kafka.partition)"
 
 
-def _refusal(why: str) -> Column:
-    said = F.concat(F.lit(f"{WRONG_ROW}: {why}: "), F.coalesce(F.to_json("_kafka"), F.lit("null")))
+def refusal(what: str, why: str) -> Column:
+    """Evaluating it fails the job, which tells ``_kafka`` of the row."""
+    said = F.concat(F.lit(f"{what}: {why}: "), F.coalesce(F.to_json("_kafka"), F.lit("null")))
     return F.raise_error(said)

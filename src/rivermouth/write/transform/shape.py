@@ -20,6 +20,7 @@ _NODE = re.compile(r"\w+")
 _KAFKA = re.compile(r"_kafka#\d+")
 _KEEPS = {"Project", "SubqueryAlias"}
 _LEAVES_OUT = {*_KEEPS, "Filter"}
+_REPEATS = {*_LEAVES_OUT, "Generate"}
 
 
 class RowsOfRecord(Enum):
@@ -27,6 +28,7 @@ class RowsOfRecord(Enum):
 
     ONE = "one"
     AT_MOST_ONE = "at most one"
+    SEVERAL = "any number, each made of its record alone"
     ANY = "any number"
 
 
@@ -48,4 +50,6 @@ def judged(plan: Sequence[str]) -> RowsOfRecord:
     nodes = {found[0] if (found := _NODE.match(line)) else line for line in plan[:given]}
     if nodes <= _KEEPS:
         return RowsOfRecord.ONE
-    return RowsOfRecord.AT_MOST_ONE if nodes <= _LEAVES_OUT else RowsOfRecord.ANY
+    if nodes <= _LEAVES_OUT:
+        return RowsOfRecord.AT_MOST_ONE
+    return RowsOfRecord.SEVERAL if nodes <= _REPEATS else RowsOfRecord.ANY

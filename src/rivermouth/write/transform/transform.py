@@ -20,6 +20,7 @@ from rivermouth.spark.address import quoted
 from rivermouth.spark.errors import is_gone, reason, said
 from rivermouth.write.transform.action import ACTION, unevaluable
 from rivermouth.write.transform.coordinates import WRONG_ROW, checked
+from rivermouth.write.transform.place import WRONG_PLACE
 from rivermouth.write.transform.shape import RowsOfRecord, rows_of_record
 
 Function = Callable[[DataFrame, Batch], DataFrame]
@@ -35,11 +36,13 @@ _OF_TEXT = re.compile(r"(Analysis|Parse)Exception")
 class Made:
     """What a function returned: the columns of the table, checked when they are evaluated.
 
-    ``of_record``: how many rows of one record there can be.
+    ``of_record``: how many rows of one record there can be. ``one_pass``: they may be written
+    without looking for bad records first, and without counting records.
     """
 
     rows: DataFrame
     of_record: RowsOfRecord
+    one_pass: bool
 
 
 class Transform:
@@ -64,27 +67,36 @@ class Transform:
         found = self._call(rows, batch)
         self._check_columns(found, batch)
         of_record = rows_of_record(found)
-        if self._pipeline.select and of_record is not RowsOfRecord.ONE:
-            raise self._failed(
-                "an expression looks at other rows, or makes several rows of one",
-                batch,
-                expected="expressions over the columns of one record",
-                remedy="Nothing of this batch is written; remove aggregates, windows, explode and"
-                " sub-queries, or write a transform",
-            )
-        kafka = checked(batch.ranges, once=of_record is RowsOfRecord.ANY)
-        names = [quoted(each.name) for each in self._pipeline.table_columns]
-        return Made(found.select(*names, kafka), of_record)
+        explode = self._pipeline.target.explode
+        if self._pipeline.select:
+            self._check_select(of_record, batch)
+        several = of_record in (RowsOfRecord.SEVERAL, RowsOfRecord.ANY)
+        kafka = checked(batch.ranges, once=several and not explode)
+        names = [quoted(each.name) for each in self._pipeline.row_columns]
+        # Rows do not tell how many records there were, if a record may have several.
+        one_pass = of_record is RowsOfRecord.ONE and not explode
+        return Made(found.select(*names, kafka), of_record, one_pass)
 
     def blamed(self, fault: Exception, batch: Batch) -> TransformFailed | None:
         """Why a write failed, where that is the code's doing; else None."""
-        text = said(fault)
+        text, explode = said(fault), self._pipeline.target.explode
         if f"] {WRONG_ROW}" in text:
             return self._failed(
-                "the rows returned are not one for each record at most",
+                "the rows returned are not those of records of the batch"
+                if explode
+                else "the rows returned are not one for each record at most",
                 batch,
-                expected="_kafka as it was given, in at most one row",
+                expected="_kafka as it was given" + ("" if explode else ", in at most one row"),
                 found=reason(fault).partition(f"{WRONG_ROW}: ")[2] or reason(fault),
+            )
+        if f"] {WRONG_PLACE}" in text:
+            return self._failed(
+                "a row names no place to send it to",
+                batch,
+                expected="a topic of target.kafka, and no negative partition",
+                found=reason(fault).partition(f"{WRONG_PLACE}: ")[2] or reason(fault),
+                remedy="Nothing of this batch is sent; let it name another place, or leave the row"
+                " out, and run again",
             )
         if isinstance(fault, RivermouthError) or is_gone(fault) or not _OF_CODE.search(text):
             return None
@@ -157,6 +169,20 @@ class Transform:
                 " correct target.schema",
             )
 
+    def _check_select(self, of_record: RowsOfRecord, batch: Batch) -> None:
+        may_repeat = self._pipeline.target.explode
+        most = RowsOfRecord.SEVERAL if may_repeat else RowsOfRecord.ONE
+        if of_record not in (RowsOfRecord.ONE, most):
+            said_more = "" if may_repeat else ", or makes several rows of one"
+            of_many = "aggregates, windows" + ("" if may_repeat else ", explode")
+            raise self._failed(
+                f"an expression looks at other rows{said_more}",
+                batch,
+                expected="expressions over the columns of one record",
+                remedy=f"Nothing of this batch is written; remove {of_many} and sub-queries, or"
+                " write a transform",
+            )
+
     def _failed(
         self,
         what: str,
@@ -181,7 +207,7 @@ def transform_of(pipeline: Pipeline) -> Transform | None:
 
 
 def _schema(session: SparkSession, pipeline: Pipeline) -> StructType:
-    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.table_columns]
+    columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.row_columns]
     return session.createDataFrame([], ", ".join([*columns, f"_kafka {KAFKA_STRUCT}"])).schema
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rivermouth.verify.ledger.entry import LedgerEntry, left_out
+from rivermouth.verify.ledger.entry import LedgerEntry, left_out, written
 from rivermouth.verify.proofs.made_rows import LeftOut
 from rivermouth.verify.result import Findings, Kind, Unchecked
 
@@ -47,7 +47,7 @@ def test_no_more_records_are_left_out_than_the_commit_tells(
 def facts(applied: object, **more: object) -> dict[str, Any]:
     ranges = {"partitions": [0, 1, 3, 3], "spans": 9, "applied": applied}
     topics = {"t": {"id": "x", "ranges": ranges}, "u": {"id": "y"}}
-    return {"topics": topics, "transform": "shop:large", **more}
+    return {"rivermouth": 2, "topics": topics, "transform": "shop:large", **more}
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,27 @@ def facts(applied: object, **more: object) -> dict[str, Any]:
         (facts(5), {}, None),
         (facts(0), {}, 0),
         (facts(5, counted=False), {}, 0),
-        ({"topics": {}}, {}, 0),
+        (facts(5, explode=True), {"numOutputRows": "40"}, None),
+        ({"rivermouth": 2, "topics": {}}, {}, 0),
     ],
 )
 def test_a_commit_and_its_entry_tell_how_many_were_left_out(
     told: dict[str, Any], metrics: dict[str, str], expected: int | None
 ) -> None:
     assert left_out(told, metrics) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "metrics", "expected"),
+    [
+        (facts(5), {"numOutputRows": "40"}, 40),
+        (facts(5), {}, None),
+        (facts(0), {}, 0),
+        (facts(5, counted=False), {}, None),
+        ({"rivermouth": 1, "topics": {"t": "id"}, "rows": [[0, 0]]}, {}, None),
+    ],
+)
+def test_a_commit_tells_how_many_rows_it_wrote(
+    told: dict[str, Any], metrics: dict[str, str], expected: int | None
+) -> None:
+    assert written(told, metrics) == expected

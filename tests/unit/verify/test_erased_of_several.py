@@ -1,0 +1,69 @@
+"""Rows of records that have several: DELETEs that were accepted exempt so many, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.result import Unchecked
+from tests.unit.verify.doubles import CREATE, MemorySource, commit, configured, message, row, value
+from tests.unit.verify.test_erased import accepts, delete, named
+from tests.unit.verify.test_unchecked import found, proven
+
+pytestmark = pytest.mark.unit
+
+EACH = 3
+"""The rows of a record."""
+
+
+def exploded(sequence: int, start: int, until: int) -> Commit:
+    written = {"operationMetrics": {"numOutputRows": str(EACH * (until - start))}}
+    made = commit(sequence, start, until, transform="shop:rows", explode=True)
+    return replace(made, info={**made.info, **written})
+
+
+def unlisted(rows: int) -> dict[str, Any]:
+    return {"version": 3, "unlisted": rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "took", "accepted", "kinds", "excused"),
+    [
+        ("nothing is accepted", {1: 2}, 2, (), {"missing": 2}, 0),
+        ("some rows of a record", {1: 2}, 2, (named(1, 1),), {}, 2),
+        ("all rows of a record, and of another one", {1: 3, 2: 1}, 4, (named(1, 2),), {}, 4),
+        ("more than the DELETE took", {1: 3, 2: 1}, 3, (named(1, 1),), {"missing": 1}, 3),
+        ("rows of another entry", {1: 1, 4: 2}, 1, (named(1, 1),), {"missing": 2}, 1),
+        ("a number that is not told", {1: 3, 2: 1}, None, (named(1, 1),), {}, 4),
+        ("rows that nobody can name", {1: 1, 4: 1}, 2, (unlisted(2),), {}, 2),
+        ("more than nobody can name", {1: 1, 4: 2}, 2, (unlisted(2),), {"missing": 1}, 2),
+        ("rows from after the DELETE", {7: 1}, 2, (named(1, 1),), {"missing": 1}, 0),
+    ],
+)
+def test_no_more_rows_are_exempt_than_the_deletes_took(
+    tmp_path: Path,
+    name: str,
+    lost: Mapping[int, int],
+    took: int | None,
+    accepted: tuple[Mapping[str, Any], ...],
+    kinds: Mapping[str, int],
+    excused: int,
+) -> None:
+    entries = [exploded(1, 0, 3), exploded(2, 3, 6), delete(took), accepts(3, 6, *accepted)]
+    rows = [row(n, 1, n) for n in range(8) for _ in range(EACH - lost.get(n, 0))]
+    source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(8)]})
+    proof = proven(configured(tmp_path), source, rows, [CREATE, *entries, exploded(4, 6, 8)])
+    assert found(proof) == kinds, proof.problems
+    assert proof.left.get(Unchecked.ERASED, 0) == excused
+
+
+def test_an_entry_that_does_not_count_its_records_is_a_fault(tmp_path: Path) -> None:
+    uncounted = commit(1, 0, 1, transform="shop:rows", explode=True, counted=False)
+    source = MemorySource({("t", 0): [message(0, value(0, 1))]})
+    proof = proven(configured(tmp_path), source, [row(0, 1, 0)], [CREATE, uncounted])
+    assert "does not count its records" in "\n".join(proof.problems)
