@@ -28,8 +28,8 @@ _UNMOVED = (RowsOfRecord.ONE, RowsOfRecord.AT_MOST_ONE)
 
 @dataclass(frozen=True)
 class ToSend:
-    """``rows`` as a sink takes them: ``row``, ``_kafka``, and ``key`` and ``headers`` where those of
-    the record are sent.
+    """``rows`` as a sink takes them: ``row``, ``_kafka``, and the ``key`` and ``headers`` of the
+    record where they are sent.
 
     ``number``: how many there are.
     """
