@@ -104,8 +104,7 @@ class Findings:
         self.entries = 0
         self.records = 0
         self.quarantined = 0
-        self.lost = 0
-        self.erased = 0
+        self.lost = self.erased = 0
         self.superseded: int | None = None
         self.repeated: int | None = None
         self.earlier_keys = 0
