@@ -65,7 +65,7 @@ class Unchecked(Enum):
     """Their coordinates were compared, not their values: the pipeline's own code made them."""
     LEFT_OUT = "records_left_out"
     """The pipeline's own code gave no row for them; nobody can tell whether it should have."""
-    EXPLODED = "rows_per_record"
+    EXPLODED = "exploded_records"
     """The pipeline's own code may give a record any number of rows; nobody can tell how many."""
     UNCOUNTED = "rows_not_counted"
     """Nobody can tell how many rows an entry wrote, or which of the rows are its own."""
@@ -104,8 +104,7 @@ class Findings:
         self.entries = 0
         self.records = 0
         self.quarantined = 0
-        self.lost = 0
-        self.erased = 0
+        self.lost = self.erased = 0
         self.superseded: int | None = None
         self.repeated: int | None = None
         self.earlier_keys = 0

@@ -168,7 +168,8 @@ def written(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
     Where no record took effect, no row was written. Raises what ``parse_entry`` raises.
     """
     rows = metrics.get("numOutputRows")
-    if rows is None and facts["rivermouth"] != 1 and facts.get("counted", True):
+    counted = facts["rivermouth"] != 1 and facts.get("counted", True)
+    if rows is None and counted and "transform" in facts:
         return None if _applied(facts) else 0
     return None if rows is None else int(rows)
 
