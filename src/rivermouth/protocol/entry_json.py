@@ -46,28 +46,20 @@ def to_json(entry: Entry) -> str:
     }
     if entry.rows is None:
         facts["counted"] = False
-    if entry.columns:
-        facts["columns"] = [[*each] for each in entry.columns]
-    if entry.decoder:
-        facts["decoder"] = dict(entry.decoder)
-    if entry.lost:
-        facts["lost"] = _listed(entry.lost)
-    if entry.accepts is not None:
-        facts["accepts"] = vars(entry.accepts)
-    if entry.deletes:
-        facts["deletes"] = [listed(each) for each in entry.deletes]
-    if entry.replayed:
-        facts["replayed"] = _listed(entry.replayed)
-    if entry.changes is not None:
-        facts["changes"] = entry.changes.as_dict()
-    if entry.accepted:
-        facts["accepted"] = [[*each] for each in entry.accepted]
-    if entry.transform:
-        facts["transform"] = entry.transform
-    if entry.explode:
-        facts["explode"] = True
-    if entry.left_out:
-        facts["left_out"] = entry.left_out
+    told = {
+        "columns": [[*each] for each in entry.columns],
+        "decoder": dict(entry.decoder),
+        "lost": _listed(entry.lost),
+        "accepts": None if entry.accepts is None else vars(entry.accepts),
+        "deletes": [listed(each) for each in entry.deletes],
+        "replayed": _listed(entry.replayed),
+        "changes": None if entry.changes is None else entry.changes.as_dict(),
+        "accepted": [[*each] for each in entry.accepted],
+        "transform": entry.transform,
+        "explode": entry.explode,
+        "left_out": entry.left_out,
+    }
+    facts |= {name: value for name, value in told.items() if value}
     if entry.base is not None:
         facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
