@@ -32,12 +32,12 @@ BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
 
 
-def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+def append_pipeline(topic: str, *, commit: str = "auto", **source: Any) -> dict[str, Any]:
     """An append pipeline from ``topic`` into ``bronze.<topic>``."""
     return {
         "source": {"topics": [topic], "format": "json", **source},
         "schema": BIDS,
-        "target": {"table": f"bronze.{_name(topic)}"},
+        "target": {"table": f"bronze.{_name(topic)}", "commit": commit},
     }
 
 

@@ -48,6 +48,12 @@ class Landings:
 LANDINGS = Landings(
     [
         Landing(
+            name="files",
+            keyed=False,
+            needs=frozenset({Capability.ONE_HOST}),
+            make="rivermouth.write.landings.files:files",
+        ),
+        Landing(
             name="dataframe_writer",
             keyed=False,
             needs=frozenset(),
