@@ -1,0 +1,100 @@
+"""The public function: many records to rows, each by the way that surely reads it right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rivermouth.formats.strict_json.compiled import Piece, can_compile, decode_at_once
+from rivermouth.formats.strict_json.exact import decode_one_by_one
+from rivermouth.formats.strict_json.guards import as_text, safe
+from rivermouth.formats.strict_json.settings import ColumnLike, JsonSettings
+from rivermouth.formats.strict_json.types import schema_of
+
+_RECORDS = 20_000
+_BYTES = 32_000_000
+_MOST = 2**30
+"""A record of more bytes goes the exact way."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What became of each record, in their order.
+
+    ``rows`` is null for a bad record and for a null or empty value. ``reasons`` says why a record
+    is bad, in at most 200 characters; it is null for all others.
+    """
+
+    rows: pa.StructArray
+    reasons: pa.StringArray
+
+
+@dataclass(frozen=True)
+class StrictJson:
+    """Decodes JSON records as ``docs/json.md`` says. It can be pickled."""
+
+    schema: pa.Schema
+    settings: JsonSettings
+
+    @classmethod
+    def of(cls, columns: Sequence[ColumnLike], settings: JsonSettings) -> StrictJson:
+        return cls(schema_of(columns), settings)
+
+    def decode(self, values: pa.Array | pa.ChunkedArray) -> Decoded:
+        """Never raises for what a record holds. ``values`` are binary."""
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        row = pa.struct(list(self.schema))
+        done = [_decoded(part, row, self.settings) for each in chunks for part in _portions(each)]
+        if len(done) == 1:
+            return done[0]
+        empty = Decoded(pa.array([], row), pa.array([], pa.string()))
+        return Decoded(
+            pa.concat_arrays([empty.rows, *(each.rows for each in done)]),
+            pa.concat_arrays([empty.reasons, *(each.reasons for each in done)]),
+        )
+
+
+def _portions(values: pa.Array) -> Iterator[pa.Array]:
+    """The values in order, in portions that the compiled parser can hold in memory."""
+    start = 0
+    while start < len(values):
+        part = values.slice(start, _RECORDS)
+        ends = np.cumsum(pc.fill_null(pc.binary_length(part), 0).to_numpy().astype(np.int64))
+        count = max(1, int(np.searchsorted(ends, _BYTES, side="right")))
+        yield part.slice(0, count)
+        start += min(count, len(part))
+
+
+def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> Decoded:
+    length = pc.fill_null(pc.binary_length(values), 0).to_numpy()
+    left = length > 0
+    pieces: list[Piece] = []
+    if can_compile(row, settings) and length.sum() <= _MOST:
+        texts, valid = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
+        texts, passed = safe(texts)
+        seen = np.flatnonzero(passed & valid)
+        pieces = [decode_at_once(texts, seen, row, settings)]
+        left[pieces[0].records] = False
+    reasons = pa.nulls(len(values), pa.string())
+    if left.any():
+        records = np.flatnonzero(left)
+        rows, why = decode_one_by_one(values.take(pa.array(records)).to_pylist(), row, settings)
+        pieces.append(Piece(rows, records))
+        reasons = pc.replace_with_mask(reasons, pa.array(left), pa.array(why, pa.string()))
+    return Decoded(_in_order(pieces, len(values), row), reasons)
+
+
+def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructArray:
+    """The rows at the indices of their records, null elsewhere."""
+    if len(pieces) == 1 and len(pieces[0].records) == count:
+        return pieces[0].rows
+    rows = pa.concat_arrays([*(each.rows for each in pieces), pa.nulls(1, row)])
+    places = np.full(count, len(rows) - 1)
+    places[np.concatenate([np.array([], int), *(each.records for each in pieces)])] = np.arange(
+        len(rows) - 1
+    )
+    return rows.take(pa.array(places))

@@ -1,0 +1,94 @@
+"""The Arrow types of columns, and the SQL names of Arrow types for messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from rivermouth.formats.strict_json.settings import ColumnLike
+
+_TOKEN = re.compile(r"`[^`]*`|[^\s<>(),:`]+|[<>(),:]")
+SIMPLE: Mapping[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
+}
+_NAMES = {kind: name for name, kind in SIMPLE.items()}
+
+
+def schema_of(columns: Sequence[ColumnLike]) -> pa.Schema:
+    """The columns as Arrow has them. Raises ValueError for a type that is not known."""
+    return pa.schema([(each.name, _whole(each.type)) for each in columns])
+
+
+def sql_name(kind: pa.DataType) -> str:
+    """The name that a user knows, without what is inside: ``STRUCT``, ``DECIMAL(12,2)``."""
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    for test, name in (
+        (pa.types.is_struct, "STRUCT"),
+        (pa.types.is_list, "ARRAY"),
+        (pa.types.is_map, "MAP"),
+    ):
+        if test(kind):
+            return name
+    return _NAMES[kind]
+
+
+def holds_map(kind: pa.DataType) -> bool:
+    """Whether a MAP is the type or is somewhere inside."""
+    return pa.types.is_map(kind) or any(
+        holds_map(kind.field(index).type) for index in range(kind.num_fields)
+    )
+
+
+def _whole(text: str) -> pa.DataType:
+    tokens = _TOKEN.findall(text)[::-1]
+    try:
+        found = _type(tokens)
+    except LookupError as fault:
+        raise ValueError(f"{text} is not a type of a column") from fault
+    if tokens:
+        raise ValueError(f"{text} is not a type of a column")
+    return found
+
+
+def _type(tokens: list[str]) -> pa.DataType:
+    """Takes one type from the end of the tokens."""
+    word = tokens.pop()
+    if word == "DECIMAL":
+        _, precision, _, scale, _ = (tokens.pop() for _ in range(5))
+        return pa.decimal128(int(precision), int(scale))
+    if word == "ARRAY":
+        tokens.pop()
+        inner = pa.list_(_type(tokens))
+        tokens.pop()
+        return inner
+    if word == "MAP":
+        del tokens[-3:]  # <STRING,
+        inner = pa.map_(pa.string(), _type(tokens))
+        tokens.pop()
+        return inner
+    if word == "STRUCT":
+        return pa.struct(_fields(tokens))
+    return SIMPLE[word]
+
+
+def _fields(tokens: list[str]) -> list[pa.Field]:
+    found: list[pa.Field] = []
+    while tokens.pop() != ">":
+        name = tokens.pop().strip("`")
+        tokens.pop()  # the colon
+        found.append(pa.field(name, _type(tokens)))
+    return found

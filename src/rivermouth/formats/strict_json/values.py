@@ -1,0 +1,210 @@
+"""The exact conversion of one value to what Arrow makes a column of."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from rivermouth.formats.strict_json import numbers, times
+from rivermouth.formats.strict_json.base64_text import from_text
+from rivermouth.formats.strict_json.faults import Bad, shown
+from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.tokens import Array, Number, Object
+from rivermouth.formats.strict_json.types import sql_name
+
+Convert = Callable[[object], object]
+"""Makes a value that is not null one of a column. Raises Bad for what the column does not take."""
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """How names are compared, and whether one may come twice."""
+
+    any_case: bool
+    repeated: bool
+
+    @classmethod
+    def of(cls, settings: JsonSettings) -> _Names:
+        return cls("any_case" in settings.lenient, "repeated_names" in settings.lenient)
+
+    @property
+    def plain(self) -> bool:
+        return not (self.any_case or self.repeated)
+
+    def key(self, name: str) -> str:
+        return name.translate(_LOWER) if self.any_case else name
+
+
+def converter(kind: pa.DataType, settings: JsonSettings) -> Convert:
+    """The conversion for values of a column of the type."""
+    if pa.types.is_struct(kind):
+        names = _Names.of(settings)
+        fields = {
+            names.key(each.name): (each.name, converter(each.type, settings)) for each in kind
+        }
+        return partial(_struct, names, fields)
+    if pa.types.is_list(kind):
+        return partial(_array, converter(kind.value_type, settings))
+    if pa.types.is_map(kind):
+        return partial(_map, _Names.of(settings), converter(kind.item_type, settings))
+    return _plain(kind, settings)
+
+
+def _plain(kind: pa.DataType, settings: JsonSettings) -> Convert:
+    name = sql_name(kind)
+    in_text = "number_in_text" in settings.lenient
+    if pa.types.is_integer(kind):
+        most = 1 << (kind.bit_width - 1)
+        return partial(_integer, name, most, in_text)
+    if pa.types.is_floating(kind):
+        read = numbers.single if name == "FLOAT" else numbers.double
+        return partial(_floating, name, read, in_text)
+    if pa.types.is_decimal(kind):
+        return partial(_decimal, name, kind.precision, kind.scale)
+    if name == "STRING" and "anything_as_text" in settings.lenient:
+        return _anything
+    if name == "TIMESTAMP":
+        return partial(_timestamp, settings)
+    if name == "TIMESTAMP_NTZ":
+        return partial(_text, name, partial(times.micros, zone=False, cut=settings.cut))
+    if name == "BOOLEAN":
+        return _boolean
+    readers: dict[str, Callable[[str], object]] = {
+        "DATE": times.days,
+        "BINARY": _bytes,
+        "STRING": str,
+    }
+    return partial(_text, name, readers[name])
+
+
+def _struct(
+    names: _Names, fields: Mapping[str, tuple[str, Convert]], value: object
+) -> dict[str, object]:
+    if not isinstance(value, tuple):
+        raise Bad(f"STRUCT takes an object, not {shown(value)}")
+    members: Iterable[tuple[str, object]] = (
+        value if names.plain else _counting(names, value, fields)
+    )
+    row: dict[str, object] = {}
+    for key, item in members:
+        found = fields.get(key)
+        if found is None:
+            continue
+        name, convert = found
+        if name in row:
+            raise Bad("the name comes twice").within(f".{name}")
+        row[name] = None if item is None else _converted(convert, item, f".{name}")
+    return row
+
+
+def _counting(
+    names: _Names, value: tuple[tuple[str, object], ...], fields: Mapping[str, object]
+) -> list[tuple[str, object]]:
+    """The members that count, by the keys of their names."""
+    members = [(names.key(name), item) for name, item in value]
+    if not names.repeated:
+        return members
+    return list({key: item for key, item in members if key in fields}.items())
+
+
+def _map(names: _Names, convert: Convert, value: object) -> list[tuple[str, object]]:
+    if not isinstance(value, tuple):
+        raise Bad(f"MAP takes an object, not {shown(value)}")
+    members: dict[str, tuple[str, object]] = {}
+    for name, item in value:
+        key = names.key(name)
+        if key in members:
+            if not names.repeated:
+                raise Bad("the name comes twice").within(f".{name}")
+            del members[key]  # the last one stands where it came
+        members[key] = name, item
+    return [
+        (name, None if item is None else _converted(convert, item, f".{name}"))
+        for name, item in members.values()
+    ]
+
+
+def _array(convert: Convert, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise Bad(f"ARRAY takes an array, not {shown(value)}")
+    return [
+        None if item is None else _converted(convert, item, f"[{index}]")
+        for index, item in enumerate(value)
+    ]
+
+
+def _converted(convert: Convert, item: object, place: str) -> object:
+    try:
+        return convert(item)
+    except Bad as bad:
+        raise bad.within(place) from None
+
+
+def _spelt_number(name: str, in_text: bool, value: object) -> str:
+    """How the number is spelt that the value is, or that stands in its text."""
+    if type(value) is Number:
+        return value
+    if in_text and type(value) is str and numbers.JSON_NUMBER.fullmatch(value):
+        return value
+    raise Bad(f"{name} takes a number, not {shown(value)}")
+
+
+def _integer(name: str, most: int, in_text: bool, value: object) -> int:
+    text = _spelt_number(name, in_text, value)
+    try:
+        number = int(text) if len(text) < 20 else numbers.whole(text)
+    except ValueError:
+        number = numbers.whole(text)
+    if number is None or not -most <= number < most:
+        raise Bad(f"{name} takes whole numbers of its range, not {shown(value)}")
+    return number
+
+
+def _floating(name: str, read: Callable[[str], float], in_text: bool, value: object) -> float:
+    return read(_spelt_number(name, in_text, value))
+
+
+def _decimal(name: str, precision: int, scale: int, value: object) -> object:
+    if not isinstance(value, str):
+        raise Bad(f"{name} takes a number, not {shown(value)}")
+    return numbers.decimal(value, precision, scale)
+
+
+def _timestamp(settings: JsonSettings, value: object) -> int:
+    if type(value) is Number and settings.unit is not None:
+        return times.counted(value, settings.unit, cut=settings.cut)
+    if type(value) is not str:
+        raise Bad(f"TIMESTAMP takes text, not {shown(value)}")
+    return times.micros(value, zone=True, cut=settings.cut)
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise Bad(f"BOOLEAN takes true or false, not {shown(value)}")
+
+
+def _text(name: str, read: Callable[[str], object], value: object) -> object:
+    if type(value) is not str:
+        raise Bad(f"{name} takes text, not {shown(value)}")
+    return read(value)
+
+
+def _anything(value: object) -> str:
+    if isinstance(value, Object | Array):
+        return value.spelt
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _bytes(text: str) -> bytes:
+    found = from_text(text)
+    if found is None:
+        raise Bad(f"{shown(text)} is not base64")
+    return found

@@ -1,0 +1,136 @@
+"""Whether both ways of the strict decoder give the same; a campaign if it is run.
+
+python -m tests.unit.formats.two_ways [--records 1000000] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from itertools import zip_longest
+
+import pyarrow as pa
+
+from rivermouth.config.ddl import parse_columns
+from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
+from rivermouth.formats.strict_json.decoder import Decoded, StrictJson
+from rivermouth.formats.strict_json.document import read
+from rivermouth.formats.strict_json.exact import decode_one_by_one
+from rivermouth.formats.strict_json.faults import Bad
+from rivermouth.formats.strict_json.guards import as_text, safe
+from rivermouth.formats.strict_json.settings import JsonSettings, Leniency, Unit
+from rivermouth.formats.strict_json.spelling import parse
+from tests.unit.formats.broken_records import broken
+from tests.unit.formats.made_records import ddl, document
+
+_LENIENT: tuple[Leniency, ...] = (
+    *("number_in_text", "anything_as_text", "repeated_names", "any_case"),
+)
+_UNITS: tuple[Unit | None, ...] = (None, None, None, "s", "ms", "us", "ns")
+
+
+def chunk(dice: random.Random, records: int) -> tuple[StrictJson, list[bytes | None]]:
+    """A decoder and values for it."""
+    settings = JsonSettings(
+        dice.choice(_UNITS),
+        dice.random() < 0.2,
+        frozenset(dice.sample(_LENIENT, dice.choice((0, 0, 0, 1, 2)))),
+    )
+    decoder = StrictJson.of(parse_columns(ddl(dice, maps=dice.random() < 0.1)), settings)
+    wild, harm = dice.choice((0, 0.02, 0.3)), dice.choice((0, 0.01, 0.05, 0.5, 1))
+    values: list[bytes | None] = []
+    for _ in range(records):
+        value = document(dice, pa.struct(list(decoder.schema)), wild).encode()
+        values.append(broken(dice, value) if dice.random() < harm else value)
+    if dice.random() < 0.3:
+        values[dice.randrange(records)] = dice.choice((None, b""))
+    return decoder, values
+
+
+def differences(decoder: StrictJson, values: list[bytes | None]) -> list[str]:
+    """What the compiled way gives otherwise than the exact way; nothing if all is well."""
+    got = decoder.decode(pa.array(values, pa.binary()))
+    got.rows.validate(full=True)
+    expected = exactly(decoder, values)
+    found: list[str] = []
+    pairs = zip(rows(got), rows(expected), values, strict=True)
+    for one, other, value in pairs:
+        if one != other:
+            found.append(f"{value!r}: {one} instead of {other}; {decoder}")
+    return found
+
+
+def exactly(decoder: StrictJson, values: list[bytes | None]) -> Decoded:
+    """The same by the exact way alone."""
+    row = pa.struct(list(decoder.schema))
+    there = [each for each in values if each]
+    decoded, reasons = decode_one_by_one(there, row, decoder.settings)
+    places = iter(range(len(there)))
+    order = pa.array([next(places) if each else None for each in values], pa.int64())
+    return Decoded(decoded.take(order), pa.array(reasons, pa.string()).take(order))
+
+
+def rows(decoded: Decoded) -> list[tuple[str, str | None]]:
+    """Each row spelt out, so that -0.0 is not 0.0, and its reason."""
+    spelt = map(repr, decoded.rows.to_pylist())
+    return list(zip_longest(spelt, decoded.reasons.to_pylist()))
+
+
+def parsers_differ(value: bytes) -> bool:
+    """Whether the two parsers of one document give different members, or one alone refuses."""
+    text = value.decode("utf-8", "replace").strip(" \t\r\n")
+    try:
+        quick: object = read(text.encode(), spelt=False)
+    except Bad as bad:
+        quick = None
+        if "surrogate" in bad.reason:
+            return False
+    try:
+        slow: object = parse(text)
+    except Bad:
+        slow = None
+    return repr(quick) != repr(slow)
+
+
+def compiled_rows(decoder: StrictJson, values: list[bytes | None]) -> int:
+    """How many rows come from the compiled way."""
+    row = pa.struct(list(decoder.schema))
+    if not can_compile(row, decoder.settings):
+        return 0
+    texts, valid = as_text(pa.array([each or b"" for each in values], pa.binary()))
+    texts, passed = safe(texts)
+    seen = (passed & valid).nonzero()[0]
+    return len(decode_at_once(texts, seen, row, decoder.settings).records)
+
+
+def campaign(records: int, seed: int, each: int = 200) -> Counter[str]:
+    """Counts records, good ones, compiled ones. Raises AssertionError for a difference."""
+    dice = random.Random(seed)
+    counts: Counter[str] = Counter()
+    for number in range(-(-records // each)):
+        decoder, values = chunk(dice, each)
+        found = differences(decoder, values)
+        assert not found, f"chunk {number}: {len(found)} differ, first: {found[0]}"
+        unlike = [value for value in values[:20] if value and parsers_differ(value)]
+        assert not unlike, f"chunk {number}: the parsers differ on {unlike[0]!r}"
+        reasons = decoder.decode(pa.array(values, pa.binary())).reasons
+        counts["records"] += len(values)
+        counts["bad"] += len(values) - reasons.null_count
+        counts["compiled"] += compiled_rows(decoder, values)
+    return counts
+
+
+def main() -> None:
+    """Run a campaign and say what it saw."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    for number, start in enumerate(range(0, given.records, 50_000)):
+        counts = campaign(min(50_000, given.records - start), given.seed * 1_000_003 + number)
+        print(number, dict(counts), flush=True)
+
+
+if __name__ == "__main__":
+    main()
