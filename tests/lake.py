@@ -32,13 +32,19 @@ BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
 
 
-def append_pipeline(topic: str, *, commit: str = "auto", **source: Any) -> dict[str, Any]:
+def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """An append pipeline from ``topic`` into ``bronze.<topic>``."""
     return {
         "source": {"topics": [topic], "format": "json", **source},
         "schema": BIDS,
-        "target": {"table": f"bronze.{_name(topic)}", "commit": commit},
+        "target": {"table": f"bronze.{_name(topic)}"},
     }
+
+
+def through_spark(topic: str, **source: Any) -> dict[str, Any]:
+    """The same, with commits by Spark's writer."""
+    settings = append_pipeline(topic, **source)
+    return {**settings, "target": {**settings["target"], "commit": "spark"}}
 
 
 def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:

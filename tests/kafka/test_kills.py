@@ -13,7 +13,6 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from tests.lake import (
     bid,
     insert_pipeline,
     order,
+    through_spark,
     totals_pipeline,
     upsert_pipeline,
 )
@@ -42,7 +42,7 @@ WATCHED = ("data files written", "commit visible")
 POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
 MODES = {
     "append": append_pipeline,
-    "spark": partial(append_pipeline, commit="spark"),
+    "spark": through_spark,
     "upsert": upsert_pipeline,
     "aggregate": totals_pipeline,
     "insert": insert_pipeline,

@@ -128,8 +128,9 @@ class _OpenFile:
         return DataFile(self._path.name, found.st_size, at_ms, said, self._records)
 
     def remove(self) -> None:
-        with suppress(OSError, pa.ArrowException):
-            self._sink.close()
+        for each in (self._parquet, self._sink):
+            with suppress(OSError, pa.ArrowException):
+                each.close()
         with suppress(OSError):
             self._path.unlink()
 
