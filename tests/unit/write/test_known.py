@@ -137,7 +137,7 @@ def test_columns(column: dict[str, Any], expected: str) -> None:
     ],
 )
 def test_marks_of_columns(mark: str) -> None:
-    table = replace(PLAIN, schema=schema(field("long", **{mark: "x"})))
+    table = replace(PLAIN, schema=schema({**field("long"), "metadata": {mark: "x"}}))
     assert why_not(table) == f"the column c has {mark}"
 
 
