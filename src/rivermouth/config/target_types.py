@@ -60,7 +60,7 @@ CommitChoice = Annotated[
         description="How rows that are added get into the table. `auto`: tasks write data files"
         " and the driver commits them, where the table is in a folder and asks for nothing that"
         " only Spark's writer knows; elsewhere through Spark. `spark`: always through Spark. See"
-        " [tables](tables.md).",
+        " [tables](tables.md#how-rows-are-added).",
     ),
 ]
 ShapeName = Annotated[

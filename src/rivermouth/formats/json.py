@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column
+from rivermouth.config import Column, Pipeline
 from rivermouth.formats.decoder import ValueDecoder
+from rivermouth.formats.in_task import InTask
+from rivermouth.formats.strict_json.decoder import StrictJson
+from rivermouth.formats.strict_json.settings import JsonSettings
 
 _CORRUPT = "_rm_corrupt"
 
@@ -22,6 +25,11 @@ def value(columns: Sequence[Column]) -> ValueDecoder:
             parsed.isNull() | parsed.getField(_CORRUPT).isNotNull(), F.lit("RM603")
         ),
     )
+
+
+def in_task(pipeline: Pipeline) -> InTask:
+    """What decodes values in the task that writes them, as ``docs/json.md`` says."""
+    return InTask(StrictJson.of(pipeline.columns, JsonSettings()), "RM603")
 
 
 def key(columns: Sequence[Column]) -> SparkColumn:

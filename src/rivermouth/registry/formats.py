@@ -30,7 +30,9 @@ class Format:
 
     ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
     checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
-    means. ``key`` is its form for message keys, if it has one. Raises ValueError if ``reasons``
+    means. ``key`` is its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
+    formats.in_task.InTask``: the same decoder without Spark, for tasks that write the rows
+    themselves; None: Spark decodes before them. Raises ValueError if ``reasons``
     redefine a code that any format has.
     """
 
@@ -39,6 +41,7 @@ class Format:
     reader: Reference
     reasons: Mapping[str, str]
     key: KeyForm | None = None
+    in_task: Reference | None = None
 
     def __post_init__(self) -> None:
         taken = REASONS.keys() & self.reasons.keys()

@@ -19,6 +19,7 @@ from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
 from rivermouth.write.bad_records import kept
+from rivermouth.write.files.way import Way
 from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
 
@@ -78,6 +79,16 @@ class SendsAfter(Protocol):
 
 
 @runtime_checkable
+class LandsRaw(Protocol):
+    """A landing that may decode by itself."""
+
+    def land_raw(
+        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
+    ) -> None:
+        """See ``Landing.land``, for Kafka's rows, of which ``decode`` would make decoded ones."""
+
+
+@runtime_checkable
 class Records(Protocol):
     """A landing that makes the commits that bring no rows in its own way, too."""
 
@@ -89,8 +100,8 @@ class Records(Protocol):
 class TellsWay(Protocol):
     """A landing that decides by the table in which way its rows land."""
 
-    def way(self) -> object:
-        """That, as a clause for people, with the reason."""
+    def way(self) -> Way:
+        """Which way that is now. Raises what reading the table's log does."""
 
 
 @dataclass(frozen=True)

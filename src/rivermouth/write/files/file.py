@@ -50,6 +50,13 @@ class DataFile:
     statistics: str
     records: Places
 
+    def is_whole(self, folder: Path) -> bool:
+        """Whether it is still there, as it was written."""
+        try:
+            return (folder / self.name).stat().st_size == self.size
+        except FileNotFoundError:
+            return False
+
 
 class Files:
     """Writes the rows of one task into files of ``folder``; the first row begins one."""

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rivermouth.write.files.file import DataFile, Files, Folder, bad, good
 from rivermouth.write.files.statistics import Leaf
@@ -54,6 +55,7 @@ _KINDS = {"string": "string", "int64": "long", "int32": "integer", "binary": "bi
 LEAVES = tuple(Leaf((e.name,), _KINDS.get(str(e.type), "timestamp")) for e in QUARANTINE)
 
 Batches = Iterable[pa.RecordBatch]
+Decode = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,24 @@ class Written:
     good: tuple[DataFile, ...]
     bad: tuple[DataFile, ...]
 
+    def there(self, folder: str) -> bool:
+        """Whether the good rows' files are in the folder, whole."""
+        return all(each.is_whole(Path(folder)) for each in self.good)
 
-def task(folder: Folder, apart: Apart) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records ``apart``."""
+
+def task(
+    folder: Folder, apart: Apart, decode: Decode | None = None
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records ``apart``.
+
+    The rows are decoded, or ``decode`` does that.
+    """
 
     def written(batches: Batches) -> Iterator[pa.RecordBatch]:
         number = _number()
         rows, quarantine = Files(folder, number), Files(apart.folder, number)
         try:
-            for batch in batches:
+            for batch in map(decode, batches) if decode else batches:
                 yield from _returned(rows.add(*_of_table(good(batch))), bad=False)
                 yield from _returned(_set_apart(quarantine, bad(batch), apart), bad=True)
             yield from _returned(rows.end(), bad=False)
@@ -146,6 +157,8 @@ def _set_apart(files: Files, rows: pa.RecordBatch, apart: Apart) -> list[DataFil
         "quarantined_at": datetime.now(timezone.utc),
     }
     reasons = pa.array([apart.reasons.get(code) for code in codes.to_pylist()], pa.string())
+    if "reason" in rows.schema.names:
+        reasons = pc.coalesce(rows.column("reason"), reasons)
     columns = {"key": rows.column("key"), "value": rows.column("value"), "code": codes}
     columns |= {"reason": reasons}
     columns |= {each: kafka.field(each) for each in ("topic", "partition", "offset", "timestamp")}

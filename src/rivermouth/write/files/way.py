@@ -20,8 +20,15 @@ class Way:
         """``files`` or ``spark``."""
         return "spark" if self.reason else "files"
 
+    def as_dict(self) -> dict[str, str | None]:
+        """The same for machines."""
+        return {"by": self.by, "reason": self.reason or None}
+
     def __str__(self) -> str:
         return f"rows land through Spark: {self.reason}" if self.reason else "rows land as files"
+
+
+AS_FILES = Way()
 
 
 def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
@@ -40,7 +47,7 @@ def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
     if others:
         # Spark's writer asks whether a version is there, and then renames its file to it.
         return Way(f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too")
-    return Way()
+    return AS_FILES
 
 
 def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:

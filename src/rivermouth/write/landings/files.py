@@ -11,6 +11,8 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,33 +24,57 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.registry.references import resolve
 from rivermouth.write.entry import record_entry
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.statistics import leaves_of
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.files.task import LEAVES, RETURNED_DDL, Apart, Written, collected, task
-from rivermouth.write.files.way import Way, way_into, way_of
+from rivermouth.write.files.task import (
+    LEAVES,
+    RETURNED_DDL,
+    Apart,
+    Decode,
+    Written,
+    collected,
+    task,
+)
+from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
 from rivermouth.write.landing import Landing, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 
+RAW = ("key", "value", "topic", "partition", "offset", "timestamp")
+
 
 def files(site: Site) -> Landing:
-    """The landing of a pipeline's rows: as files, where its configuration allows that."""
+    """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
     if site.config is None:
         return DataFrameWriter(site)
-    known = way_of(site.config, site.others, folder=bool(site.address.path))
-    return DataFrameWriter(site) if known.reason else Files(site)
+    return Files(site, way_of(site.config, site.others, folder=bool(site.address.path)))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Files that are written for these ranges and this table, and not committed yet."""
+
+    ranges: tuple[OffsetRange, ...]
+    definition: Definition
+    written: Written
 
 
 class Files:
-    """Lands the rows of every good record as files. See ``Landing`` and ``Records``."""
+    """Lands the rows of every good record. See ``Landing``, ``Records`` and ``TellsWay``.
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
+    """
+
+    def __init__(self, site: Site, way: Way = AS_FILES) -> None:
+        self._site, self._way = site, way
         self._through_spark = DataFrameWriter(site)
         self._table = FilesTable(site.address.path, site.pipeline)
         self._bad = FilesTable(site.quarantine.address.path, site.pipeline)
+        self._in_task = _in_task(site)
+        self._waiting: Waiting | None = None
         of_bad = F.col("code").isNotNull()
         self._columns = [
             F.col("row"),
@@ -58,28 +84,68 @@ class Files:
         ]
 
     def way(self) -> Way:
-        """Which way the table takes, as it is now."""
+        """See ``TellsWay``."""
+        if self._way.reason:
+            return self._way
         self._table.newest()
-        return way_into(Way(), self._table.definition(), self._definition_of_bad())
+        return way_into(self._way, self._table.definition(), self._definition_of_bad())
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are always known."""
+        """See ``Landing.land``. The counts of files are always known."""
+        self._land(lambda: decoded, decoded.select(self._columns), None, plan)
+
+    def land_raw(
+        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
+    ) -> None:
+        """See ``LandsRaw``. The tasks decode where the format knows how."""
+        if self._in_task is None:
+            self.land(decode(raw), plan)
+        else:
+            self._land(lambda: decode(raw), raw.select(*RAW), self._in_task, plan)
+
+    def _land(
+        self,
+        decoded: Callable[[], DataFrame],
+        rows: DataFrame,
+        decode: Decode | None,
+        plan: CommitPlan,
+    ) -> None:
+        if self._way.reason:
+            self._through_spark.land(decoded(), plan)
+            return
         if not self._may_commit(plan):
             return
         if self._by_spark():
-            self._through_spark.land(decoded, plan)
+            self._through_spark.land(decoded(), plan)
             return
-        written = self._write(decoded, plan)
+        written = self._left(plan) or self._write(rows, decode, plan)
         reach("P16")
         counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
         if written.bad:
             self._bad.newest()
             self._bad.append(written.bad, f"rivermouth quarantine of commit {plan.commit}")
             reach("P12")
+        definition, ranges = self._table.definition(), plan.draft.ranges
+        self._waiting = None if written.bad else Waiting(ranges, definition, written)
         self._commit(plan, written, counts)
+        self._waiting = None
+
+    def _left(self, plan: CommitPlan) -> Written | None:
+        """What an attempt at the same ranges wrote before a commit of others was in its way.
+
+        Bad records are written again: they carry the id of the plan.
+        """
+        left, self._waiting = self._waiting, None
+        if left is None or left.ranges != plan.draft.ranges:
+            return None
+        same = left.definition == self._table.definition()
+        return left.written if same and left.written.there(self._table.path) else None
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         """See ``Records.record``."""
+        if self._way.reason:
+            record_entry(session, plan.empty_entry(), self._site.address)
+            return
         if not self._may_commit(plan):
             return
         if self._by_spark():
@@ -96,16 +162,16 @@ class Files:
 
     def _by_spark(self) -> bool:
         definitions = self._table.definition(), self._definition_of_bad()
-        return bool(way_into(Way(), *definitions).reason)
+        return bool(way_into(self._way, *definitions).reason)
 
     def _definition_of_bad(self) -> Definition | None:
         if not Path(self._bad.path, "_delta_log").exists():
+            self._bad = FilesTable(self._bad.path, self._site.pipeline)  # it may come anew
             return None
         self._bad.newest()
         return self._bad.definition()
 
-    def _write(self, decoded: DataFrame, plan: CommitPlan) -> Written:
-        rows = self._site.few(decoded).select(self._columns)
+    def _write(self, rows: DataFrame, decode: Decode | None, plan: CommitPlan) -> Written:
         apart = Apart(
             folder=_folder(self._bad.path, self._definition_of_bad()),
             commit=plan.commit,
@@ -114,8 +180,8 @@ class Files:
             reasons=dict(self._site.quarantine.reasons),
         )
         into = _folder(self._table.path, self._table.definition())
-        returned = rows.mapInArrow(task(into, apart), RETURNED_DDL).collect()
-        return collected(each.asDict() for each in returned)
+        writing = self._site.few(rows).mapInArrow(task(into, apart, decode), RETURNED_DDL)
+        return collected(each.asDict() for each in writing.collect())
 
     def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
         reach("P17")
@@ -123,6 +189,14 @@ class Files:
         self._table.append(written.good, said, (plan.app, plan.sequence))
         reach("P18")
         self._table.keep_up()
+
+
+def _in_task(site: Site) -> Decode | None:
+    reference = None if site.config is None else site.config.format.in_task
+    if reference is None:
+        return None
+    decode: Decode = resolve(reference)(site.config)
+    return decode
 
 
 def counts_of(written: Written, ranges: tuple[OffsetRange, ...], where: str) -> Counts:
