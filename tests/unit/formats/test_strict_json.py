@@ -187,3 +187,23 @@ def test_halves_of_a_letter_in_two_records_are_not_a_letter() -> None:
     strict = decoder("s STRING")
     decoded = strict.decode(pa.array([b'{"s":"\xc3', b'\xa9"}'], pa.binary()))
     assert decoded.reasons.null_count == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b'{"x":', b'{"a":1}}', b"{}{}"],
+        [b'{"x":[', b"{}]}", b"{} {}"],
+        [b"{}{}", b"{\0}"],
+        [b"{}{}{}", b"{}", b"{}\0}", b"{}"],
+        [b"{}}", b"{}", b"{{}"],
+        [b'{"s":"', b'"}', b"{}{}"],
+        [b"{}null{}", b"{}"],
+    ],
+    ids=str,
+)
+def test_broken_records_do_not_complete_each_other(values: list[bytes | None]) -> None:
+    strict = decoder(COLUMNS)
+    decoded = strict.decode(pa.array(values, pa.binary()))
+    assert rows(decoded) == rows(exactly(strict, values))
+    assert decoded.rows.null_count == len(values) - values.count(b"{}")

@@ -77,8 +77,9 @@ def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> De
         texts, valid = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
         texts, passed = safe(texts)
         seen = np.flatnonzero(passed & valid)
-        pieces = [decode_at_once(texts, seen, row, settings)]
-        left[pieces[0].records] = False
+        pieces = decode_at_once(texts, seen, row, settings)
+        for each in pieces:
+            left[each.records] = False
     reasons = pa.nulls(len(values), pa.string())
     if left.any():
         records = np.flatnonzero(left)

@@ -83,14 +83,19 @@ def single(text: str) -> float:
         if Decimal(text).copy_abs() < Decimal(_FLOAT_EDGE):
             value = math.copysign(_FLOAT_MOST, wide)
     elif math.isfinite(value) and value != wide:
-        other = float(
-            np.nextafter(np.float32(value), np.float32(math.copysign(math.inf, wide - value)))
-        )
+        other = _next_single(value, wide)
         if math.isfinite(other) and (value + other) / 2 == wide:
             exact = Decimal(text)
             if exact != Decimal(wide):
                 value = max(value, other) if exact > Decimal(wide) else min(value, other)
     return _kept(text, value, "FLOAT")
+
+
+def _next_single(value: float, towards: float) -> float:
+    """The FLOAT beside the FLOAT ``value``; infinite beyond the last one."""
+    direction = np.float32(math.copysign(math.inf, towards - value))
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.nextafter(np.float32(value), direction))
 
 
 def _kept(text: str, value: float, name: str) -> float:

@@ -13,13 +13,16 @@ WIDE = pa.decimal256(38, 38)
 
 
 class Unreadable(Exception):
-    """The parser did not read all records. ``row`` is the first that it cannot parse, if it says
-    so; all before it can be parsed.
+    """The parser did not read all records.
+
+    ``row`` is the first that it cannot parse; all before it can be parsed. It is None if the parser
+    does not say where it failed, or if ``parsed``: all can be parsed, but a number does not fit.
     """
 
-    def __init__(self, row: int | None) -> None:
-        super().__init__(row)
+    def __init__(self, row: int | None, parsed: bool) -> None:
+        super().__init__(row, parsed)
         self.row = row
+        self.parsed = parsed
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,9 @@ def parse(documents: pa.Buffer, count: int, schema: pa.Schema) -> pa.StructArray
         )
     except pa.ArrowException as fault:
         found = _ROW.fullmatch(str(fault))
-        raise Unreadable(int(found[1]) if found else None) from None
+        parsed = not str(fault).startswith("JSON parse error")
+        raise Unreadable(int(found[1]) if found else None, parsed) from None
     if len(table) != count:
-        raise Unreadable(None)
+        raise Unreadable(None, parsed=False)
     columns = [each.combine_chunks() for each in table.columns]
     return pa.StructArray.from_arrays(columns, fields=list(schema))

@@ -1,0 +1,85 @@
+"""Where marks stand in the bytes of a whole chunk: found in a few passes, without a parser."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_NULL_BETWEEN = re.compile(rb"\}[ \t\r\n]*n")
+_SPACE = np.frombuffer(b" \t\r\n", np.uint8)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Documents with a line feed between each other, and where each starts; the last entry of
+    ``starts`` is where the next one would.
+    """
+
+    whole: pa.Buffer
+    starts: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        return np.frombuffer(self.whole, np.uint8)
+
+    def after(self, first: int) -> pa.Buffer:
+        """The documents from the one with that number on."""
+        return self.whole.slice(int(self.starts[first]))
+
+
+def joined(texts: pa.StringArray) -> Chunk:
+    """All texts, with a line feed between each other."""
+    if pa.types.is_large_string(texts.type):
+        texts = texts.cast(pa.string())
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
+    return Chunk(pc.binary_join(whole, "\n")[0].as_buffer(), starts)
+
+
+def counts(chunk: Chunk, mark: bytes) -> np.ndarray:
+    """How often each document has the byte, wherever it stands."""
+    places = np.flatnonzero(chunk.codes == mark[0])
+    found: np.ndarray = np.diff(np.searchsorted(places, chunk.starts))
+    return found
+
+
+def unbalanced(chunk: Chunk) -> np.ndarray:
+    """Which documents do not have as many closing marks as opening ones, also counted in text."""
+    one, two, three, four = (counts(chunk, mark) for mark in (b"{", b"}", b"[", b"]"))
+    differ: np.ndarray = (one != two) | (three != four)
+    return differ
+
+
+def maybe_strange(chunk: Chunk) -> bool:
+    """Whether a NUL, ``NaN``, ``Infinity`` or null after an object may stand anywhere."""
+    codes = chunk.codes
+    return (
+        bool((codes == 0).any())
+        or bool((_following(codes, b"N") == ord("a")).any())
+        or bool((_following(codes, b"I") == ord("n")).any())
+        or _null_after_object(chunk)
+    )
+
+
+def _null_after_object(chunk: Chunk) -> bool:
+    codes = chunk.codes
+    places = np.flatnonzero(codes[:-1] == ord("}"))
+    following = codes[places + 1]
+    if (following == ord("n")).any():
+        return True
+    spaced = places[np.isin(following, _SPACE)]
+    # Between two documents stands one line feed and then a brace.
+    if (codes[np.minimum(spaced + 2, len(codes) - 1)] == ord("{")).all():
+        return False
+    return _NULL_BETWEEN.search(chunk.whole) is not None
+
+
+def _following(codes: np.ndarray, mark: bytes) -> np.ndarray:
+    """The bytes after those that are the mark."""
+    following: np.ndarray = codes[np.flatnonzero(codes[:-1] == mark[0]) + 1]
+    return following

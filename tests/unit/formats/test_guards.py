@@ -1,0 +1,50 @@
+"""What the compiled parser never sees: it would crash, end early, or take what is not JSON."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.formats.strict_json.guards import as_text, holds_two_objects, safe
+
+pytestmark = pytest.mark.unit
+
+
+def passes(*values: bytes) -> list[bool]:
+    texts, valid = as_text(pa.array(values, pa.binary()))
+    passed: list[bool] = (safe(texts)[1] & valid).tolist()
+    return passed
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(b"", b"null", b" null ", b"[]", b"1", b'"x"', b"{", b"}", b'{"a":1', b'"a":1}'),
+        *(b"{}null{}", b"{} null {}", b"{}\n\r\t null{}", b'{"a":1}null,{}'),
+        *(b"{}\0", b"{\0}", b"\0{}", b'{"a":1}\0}'),
+        *(b'{"a":NaN}', b'{"a":-NaN}', b'{"a": Inf}', b'{"a":-Infinity}', b'{"a":[NaN]}'),
+        *(b'{"a":[1,\tNaN]}', b'{"a":"\xff"}', b"\xef\xbb\xbf{}", b'{"a":' + b"[" * 500 + b"]}"),
+    ],
+    ids=repr,
+)
+def test_it_does_not_see(value: bytes) -> None:
+    assert passes(value) == [False]
+    assert passes(b"{}", value, b"{}") == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(b"{}", b' {"a":1}\r\n', b'{\n"a": {} }', b'{"a":"NaN"}', b'{"a":"Information"}'),
+        *(b'{"a":{},"n":1}', b'{"a":"\xc3\xa9"}', b'{"a":' + b"[" * 499 + b"]" * 499 + b"}"),
+    ],
+    ids=repr,
+)
+def test_it_sees(value: bytes) -> None:
+    assert passes(value) == [True]
+    assert passes(b"{}", value, b"{}") == [True, True, True]
+
+
+def test_two_objects_in_one_record_are_found() -> None:
+    texts = pa.array(["{}", '{"a":{}}', "{}{}", "{}\r\n\t {}", '{"a":"}{"}'])
+    assert holds_two_objects(texts).tolist() == [False, False, True, True, True]
