@@ -59,8 +59,8 @@ ONLY = {
 }
 """Where a mode is killed; elsewhere it does what another one does, which is killed there."""
 SHORT = (
-    pairs(["append"], POINTS)
-    | pairs(["upsert"], (*IN_PROCESS, *WATCHED))
+    pairs(["append", "upsert"], (*IN_PROCESS, *WATCHED))
+    | pairs(["append"], OF_FILES)
     | pairs(["aggregate"], ["P6", "commit visible"])
     | pairs(["spark"], ["P12", "commit visible"])
 )
