@@ -92,7 +92,7 @@ class Files:
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts of files are always known."""
-        self._land(lambda: decoded, decoded.select(self._columns), None, plan)
+        self._land(lambda: decoded, lambda: decoded.select(self._columns), None, plan)
 
     def land_raw(
         self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
@@ -101,12 +101,12 @@ class Files:
         if self._in_task is None:
             self.land(decode(raw), plan)
         else:
-            self._land(lambda: decode(raw), raw.select(*RAW), self._in_task, plan)
+            self._land(lambda: decode(raw), lambda: raw.select(*RAW), self._in_task, plan)
 
     def _land(
         self,
         decoded: Callable[[], DataFrame],
-        rows: DataFrame,
+        rows: Callable[[], DataFrame],
         decode: Decode | None,
         plan: CommitPlan,
     ) -> None:
@@ -118,7 +118,7 @@ class Files:
         if self._by_spark():
             self._through_spark.land(decoded(), plan)
             return
-        written = self._left(plan) or self._write(rows, decode, plan)
+        written = self._left(plan) or self._write(rows(), decode, plan)
         reach("P16")
         counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
         if written.bad:
