@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.protocol.commits import app_id
@@ -93,6 +94,19 @@ def test_a_log_that_cannot_be_written_is_no_conflict(tmp_path: Path) -> None:
         made.append([file], "said", (TXN, 1))
     with pytest.raises(BatchFailed, match="cannot be read"):
         FilesTable(made.path, "p").newest()
+
+
+def test_a_commit_that_fails_though_its_version_is_free_is_no_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table(tmp_path)
+
+    def fails(*_: object, **__: object) -> None:
+        raise CommitFailedError("No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails)
+    with pytest.raises(BatchFailed, match="cannot be written"):
+        made.append([], "said", (TXN, 1))
 
 
 @pytest.mark.parametrize(("cleans_up", "first"), [("true", 4), ("false", 0)])
