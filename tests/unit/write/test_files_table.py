@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,24 @@ def test_checkpoints_and_clean_up_follow_the_table(
     assert numbers(made.path) == [1, 2, 3, 4, 5]
     assert FilesTable(made.path, "p").newest() == 5
     assert DeltaTable(made.path).transaction_version(TXN) == 5
+
+
+@pytest.mark.parametrize(("younger", "first"), [([], 3), ([1], 0), ([2], 0)])
+def test_clean_up_leaves_no_hole_where_clocks_have_jumped(
+    tmp_path: Path, younger: list[int], first: int
+) -> None:
+    made = table(tmp_path, checkpointInterval="3", logRetentionDuration="interval 1 days")
+    log, old = tmp_path / "_delta_log", time.time() - 2 * 86_400
+    for number in range(1, 7):
+        made.append([a_file(made, number)], "said", (TXN, number))
+        if number == 6:
+            for each in log.iterdir():
+                version = int(each.name[:20]) if each.name[0].isdigit() else 6
+                if version < 5 and version not in younger:
+                    os.utime(each, (old + version, old + version))
+        made.keep_up()
+    commits = sorted(int(each.name[:20]) for each in log.glob("*.json"))
+    assert commits == [*range(first, 7)]
 
 
 def test_a_checkpoint_that_fails_harms_no_commit(
