@@ -23,7 +23,12 @@ def passes(*values: bytes) -> list[bool]:
         *(b"{}null{}", b"{} null {}", b"{}\n\r\t null{}", b'{"a":1}null,{}'),
         *(b"{}\0", b"{\0}", b"\0{}", b'{"a":1}\0}'),
         *(b'{"a":NaN}', b'{"a":-NaN}', b'{"a": Inf}', b'{"a":-Infinity}', b'{"a":[NaN]}'),
-        *(b'{"a":[1,\tNaN]}', b'{"a":"\xff"}', b"\xef\xbb\xbf{}", b'{"a":' + b"[" * 500 + b"]}"),
+        *(
+            b'{"a":[1,\tNaN]}',
+            b'{"a":"\xff"}',
+            b"\xef\xbb\xbf{}",
+            b'{"a":' + b"[" * 500 + b"]" * 500 + b"}",
+        ),
     ],
     ids=repr,
 )
