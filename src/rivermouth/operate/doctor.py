@@ -150,7 +150,7 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
     from rivermouth.registry.references import resolve
 
     known, shape, key = pipeline.format, pipeline.shape, pipeline.key_form
-    landing = LANDINGS.first(LOCAL, keyed=shape.keyed)
+    landing = LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends)
     parts = [known.decoder, known.reader, shape.changes, shape.proof]
     parts += [key.decoder, key.reader] if key is not None else []
     for each in (*parts, landing.make):

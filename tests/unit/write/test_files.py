@@ -138,6 +138,18 @@ def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+def test_a_file_that_cannot_be_completed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fails)
+    with pytest.raises(OSError, match="no space"):
+        run(tmp_path, batch(1, 2))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def wrote(**records: int) -> DataFile:
     return DataFile("f", 1, 1, "{}", {("t", int(name[1:])): n for name, n in records.items()})
 

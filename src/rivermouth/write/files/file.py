@@ -84,11 +84,12 @@ class Files:
 
     def end(self) -> list[DataFile]:
         """Complete the file that is open, if there is one."""
-        ending, self._open = self._open, None
-        if ending is None:
+        if self._open is None:
             return []
-        self._write_group(ending)
-        return [ending.closed()]
+        self._write_group(self._open)
+        done = self._open.closed()
+        self._open = None  # not before: a file that cannot be completed is discarded
+        return [done]
 
     def discard(self) -> None:
         """Remove the file that is open: its task has failed."""
