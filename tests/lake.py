@@ -41,6 +41,12 @@ def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     }
 
 
+def through_spark(topic: str, **source: Any) -> dict[str, Any]:
+    """The same, with commits by Spark's writer."""
+    settings = append_pipeline(topic, **source)
+    return {**settings, "target": {**settings["target"], "commit": "spark"}}
+
+
 def upsert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """An upsert pipeline from ``topic`` into ``silver.<topic>``; tombstones by text keys."""
     return {

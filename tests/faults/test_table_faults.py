@@ -21,7 +21,7 @@ from rivermouth.testing import Record
 from rivermouth.verify import verify
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from tests.lake import Heard, Lake, append_pipeline, bid, order, upsert_pipeline
+from tests.lake import Heard, Lake, append_pipeline, bid, order, through_spark, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -31,7 +31,7 @@ MODES = ("append", "upsert")
 def filled(lake: Lake, spark: SparkSession, mode: str, topic: str) -> str:
     """A pipeline ``p`` that has committed three batches; returns its table's name."""
     lake.topic(topic, 2)
-    make = append_pipeline if mode == "append" else upsert_pipeline
+    make = {"append": append_pipeline, "spark": through_spark}.get(mode, upsert_pipeline)
     config = lake.configure(p=make(topic, max_offsets_per_trigger=40))
     lake.produce(topic, records(mode, 0))
     done(lake.run(spark, "p"))
@@ -42,7 +42,7 @@ def records(mode: str, start: int) -> list[Record]:
     """A hundred records, one of them bad."""
     made: list[Record] = []
     for n in range(start, start + 100):
-        value = bid(n) if mode == "append" else order(n % 30, f"s{n}", n)
+        value = order(n % 30, f"s{n}", n) if mode == "upsert" else bid(n)
         made.append((str(n % 30).encode(), b"bad" if n % 100 == 50 else value, n % 2))
     return made
 
@@ -138,7 +138,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 def test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals(
     lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
 ) -> None:
-    table = filled(lake, rivermouth_spark, "append", "torn")
+    table = filled(lake, rivermouth_spark, "spark", "torn")
     path = str(lake.path(table))
     lake.produce("torn", records("append", 100))
     before = DeltaTable(path).version()
@@ -148,6 +148,24 @@ def test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals(
 
     DeltaTable(path).restore(before + 1)
     assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    resume(lake, rivermouth_spark, "restore")
+    done(lake.run(rivermouth_spark, "p"))
+
+    check_proved(lake, entries=200)
+
+
+def test_a_restore_in_the_middle_of_a_batch_of_files_halts_before_their_commit(
+    lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
+) -> None:
+    table = filled(lake, rivermouth_spark, "append", "whole")
+    path = str(lake.path(table))
+    lake.produce("whole", records("append", 100))
+    before = DeltaTable(path).version()
+    meanwhile.append(lambda: DeltaTable(path).restore(2))
+    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert code(lake.run(rivermouth_spark, "p")) == "RM411"
+    assert DeltaTable(path).version() == before + 1
+
     resume(lake, rivermouth_spark, "restore")
     done(lake.run(rivermouth_spark, "p"))
 

@@ -30,6 +30,7 @@ from tests.lake import (
     bid,
     insert_pipeline,
     order,
+    through_spark,
     totals_pipeline,
     upsert_pipeline,
 )
@@ -39,10 +40,12 @@ from tests.waiting import PATIENCE_S
 
 # The last points first: each run then works off what the earlier rounds have left.
 IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
+OF_FILES = ("P18", "P17", "P16")
 WATCHED = ("data files written", "commit visible")
-POINTS = (*IN_PROCESS, *WATCHED)
+POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
 MODES = {
     "append": append_pipeline,
+    "spark": through_spark,
     "upsert": upsert_pipeline,
     "aggregate": totals_pipeline,
     "insert": insert_pipeline,
@@ -52,11 +55,18 @@ LIMIT = 3 * PER_ROUND
 """Of a batch: what the last kills have left is a few batches for the last run."""
 PARTITIONS = 2
 ONLY = {
+    "upsert": (*IN_PROCESS, *WATCHED),
+    "spark": ("P6", "P12", "P3", "P10", *WATCHED),
     "aggregate": ("P9", "P6", "P12", "P3", *WATCHED),
     "insert": ("P6", "P3", "commit visible"),
 }
-"""Where a mode is killed; elsewhere it does what an upsert does, which is killed there."""
-SHORT = pairs(["append", "upsert"], POINTS) | pairs(["aggregate"], ["P6", "commit visible"])
+"""Where a mode is killed; elsewhere it does what another one does, which is killed there."""
+SHORT = (
+    pairs(["append", "upsert"], (*IN_PROCESS, *WATCHED))
+    | pairs(["append"], OF_FILES)
+    | pairs(["aggregate"], ["P6", "commit visible"])
+    | pairs(["spark"], ["P12", "commit visible"])
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 

@@ -93,6 +93,7 @@ class Bench:
             tasks=2,
             cache=True,
             staging=lambda: self.folder / "stage",
+            config=pipeline,
         )
 
     def address(self, table: str) -> Address:

@@ -46,7 +46,12 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
         for each in found.pipelines
         if each.mirror is not None
     ]
-    return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors])
+    ways = [
+        wrapped(f"{each.name}: {each.way}", "  ", "")
+        for each in found.pipelines
+        if each.way is not None and each.way.reason
+    ]
+    return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors, *ways])
 
 
 def _retried(note: Retrying, now_s: float) -> str:

@@ -24,13 +24,14 @@ from rivermouth.config.source import Source
 from rivermouth.config.start import At, Start
 from rivermouth.config.topics import Topics
 from rivermouth.config.totals import KeyPart, Measure
-from rivermouth.config.values import OnDataLoss, OnMissingTime
+from rivermouth.config.values import Commit, OnDataLoss, OnMissingTime
 
 __all__ = [
     "OFFSETS_TABLE",
     "At",
     "Catalog",
     "Column",
+    "Commit",
     "Config",
     "Delivery",
     "Kafka",

@@ -28,7 +28,7 @@ from rivermouth.config.sink_settings import (
 )
 from rivermouth.config.sound import given
 from rivermouth.config.source import Source
-from rivermouth.config.target_types import Keys, Metrics, OrderBy, ShapeName
+from rivermouth.config.target_types import CommitChoice, Keys, Metrics, OrderBy, ShapeName
 from rivermouth.config.totals import KeyPart, key_parts, table_columns
 from rivermouth.config.transform import Explode, MadeColumns, Select, Transform
 from rivermouth.config.value_types import (
@@ -39,6 +39,7 @@ from rivermouth.config.value_types import (
     Properties,
     Table,
 )
+from rivermouth.config.values import Commit
 from rivermouth.config.written import Instead, Model, Unwritten
 from rivermouth.registry.formats import FORMATS, Format, KeyForm
 from rivermouth.registry.shapes import SHAPES, Shape
@@ -99,6 +100,7 @@ class Target(Model):
     header_columns: HeaderColumns = ()
     foreach_partition: SinkFunction = None
     delivery: DeliveryChoice = None
+    commit: CommitChoice = Commit.AUTO
 
     @property
     def key_parts(self) -> tuple[KeyPart, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rivermouth.config.totals import Measure, check_keys, read_metrics
 from rivermouth.config.value_types import refused_by
-from rivermouth.config.values import check_names, read_name
+from rivermouth.config.values import Commit, check_names, read_choice, read_name
 from rivermouth.config.written import Schema, Written, one_of
 from rivermouth.registry.shapes import SHAPES
 
@@ -50,6 +50,17 @@ Metrics = Annotated[
         "mapping",
         more=lambda: refused_by(lambda shape: shape.totals),
         verbatim=True,
+    ),
+]
+CommitChoice = Annotated[
+    Commit,
+    BeforeValidator(lambda value: read_choice(Commit, value)),
+    Written(one_of(lambda: [each.value for each in Commit])),
+    Field(
+        description="How rows that are added get into the table. `auto`: tasks write data files"
+        " and the driver commits them, where the table is in a folder and asks for nothing that"
+        " only Spark's writer knows; elsewhere through Spark. `spark`: always through Spark. See"
+        " [tables](tables.md#how-rows-are-added).",
     ),
 ]
 ShapeName = Annotated[

@@ -29,6 +29,14 @@ class OnMissingTime(Enum):
     """Start at its end, as Spark's ``startingOffsetsByTimestampStrategy`` does."""
 
 
+class Commit(Enum):
+    """Who makes the commits of a table to which rows are added."""
+
+    AUTO = "auto"
+    """The driver by itself, where the table asks for nothing that only Spark's writer knows."""
+    SPARK = "spark"
+
+
 Choice = TypeVar("Choice", bound=Enum)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _DAY = 86_400_000

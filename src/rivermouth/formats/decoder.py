@@ -112,11 +112,15 @@ def _struct(columns: Sequence[Column]) -> str:
     return f"STRUCT<{', '.join(f'{quoted(each.name)}: {each.type}' for each in columns)}>"
 
 
-def _settings(pipeline: Pipeline, version: int) -> tuple[Mapping[str, Any], ...]:
-    """What a decoder is told beside its columns: from version 2 on, the settings of ``source``."""
+def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
+    """The settings of ``source`` that decoders take, as the ledger names them."""
     told = pipeline.decoder
-    settings = {each: told[each] for each in told.keys() - {"version", "key_version"}}
-    return () if version == 1 else (settings,)
+    return {each: told[each] for each in told.keys() - {"version", "key_version"}}
+
+
+def _settings(pipeline: Pipeline, version: int) -> tuple[Mapping[str, Any], ...]:
+    """What a decoder is told beside its columns: settings, from version 2 on."""
+    return () if version == 1 else (settings_of(pipeline),)
 
 
 def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:

@@ -72,7 +72,7 @@ class Stage:
         if not self.whole:
             without = found.rows.is_null()
             columns |= {"key": _only(keys, without), "value": _only(values, without)}
-        columns |= {"parsed": found.rows, "why": found.reasons, "absent": _absent(values)}
+        columns |= {"parsed": found.rows, "why": found.reasons, "absent": absent(values)}
         if self.key is not None:
             columns["message_key"] = self.key.decode(_only(keys, values.is_null())).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
@@ -82,6 +82,7 @@ def _only(values: pa.Array, these: pa.BooleanArray) -> pa.Array:
     return pc.if_else(these, values, pa.scalar(None, values.type))
 
 
-def _absent(values: pa.Array) -> pa.StringArray:
+def absent(values: pa.Array) -> pa.StringArray:
+    """The code of values that are null or empty, null for all others."""
     empty = pc.if_else(pc.equal(pc.binary_length(values), 0), "RM602", pa.scalar(None, pa.string()))
     return pc.if_else(values.is_null(), "RM601", empty)

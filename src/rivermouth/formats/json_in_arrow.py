@@ -10,8 +10,9 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column
-from rivermouth.formats.decoder import ValueDecoder
+from rivermouth.config import Column, Pipeline
+from rivermouth.formats.decoder import ValueDecoder, settings_of
+from rivermouth.formats.in_task import InTask
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.settings import JsonSettings
 
@@ -32,3 +33,8 @@ def key(columns: Sequence[Column], settings: Mapping[str, Any]) -> StrictJson:
     lenient = frozenset(settings.get("lenient", ()))
     told = JsonSettings(times.get("unit"), times.get("fraction") == "cut", lenient)
     return StrictJson.of(columns, told)
+
+
+def in_task(pipeline: Pipeline) -> InTask:
+    """What decodes values in the task that writes them."""
+    return InTask(key(pipeline.columns, settings_of(pipeline)), "RM603")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -104,6 +105,10 @@ def start_session(
     with _output_to(scratch / "spark.log"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    # Once a task has run Python, the JVM holds a connection to a server in this process, which
+    # would print a trace when the JVM dies. The pipelines' own errors say that.
+    server: Any = session.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: None
     return session
 
 

@@ -66,7 +66,7 @@ def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:
     if config is None:
         return
     for name, pipeline in config.pipelines.items():
-        yield _attempt(f"pipeline {name}", partial(_kinds, pipeline))
+        yield _attempt(f"pipeline {name}", partial(_kinds, config, pipeline))
     if isinstance(config.warehouse, Path):
         yield _folder("warehouse", config.warehouse, "Give yourself the right to write there")
     yield from _source(config, secrets)
@@ -142,9 +142,10 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
     return Check(name, free >= FREE_BYTES, text, f"Free {FREE_BYTES / 1e9:.0f} GB, or: {fix}")
 
 
-def _kinds(pipeline: Pipeline) -> str:
+def _kinds(config: Config, pipeline: Pipeline) -> str:
     """The registered kinds that a pipeline uses on this machine; every part is imported."""
     from rivermouth.config.sink_platforms import check_platform
+    from rivermouth.operate.ways import way_now
     from rivermouth.registry.landings import LANDINGS
     from rivermouth.registry.platforms import platform_of
     from rivermouth.registry.references import resolve
@@ -161,7 +162,8 @@ def _kinds(pipeline: Pipeline) -> str:
     if shape.sends:
         to = ", ".join(pipeline.target.kafka or (function or "",))
         return f"format {known.name}, records are sent to {to}, {pipeline.delivery.value}"
-    return f"format {known.name}, mode {shape.name}, rows land by {landing.name}"
+    lands = way_now(config, pipeline) or f"rows land by {landing.name}"
+    return f"format {known.name}, mode {shape.name}, {lands}"
 
 
 def _source(config: Config, secrets: Secrets) -> Iterator[Check]:

@@ -22,6 +22,7 @@ from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.looking import assessed, ledger_or_fault, newest_of
 from rivermouth.operate.mirrors import MirrorStatus, mirror_of
 from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
+from rivermouth.operate.ways import way_now
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.first_offsets import OVER, start_is_over
 from rivermouth.protocol.snapshot import LedgerSnapshot
@@ -29,6 +30,7 @@ from rivermouth.protocol.vanished import shown
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.write.files.way import Way
 
 if TYPE_CHECKING:  # ``verify`` stands above
     from rivermouth.verify.proved import Standing
@@ -65,7 +67,8 @@ class PipelineStatus:
     the changes of source and settings that an operator accepted, each with its entry. ``proof`` is
     what ``verify`` proved last, and whether it stands; None where nothing is on record.
     ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
-    ``mirror`` is the consumer group of ``mirror_group``; None where none is configured.
+    ``mirror`` is the consumer group of ``mirror_group``; None where none is configured. ``way`` is
+    how rows that are added would land now; None where the mode adds none.
     """
 
     name: str
@@ -83,6 +86,7 @@ class PipelineStatus:
     proof: Standing | None = None
     retrying: Retrying | None = None
     mirror: MirrorStatus | None = None
+    way: Way | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of one pipeline."""
@@ -99,6 +103,7 @@ class PipelineStatus:
             "proof": self.proof.as_dict() if self.proof is not None else None,
             "retrying": asdict(self.retrying) if self.retrying is not None else None,
             "mirror": asdict(self.mirror) if self.mirror is not None else None,
+            "landing": self.way.as_dict() if self.way is not None else None,
             "lag": {
                 "messages": self.lag_messages,
                 "seconds": self.lag_seconds,
@@ -149,7 +154,8 @@ def status(
         found = _status(answer, store_of(each), ledgers[each.name], asked, now())
         mirror = mirror_of(answer, found.position, mirrors)
         proof, note = proof_of(each), note_of(each.name)
-        return replace(found, proof=proof, retrying=note, mirror=mirror)
+        way = way_now(config, each)
+        return replace(found, proof=proof, retrying=note, mirror=mirror, way=way)
 
     with closing(mirrors):
         return Status([whole(each) for each in pipelines])

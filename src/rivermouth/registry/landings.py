@@ -8,6 +8,9 @@ from rivermouth.errors import ConfigError
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import Reference
 
+FILES = "files"
+"""The landing that decides by the table which way its rows take."""
+
 
 @dataclass(frozen=True)
 class Landing:
@@ -47,6 +50,12 @@ class Landings:
 
 LANDINGS = Landings(
     [
+        Landing(
+            name=FILES,
+            keyed=False,
+            needs=frozenset({Capability.ONE_HOST}),
+            make="rivermouth.write.landings.files:files",
+        ),
         Landing(
             name="dataframe_writer",
             keyed=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,10 +31,10 @@ from rivermouth.source.options import kafka_options
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.others import Others
-from rivermouth.warehouse.ports import OffsetsTable, Warehouse
+from rivermouth.warehouse.ports import LedgerWrites, OffsetsTable, Warehouse
 from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
-from rivermouth.write.landing import Landing, Site, landing_of
+from rivermouth.write.landing import Landing, Records, Site, landing_of
 from rivermouth.write.rows import Rows
 
 
@@ -90,7 +90,7 @@ class Assembly:
         edges = Edges(
             kafka=kafka,
             store=store,
-            writes=self.warehouse.writes(pipeline),
+            writes=_recorded_by(landing, self.warehouse.writes(pipeline)),
             landing=landing,
             decode=decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers),
             listener=listener,
@@ -170,3 +170,8 @@ class Assembly:
 
     def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
         return shared_folder(self.warehouse.scratch() or self.scratch, pipeline.name)
+
+
+def _recorded_by(landing: Landing, writes: LedgerWrites) -> LedgerWrites:
+    """Commits without rows are made as those with rows are, where the landing knows how."""
+    return replace(writes, record=landing.record) if isinstance(landing, Records) else writes

@@ -46,7 +46,7 @@ from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
-from rivermouth.write.landing import Landing, SendsAfter
+from rivermouth.write.landing import Landing, LandsRaw, SendsAfter
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,12 @@ class Ingest:
         Raises a Halt before any write.
         """
         reach("P0")
+        edges = self._edges
         ledger = self._read(audit_ledger if audit else read_ledger)
         self._note_rollback(ledger)
-        self._facts = facts_of(self._edges.kafka, self.pipeline)
-        now_s = self._edges.now()
-        found = assess_by(self._edges.kafka, self._facts, ledger, self.pipeline, now_s)
+        self._facts = facts_of(edges.kafka, self.pipeline)
+        now_s = edges.now()
+        found = assess_by(edges.kafka, self._facts, ledger, self.pipeline, now_s)
         if found.halt is not None:
             raise found.halt
         trace_open(ledger)
@@ -103,7 +104,7 @@ class Ingest:
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        self._edges.listener.opened(opened(self.pipeline, found, self._facts))
+        edges.listener.opened(opened(self.pipeline, found, self._facts, edges.landing))
         return found.starts
 
     def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
@@ -116,11 +117,14 @@ class Ingest:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
-            decoded = self._edges.decode(raw)
             check = partial(self._check_kafka, ranges)
-            landing = self._edges.landing
+            landing, decode = self._edges.landing, self._edges.decode
+            if isinstance(landing, LandsRaw):
+                write = partial(landing.land_raw, raw, decode)
+            else:
+                write = partial(landing.land, decode(raw))
             after = [landing.after_commit] if isinstance(landing, SendsAfter) else []
-            committer.commit(plan, partial(landing.land, decoded), check, *after)
+            committer.commit(plan, write, check, *after)
 
     def resume(
         self,

@@ -10,12 +10,16 @@ from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
+from rivermouth.write.files.way import AS_FILES
+from rivermouth.write.landing import Landing, TellsWay
 
 DELETES = "deletes"
 """What ``accept-deletes`` accepts, in a trace."""
 
 
-def opened(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts) -> OpenReport:
+def opened(
+    pipeline: Pipeline, found: Assessment, kafka: KafkaFacts, landing: Landing
+) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
     known = topics_begun(ledger.newest)
@@ -32,7 +36,13 @@ def opened(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts) -> OpenRepo
         start_is_over=start_is_over(pipeline, ledger.newest),
         vanished=found.vanished,
         without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
+        landing=_through_spark(landing),
     )
+
+
+def _through_spark(landing: Landing) -> str:
+    way = landing.way() if isinstance(landing, TellsWay) else AS_FILES
+    return str(way) if way.reason else ""
 
 
 def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:

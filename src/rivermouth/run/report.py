@@ -66,6 +66,8 @@ class OpenReport:
     """New topics of which the broker tells no id."""
     vanished: tuple[str, ...] = ()
     """Topics of a pattern that are gone; all was read that the newest entry knew of."""
+    landing: str = ""
+    """Why rows that are added land through Spark, in a clause; empty: they do not, or must."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""
@@ -87,6 +89,8 @@ class OpenReport:
             text += f"; {OVER}"
         if self.vanished:
             text += f"; {shown(self.vanished)}"
+        if self.landing:
+            text += f"; {self.landing}"
         return text
 
 

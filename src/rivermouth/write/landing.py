@@ -19,12 +19,22 @@ from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import Address
 from rivermouth.write.bad_records import kept
+from rivermouth.write.files.way import Way
 from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
 
 
 class Quarantine(Protocol):
-    """Where bad records go, ahead of the commit that accounts for them."""
+    """Where bad records go, ahead of the commit that accounts for them.
+
+    ``reasons`` say what the codes of the pipeline's records mean.
+    """
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def reasons(self) -> Mapping[str, str]: ...
 
     def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
         """Append the bad rows of a decoded batch under the plan's commit id.
@@ -66,6 +76,32 @@ class SendsAfter(Protocol):
 
         Raises where it fails: the commit stands all the same.
         """
+
+
+@runtime_checkable
+class LandsRaw(Protocol):
+    """A landing that may decode by itself."""
+
+    def land_raw(
+        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
+    ) -> None:
+        """See ``Landing.land``, for Kafka's rows, of which ``decode`` would make decoded ones."""
+
+
+@runtime_checkable
+class Records(Protocol):
+    """A landing that makes the commits that bring no rows in its own way, too."""
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """Make such a commit, as ``write.entry.record`` does."""
+
+
+@runtime_checkable
+class TellsWay(Protocol):
+    """A landing that decides by the table in which way its rows land."""
+
+    def way(self) -> Way:
+        """Which way that is now. Raises what reading the table's log does."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ LATER = {
     "kafka",
     "foreach_partition",
     "delivery",
+    "commit",
     "message_key",
     "topic_column",
     "partition_column",

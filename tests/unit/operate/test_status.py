@@ -161,6 +161,7 @@ def test_a_pipeline_without_a_table_is_new_and_knows_how_much_waits(config: Conf
         "proof": None,
         "retrying": None,
         "mirror": None,
+        "landing": {"by": "files", "reason": None},
         "lag": {"messages": 15, "seconds": None, "held_back": 0},
     }
 
@@ -186,6 +187,7 @@ def test_a_pipeline_that_is_caught_up_has_no_lag(config: Config) -> None:
         "proof": None,
         "retrying": None,
         "mirror": None,
+        "landing": {"by": "files", "reason": None},
         "lag": {"messages": 0, "seconds": 0.0, "held_back": 0},
     }
 

@@ -26,7 +26,8 @@ def _registered() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("platform", "keyed", "name"),
     [
-        (LOCAL, False, "dataframe_writer"),
+        (LOCAL, False, "files"),
+        (CLUSTER, False, "dataframe_writer"),
         (CONNECT, False, "dataframe_writer"),
         (LOCAL, True, "merge"),
         (CLUSTER, True, "merge"),

@@ -1,0 +1,41 @@
+"""Decoding in the task that writes the rows: Kafka's rows to decoded ones, both in Arrow.
+
+So values do not go through Spark's expressions, and from there to Python again. Imports no Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rivermouth.formats.in_arrow import InArrow, absent
+
+
+@dataclass(frozen=True)
+class InTask:
+    """What a task makes of Kafka's rows; ``code`` is that of values which ``values`` finds bad."""
+
+    values: InArrow
+    code: str
+
+    def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of ``decoded`` that an append needs, and ``reason``: what its code does not
+        tell, or null.
+        """
+        value = raw.column("value")
+        found = self.values.decode(value)
+        bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
+        code = pc.coalesce(absent(value), bad)
+        names = ["topic", "partition", "offset", "timestamp"]
+        kafka = pa.StructArray.from_arrays([raw.column(each) for each in names], names)
+        columns = {
+            "row": found.rows,
+            "_kafka": kafka,
+            "code": code,
+            "reason": found.reasons,
+            "key": raw.column("key"),
+            "value": value,
+        }
+        return pa.RecordBatch.from_pydict(columns)

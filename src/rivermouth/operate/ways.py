@@ -1,0 +1,40 @@
+"""Which way the rows of a pipeline would take into its table now, for who only looks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from rivermouth.config import Config, Pipeline, TableName
+from rivermouth.registry.landings import FILES, LANDINGS
+from rivermouth.registry.platforms import LOCAL
+from rivermouth.write.files.known import Definition
+from rivermouth.write.files.table import definition_of
+from rivermouth.write.files.way import Way, way_into, way_of
+
+
+def way_now(config: Config, pipeline: Pipeline) -> Way | None:
+    """That, on one machine; None where the mode leaves no choice.
+
+    A table that does not exist or cannot be read says nothing.
+    """
+    if pipeline.shape.keyed or pipeline.shape.sends:
+        return None
+    if LANDINGS.first(LOCAL, keyed=False).name != FILES:
+        return None
+    table = pipeline.target.table
+    others = [each.name for each in config.writers(table) if each.name != pipeline.name]
+    if not isinstance(config.warehouse, Path):
+        return way_of(pipeline, others, folder=False)
+    known = way_of(pipeline, others, folder=True)
+    folder = config.warehouse
+    return way_into(known, _definition(folder, table), _definition(folder, table.quarantine))
+
+
+def _definition(folder: Path, table: TableName) -> Definition | None:
+    with suppress(DeltaError, OSError):
+        return definition_of(DeltaTable(str(table.path(folder))))
+    return None

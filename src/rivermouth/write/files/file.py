@@ -1,0 +1,162 @@
+"""One data file of a task: rows gathered into row groups, and what the log is to say of it.
+
+Its name is new for each attempt at a task. So what a task leaves behind that died, was tried again
+or ran twice, is named by no commit, and VACUUM removes it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rivermouth.write.files.statistics import Leaf, Statistics
+
+GROUP_ROWS, GROUP_BYTES = 1 << 20, 128 << 20
+"""A row group has at most so many rows; it ends with the batch that brings it to so many bytes."""
+FILE_BYTES = 512 << 20
+"""A file ends with the row group that brings it to so many bytes."""
+
+Places = Mapping[tuple[str, int], int]
+"""Numbers by topic and partition."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where files of a table go, and what is noted of them.
+
+    ``tight``: the table may have deletion vectors, see ``Statistics.json``.
+    """
+
+    path: str
+    leaves: Sequence[Leaf]
+    tight: bool
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that was written, and that no commit names yet. ``records`` are those in it."""
+
+    name: str
+    size: int
+    modified_ms: int
+    statistics: str
+    records: Places
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether it is still there, as it was written."""
+        try:
+            return (folder / self.name).stat().st_size == self.size
+        except FileNotFoundError:
+            return False
+
+
+class Files:
+    """Writes the rows of one task into files of ``folder``; the first row begins one."""
+
+    def __init__(self, folder: Folder, task: int) -> None:
+        self._folder, self._task = folder, task
+        self._gathered: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._open: _OpenFile | None = None
+
+    def add(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> list[DataFile]:
+        """Take rows and where they came from; return the files that this completed."""
+        if not rows.num_rows:
+            return []
+        if self._open is None:
+            self._open = _OpenFile(self._folder, self._task, rows.schema)
+        self._open.note(rows, kafka)
+        self._gathered.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows < GROUP_ROWS and self._bytes < GROUP_BYTES:
+            return []
+        self._write_group(self._open)
+        return [] if self._open.size < FILE_BYTES else self.end()
+
+    def end(self) -> list[DataFile]:
+        """Complete the file that is open, if there is one."""
+        if self._open is None:
+            return []
+        self._write_group(self._open)
+        done = self._open.closed()
+        self._open = None  # not before: a file that cannot be completed is discarded
+        return [done]
+
+    def discard(self) -> None:
+        """Remove the file that is open: its task has failed."""
+        if self._open is not None:
+            self._open.remove()
+
+    def _write_group(self, file: _OpenFile) -> None:
+        if self._gathered:
+            file.write(pa.Table.from_batches(self._gathered))
+        self._gathered, self._rows, self._bytes = [], 0, 0
+
+
+class _OpenFile:
+    def __init__(self, folder: Folder, task: int, schema: pa.Schema) -> None:
+        self._path = Path(folder.path, f"part-{task:05d}-{uuid.uuid4()}.zstd.parquet")
+        self._statistics, self._tight = Statistics(folder.leaves), folder.tight
+        self._records: Counter[tuple[str, int]] = Counter()
+        self._sink = pa.OSFile(str(self._path), "wb")
+        self._parquet = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="zstd",
+            store_schema=False,
+            store_decimal_as_integer=True,
+        )
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def note(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> None:
+        self._statistics.add(rows)
+        self._records.update(counted(kafka))
+
+    def write(self, rows: pa.Table) -> None:
+        self._parquet.write_table(rows, row_group_size=GROUP_ROWS)
+
+    def closed(self) -> DataFile:
+        self._parquet.close()
+        self._sink.close()
+        found = self._path.stat()
+        said = self._statistics.json(tight=self._tight)
+        at_ms = found.st_mtime_ns // 1_000_000
+        return DataFile(self._path.name, found.st_size, at_ms, said, self._records)
+
+    def remove(self) -> None:
+        for each in (self._parquet, self._sink):
+            with suppress(OSError, pa.ArrowException):
+                each.close()
+        with suppress(OSError):
+            self._path.unlink()
+
+
+def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:
+    """How many rows came of each topic and partition."""
+    places = pa.table({name: kafka.field(name) for name in ("topic", "partition")})
+    groups = places.group_by(["topic", "partition"]).aggregate([([], "count_all")])
+    columns = (groups.column(name).to_pylist() for name in ("topic", "partition", "count_all"))
+    return Counter({(topic, partition): n for topic, partition, n in zip(*columns, strict=True)})
+
+
+def good(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a decoded batch without a code."""
+    codes = rows.column("code")
+    return rows if codes.null_count == len(codes) else rows.filter(pc.is_null(codes))
+
+
+def bad(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a decoded batch with a code."""
+    return rows.filter(pc.is_valid(rows.column("code")))

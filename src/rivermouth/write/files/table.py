@@ -1,0 +1,134 @@
+"""Commits of data files to one Delta table in a folder, by delta-rs: exactly one version, or none.
+
+The log takes each version once. So a commit at the version after the one that it was planned on
+stands only where nobody has committed since.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
+
+from rivermouth.errors import BatchFailed, CommitConflict
+from rivermouth.write.files.file import DataFile
+from rivermouth.write.files.known import WRITER_FEATURES, Definition
+
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class FilesTable:
+    """The table at ``path``, which exists. ``where`` names it in errors."""
+
+    def __init__(self, path: str, where: str) -> None:
+        self.path, self._where = path, where
+        self._handle: DeltaTable | None = None
+
+    def newest(self) -> int:
+        """The newest version; what is told and committed from now on is as of it."""
+        try:
+            if self._handle is None:
+                self._handle = DeltaTable(self.path)
+            else:
+                self._handle.update_incremental()
+        except (DeltaError, OSError) as fault:
+            raise self._failed("the log cannot be read", fault) from fault
+        return self._handle.version()
+
+    def definition(self) -> Definition:
+        """What the log says of the table, as of ``newest``."""
+        return definition_of(self._table())
+
+    def txn(self, app: str) -> int:
+        """The version of the newest ``txn`` of ``app``; 0: there is none."""
+        return self._table().transaction_version(app) or 0
+
+    def append(
+        self, files: Iterable[DataFile], said: str, txn: tuple[str, int] | None = None
+    ) -> None:
+        """Commit the files with ``said`` as metadata.
+
+        With a ``txn``: as the version that follows on ``newest``. Raises CommitConflict where
+        somebody has committed that version; BatchFailed where the log cannot be written.
+        """
+        table, added = self._table(), [*files]
+        now_ms = int(time.time() * 1000)
+        txns = [Transaction(*txn, now_ms)] if txn else []
+        retries = 0 if txn else None
+        metrics = {
+            "numFiles": str(len(added)),
+            "numOutputRows": str(sum(sum(each.records.values()) for each in added)),
+            "numOutputBytes": str(sum(each.size for each in added)),
+        }
+        about = {"userMetadata": said, "isBlindAppend": True, "operationMetrics": metrics}
+        try:
+            table.create_write_transaction(
+                [_action(each) for each in added],
+                "append",
+                table.schema(),
+                commit_properties=CommitProperties(about, retries, txns),
+                post_commithook_properties=_NO_HOOKS,
+            )
+        except CommitFailedError as fault:
+            if not self._commit_file(table.version() + 1).exists():
+                raise self._failed("the commit cannot be written", fault) from fault
+            raise self.conflict(table.version() + 1) from fault
+        except (DeltaError, OSError) as fault:
+            raise self._failed("the commit cannot be written", fault) from fault
+
+    def conflict(self, version: int) -> CommitConflict:
+        """Why a commit is not made: somebody else's is the version ``version``."""
+        what = "commits of others were in the way"
+        return CommitConflict(what, where=self._where, found=f"version {version} is another's")
+
+    def keep_up(self) -> None:
+        """Write a checkpoint, and let the log be cleaned up, where that is due after a commit.
+
+        Nothing depends on it: what fails is due again some commits later.
+        """
+        with suppress(Exception):
+            version, definition = self.newest(), self.definition()
+            if version % definition.checkpoint_interval:
+                return
+            self._table().create_checkpoint()
+            if definition.cleans_up:
+                self._table().cleanup_metadata()
+
+    def _table(self) -> DeltaTable:
+        if self._handle is None:
+            self.newest()
+        assert self._handle is not None
+        return self._handle
+
+    def _commit_file(self, version: int) -> Path:
+        return Path(self.path, "_delta_log", f"{version:020d}.json")
+
+    def _failed(self, what: str, fault: Exception) -> BatchFailed:
+        return BatchFailed(what, where=self._where, found=str(fault))
+
+
+def definition_of(table: DeltaTable) -> Definition:
+    """What the log of a table says of it."""
+    protocol, metadata = table.protocol(), table.metadata()
+    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    legacy = frozenset() if protocol.min_writer_version == WRITER_FEATURES else frozenset(listed)
+    return Definition(
+        reader=protocol.min_reader_version,
+        writer=protocol.min_writer_version,
+        features=frozenset(listed) - legacy,
+        properties=dict(metadata.configuration),
+        schema=json.loads(table.schema().to_json()),
+        partitions=tuple(metadata.partition_columns),
+    )
+
+
+def _action(file: DataFile) -> AddAction:
+    none: Mapping[str, Any] = {}
+    return AddAction(file.name, file.size, none, file.modified_ms, True, file.statistics)

@@ -1,0 +1,61 @@
+"""Which way the rows of a pipeline take into its table: as files, or through Spark; and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rivermouth.config import Commit, Pipeline
+from rivermouth.write.files.known import Definition, why_not
+
+
+@dataclass(frozen=True)
+class Way:
+    """How commits are made. ``reason``: why by Spark, in a clause; empty: as files."""
+
+    reason: str = ""
+
+    @property
+    def by(self) -> str:
+        """``files`` or ``spark``."""
+        return "spark" if self.reason else "files"
+
+    def as_dict(self) -> dict[str, str | None]:
+        """The same for machines."""
+        return {"by": self.by, "reason": self.reason or None}
+
+    def __str__(self) -> str:
+        return f"rows land through Spark: {self.reason}" if self.reason else "rows land as files"
+
+
+AS_FILES = Way()
+
+
+def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
+    """As far as the configuration tells. ``others`` are pipelines that write the table, too.
+
+    ``folder``: the table is in a folder of this machine, where the tasks run, too.
+    """
+    if pipeline.target.commit is Commit.SPARK:
+        return Way("target.commit says so")
+    if pipeline.shape.keyed or pipeline.shape.sends:
+        return Way(f"mode {pipeline.target.mode} does more than add rows")
+    if pipeline.made_by:
+        return Way(f"{pipeline.made_by} makes the rows")
+    if not folder:
+        return Way("the table is not in a folder of this machine")
+    if others:
+        # Spark's writer asks whether a version is there, and then renames its file to it.
+        return Way(f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too")
+    return AS_FILES
+
+
+def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:
+    """The same, as far as the tables tell, which may not exist yet."""
+    if known.reason:
+        return known
+    for each, prefix in ((table, ""), (quarantine, "of the quarantine, ")):
+        reason = "" if each is None else why_not(each)
+        if reason:
+            return Way(prefix + reason)
+    return known

@@ -1,0 +1,230 @@
+"""Rows to add, as files that the tasks write: one pass, and one small commit by the driver.
+
+The tasks decode, split and count. So bad records lie in quarantine before the commit, the counts
+are in its entry, and no file is read again. The commit is that of exactly the version that follows
+on the one it was planned on, or none: the log takes each version once. If somebody else was faster,
+the committer reads and judges what came, and plans anew.
+
+A table that asks for more than is understood lands through Spark's writer. That is judged again in
+each batch: a table may be altered while a run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.debug.failpoints import reach
+from rivermouth.errors import BatchFailed
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.entry_json import to_json
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.registry.references import resolve
+from rivermouth.write.entry import record_entry
+from rivermouth.write.files.file import Folder
+from rivermouth.write.files.known import Definition
+from rivermouth.write.files.statistics import leaves_of
+from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.task import (
+    LEAVES,
+    RETURNED_DDL,
+    Apart,
+    Decode,
+    Written,
+    collected,
+    task,
+)
+from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
+from rivermouth.write.landing import Landing, Site
+from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+
+RAW = ("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def files(site: Site) -> Landing:
+    """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
+    if site.config is None:
+        return DataFrameWriter(site)
+    return Files(site, way_of(site.config, site.others, folder=bool(site.address.path)))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Files that are written for these ranges and this table, and not committed yet."""
+
+    ranges: tuple[OffsetRange, ...]
+    definition: Definition
+    written: Written
+
+
+class Files:
+    """Lands the rows of every good record. See ``Landing``, ``Records`` and ``TellsWay``.
+
+    ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
+    """
+
+    def __init__(self, site: Site, way: Way = AS_FILES) -> None:
+        self._site, self._way = site, way
+        self._through_spark = DataFrameWriter(site)
+        self._table = FilesTable(site.address.path, site.pipeline)
+        self._bad = FilesTable(site.quarantine.address.path, site.pipeline)
+        self._in_task = _in_task(site)
+        self._waiting: Waiting | None = None
+        of_bad = F.col("code").isNotNull()
+        self._columns = [
+            F.col("row"),
+            F.col("_kafka"),
+            F.col("code"),
+            *(F.when(of_bad, F.col(each)).alias(each) for each in ("key", "value")),
+        ]
+
+    def way(self) -> Way:
+        """See ``TellsWay``."""
+        if self._way.reason:
+            return self._way
+        self._table.newest()
+        return way_into(self._way, self._table.definition(), self._definition_of_bad())
+
+    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts of files are always known."""
+        self._land(lambda: decoded, lambda: decoded.select(self._columns), None, plan)
+
+    def land_raw(
+        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
+    ) -> None:
+        """See ``LandsRaw``. The tasks decode where the format knows how."""
+        if self._in_task is None:
+            self.land(decode(raw), plan)
+        else:
+            self._land(lambda: decode(raw), lambda: raw.select(*RAW), self._in_task, plan)
+
+    def _land(
+        self,
+        decoded: Callable[[], DataFrame],
+        rows: Callable[[], DataFrame],
+        decode: Decode | None,
+        plan: CommitPlan,
+    ) -> None:
+        if self._way.reason:
+            self._through_spark.land(decoded(), plan)
+            return
+        if not self._may_commit(plan):
+            return
+        if self._by_spark():
+            self._through_spark.land(decoded(), plan)
+            return
+        written = self._left(plan) or self._write(rows(), decode, plan)
+        reach("P16")
+        counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
+        if written.bad:
+            self._bad.newest()
+            self._bad.append(written.bad, f"rivermouth quarantine of commit {plan.commit}")
+            reach("P12")
+        definition, ranges = self._table.definition(), plan.draft.ranges
+        self._waiting = None if written.bad else Waiting(ranges, definition, written)
+        self._commit(plan, written, counts)
+        self._waiting = None
+
+    def _left(self, plan: CommitPlan) -> Written | None:
+        """What an attempt at the same ranges wrote before a commit of others was in its way.
+
+        Bad records are written again: they carry the id of the plan.
+        """
+        left, self._waiting = self._waiting, None
+        if left is None or left.ranges != plan.draft.ranges:
+            return None
+        same = left.definition == self._table.definition()
+        return left.written if same and left.written.there(self._table.path) else None
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Records.record``."""
+        if self._way.reason:
+            record_entry(session, plan.empty_entry(), self._site.address)
+            return
+        if not self._may_commit(plan):
+            return
+        if self._by_spark():
+            record_entry(session, plan.empty_entry(), self._site.address)
+            return
+        self._commit(plan, Written((), ()), plan.empty_entry().rows or ())
+
+    def _may_commit(self, plan: CommitPlan) -> bool:
+        """Whether the plan is not stale, as Delta would say. Raises CommitConflict."""
+        newest = self._table.newest()
+        if plan.base is not None and newest != plan.base:
+            raise self._table.conflict(newest)
+        return self._table.txn(plan.app) < plan.sequence
+
+    def _by_spark(self) -> bool:
+        definitions = self._table.definition(), self._definition_of_bad()
+        return bool(way_into(self._way, *definitions).reason)
+
+    def _definition_of_bad(self) -> Definition | None:
+        if not Path(self._bad.path, "_delta_log").exists():
+            self._bad = FilesTable(self._bad.path, self._site.pipeline)  # it may come anew
+            return None
+        self._bad.newest()
+        return self._bad.definition()
+
+    def _write(self, rows: DataFrame, decode: Decode | None, plan: CommitPlan) -> Written:
+        apart = Apart(
+            folder=_folder(self._bad.path, self._definition_of_bad()),
+            commit=plan.commit,
+            pipeline=plan.draft.pipeline,
+            sequence=plan.sequence,
+            reasons=dict(self._site.quarantine.reasons),
+        )
+        into = _folder(self._table.path, self._table.definition())
+        writing = self._site.few(rows).mapInArrow(task(into, apart, decode), RETURNED_DDL)
+        return collected(each.asDict() for each in writing.collect())
+
+    def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
+        reach("P17")
+        said = to_json(plan.entry(counts))
+        self._table.append(written.good, said, (plan.app, plan.sequence))
+        reach("P18")
+        self._table.keep_up()
+
+
+def _in_task(site: Site) -> Decode | None:
+    reference = None if site.config is None else site.config.format.in_task
+    if reference is None:
+        return None
+    decode: Decode = resolve(reference)(site.config)
+    return decode
+
+
+def counts_of(written: Written, ranges: tuple[OffsetRange, ...], where: str) -> Counts:
+    """The counts of the ranges, from the files. Raises BatchFailed where they cannot be right."""
+    applied: dict[tuple[str, int], int] = {}
+    quarantined: dict[tuple[str, int], int] = {}
+    for files, found in ((written.good, applied), (written.bad, quarantined)):
+        for file in files:
+            for place, number in file.records.items():
+                found[place] = found.get(place, 0) + number
+    counts = []
+    for each in ranges:
+        place = (each.topic, each.partition)
+        counts.append(RowCounts(applied.pop(place, 0), quarantined.pop(place, 0)))
+        if counts[-1].applied + counts[-1].quarantined > each.span:
+            number = counts[-1].applied + counts[-1].quarantined
+            raise _other_records(where, f"{number} of {each}")
+    if applied or quarantined:
+        raise _other_records(where, f"records of {sorted({*applied, *quarantined})}")
+    return tuple(counts)
+
+
+def _other_records(where: str, found: str) -> BatchFailed:
+    what = "Kafka gave other records than those of the batch"
+    return BatchFailed(what, where=where, expected="at most one for each offset", found=found)
+
+
+def _folder(path: str, table: Definition | None) -> Folder:
+    if table is None:
+        return Folder(path, LEAVES, tight=False)
+    return Folder(path, leaves_of(table.schema, table.indexed), tight=table.tight)

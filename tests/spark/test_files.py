@@ -1,0 +1,191 @@
+"""Appends as files: rivals, altered tables, and tasks that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.errors import BatchFailed, CommitConflict
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import entry_of
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import Position
+from rivermouth.write.files.file import Folder
+from rivermouth.write.files.task import Apart, task
+from rivermouth.write.landings import files as landing
+from tests.spark.conftest import Bench
+from tests.spark.files_table import BAD, GOOD, Table, made
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def table(bench: Bench) -> Table:
+    return made(bench)
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [*folder.rglob("part-*.parquet")]
+
+
+def at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -> None:
+    """Act once, when the landing reaches a point."""
+    waiting = [act]
+
+    def reach(name: str) -> None:
+        if name == point and waiting:
+            waiting.pop()()
+
+    monkeypatch.setattr(landing, "reach", reach)
+
+
+def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(
+    table: Table,
+) -> None:
+    plan = replace(table.bench.plan(1, GOOD, Position()), base=table.version)
+    table.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+
+    with pytest.raises(CommitConflict, match="in the way"):
+        table.files.land(decoder(table.pipeline)(table.bench.raw(GOOD)), plan)
+
+    assert not files_in(table.bench.folder)
+    assert table.version == 1
+
+
+@pytest.mark.parametrize("point", ["P16", "P12", "P17"])
+def test_a_rival_that_commits_while_files_are_written_wins_and_nothing_is_doubled(
+    table: Table, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    at(monkeypatch, point, lambda: table.sql("INSERT INTO {table} (n) VALUES (100)"))
+    with pytest.raises(CommitConflict, match="in the way"):
+        table.land([*GOOD, BAD])
+    assert table.numbers() == [100]
+
+    table.sequence -= 1
+    table.land([*GOOD, BAD])  # as the committer does, under another commit id
+
+    assert table.numbers() == [0, 1, 2, 3, 100]
+    entry = entry_of([*table.log.commits()][-1], "p")
+    assert entry is not None
+    assert entry.rows == (RowCounts(4, 1),)
+    held = DeltaTable(str(table.bench.folder / "numbers_quarantine")).to_pyarrow_table()
+    assert held["commit"].to_pylist().count(entry.commit) == 1
+
+
+def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (100)"))
+    with pytest.raises(CommitConflict):
+        table.land()
+    ours = [each for each in files_in(table.log.path) if each.name.endswith(".zstd.parquet")]
+    written = {each.name for each in ours if "-c000" not in each.name}
+
+    table.sequence -= 1
+    table.land()
+    committed = {each.name for each in table.log.added_files(table.version)}
+    assert committed == written
+
+    at(monkeypatch, "P17", lambda: table.sql("ALTER TABLE {table} ADD COLUMN (m BIGINT AFTER n)"))
+    with pytest.raises(CommitConflict):
+        table.land()
+    table.sequence -= 1
+    table.land()
+    others = {each.name for each in table.log.added_files(table.version)}
+    assert len(files_in(table.log.path)) == 2 * len(written) + len(others) + 1
+    assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 100]
+
+
+def test_a_table_that_is_altered_between_batches_lands_through_spark_from_then_on(
+    table: Table,
+) -> None:
+    table.land()
+    assert not table.by_spark()
+    table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
+
+    table.land([(None, b'{"n": 7}', 1, 0)])
+
+    assert table.by_spark()
+    assert table.numbers() == [0, 1, 2, 3, 7]
+    assert str(table.files.way()).endswith("the property delta.constraints.small = n < 1000")
+    with pytest.raises(Exception, match="small"):
+        table.land([(None, b'{"n": 1000}', 1, 1)])
+
+
+def test_a_constraint_that_comes_while_files_are_written_holds(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constraint = "ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 3)"
+    at(monkeypatch, "P17", lambda: table.sql(constraint))
+    with pytest.raises(CommitConflict):
+        table.land()
+    assert table.numbers() == []
+
+
+def test_a_column_of_others_is_null_in_our_files(table: Table) -> None:
+    table.sql("ALTER TABLE {table} ADD COLUMN (more STRING AFTER n)")
+    table.land()
+    assert not table.by_spark()
+    assert [row["more"] for row in table.sql("SELECT more FROM {table} ORDER BY n")] == [None] * 4
+
+
+def test_a_quarantine_that_asks_for_more_lets_spark_write(table: Table) -> None:
+    table.land([BAD])
+    quarantine = table.bench.address("numbers_quarantine").sql
+    table.bench.spark.sql(f"ALTER TABLE {quarantine} ADD CONSTRAINT c CHECK (sequence < 9)")
+
+    table.land([*GOOD, (None, b"bad", 1, 0)])
+
+    assert table.by_spark()
+    assert "of the quarantine, the table has the property" in str(table.files.way())
+
+
+def test_files_whose_commit_is_stale_are_not_committed(table: Table) -> None:
+    table.land()
+    table.sequence = 0
+    table.land([(None, b'{"n": 9}', 0, 9)])
+    assert table.version == 1
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all(
+    table: Table, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    monkeypatch.setattr(landing, "task", lambda into, apart, _: failing(into, apart, dies))
+    with pytest.raises(Exception, match="crashed" if dies else "No space left"):
+        table.land([*GOOD, BAD])
+    assert table.version == 0
+    left = len(files_in(table.bench.folder))
+    assert (left > 0) is dies, "what a dead worker leaves is named by no commit"
+    monkeypatch.undo()
+
+    table.sequence = 0
+    table.land([*GOOD, BAD])
+    assert table.numbers() == [0, 1, 2, 3]
+
+
+def failing(into: Folder, apart: Apart, dies: bool) -> Any:
+    """The task, but it ends after its first rows: killed, or because the disk is full."""
+
+    def fails(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(28, "No space left on device")
+
+    return lambda batches: task(into, apart)(fails(batches))
+
+
+def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:
+    plan = table.bench.plan(1, GOOD[:2], Position())
+    with pytest.raises(BatchFailed, match="other records"):
+        table.files.land(decoder(table.pipeline)(table.bench.raw(GOOD)), plan)
+    assert table.version == 0

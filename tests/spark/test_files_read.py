@@ -1,0 +1,114 @@
+"""What else a table needs whose rows land as files: checkpoints, other readers, other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.protocol.commits import app_id
+from rivermouth.registry.formats import FORMATS
+from tests.spark.conftest import Bench
+from tests.spark.files_table import BAD, GOOD, Table, made
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def table(bench: Bench) -> Table:
+    return made(bench)
+
+
+def test_checkpoints_come_as_the_table_says_and_spark_goes_on_from_them(bench: Bench) -> None:
+    table = made(bench, **{"delta.checkpointInterval": "2"})
+    for number in range(5):
+        table.land([(None, b'{"n": %d}' % number, 0, number)])
+    logs = table.log.path / "_delta_log"
+    assert [int(each.name[:20]) for each in sorted(logs.glob("*.checkpoint.parquet"))] == [2, 4]
+    for version in range(4):
+        (logs / f"{version:020d}.json").unlink()  # as clean-up does
+
+    copy = bench.folder / "copy"
+    table.log.path.rename(copy)  # Spark has seen nothing of it yet
+    copied = bench.address("copy").sql
+    numbers = [row["n"] for row in bench.spark.sql(f"SELECT n FROM {copied} ORDER BY n").collect()]
+    assert numbers == [0, 1, 2, 3, 4]
+    assert DeltaTable(str(copy)).transaction_version(app_id("p")) == 5
+    txn = {"txnAppId": app_id("p"), "txnVersion": "5"}
+    stale = bench.spark.sql("SELECT 9L AS n").write.format("delta").mode("append").options(**txn)
+    stale.save(str(copy))  # by the txn in a checkpoint of ours Spark knows that it is stale
+    assert DeltaTable(str(copy)).version() == 5
+
+
+def test_spark_restores_optimizes_and_vacuums_such_a_table(bench: Bench) -> None:
+    table = made(bench, **{"delta.checkpointInterval": "2", "delta.enableDeletionVectors": "true"})
+    for number in range(4):
+        table.land([(None, b'{"n": %d}' % number, 0, number)])
+    table.sql("DELETE FROM {table} WHERE n = 1")
+    table.sql("OPTIMIZE {table}")
+    table.sql("RESTORE {table} TO VERSION AS OF 3")
+    table.sql("VACUUM {table}")
+    table.land([(None, b'{"n": 9}', 0, 9)])
+    assert table.numbers() == [0, 1, 2, 9]
+
+
+def test_statistics_leave_out_files_and_no_rows(table: Table) -> None:
+    for number in range(6):
+        table.land([(None, b'{"n": %d}' % number, 0, number)])
+    query = "SELECT n FROM {table} WHERE n >= 2 AND _kafka.offset < 5 AND _kafka.topic = 't'"
+    found = [row["n"] for row in table.sql(query)]
+    table.bench.spark.conf.set("spark.databricks.delta.stats.skipping", "false")
+    try:
+        assert sorted(found) == sorted(row["n"] for row in table.sql(query)) == [2, 3, 4]
+    finally:
+        table.bench.spark.conf.unset("spark.databricks.delta.stats.skipping")
+
+
+def test_rows_that_are_added_are_in_the_change_feed(bench: Bench) -> None:
+    table = made(bench, **{"delta.enableChangeDataFeed": "true"})
+    table.land()
+    assert not table.by_spark()
+    reader = bench.spark.read.format("delta").option("readChangeFeed", "true")
+    rows = reader.option("startingVersion", 0).load(str(table.log.path)).collect()
+    assert sorted((row["n"], row["_change_type"]) for row in rows) == [
+        (number, "insert") for number in range(4)
+    ]
+
+
+@pytest.fixture
+def decoded_in_tasks() -> Iterator[None]:
+    before = FORMATS.by_name["json"]
+    FORMATS.register(replace(before, in_task="rivermouth.formats.json_in_arrow:in_task"))
+    yield
+    FORMATS.register(before)
+
+
+@pytest.mark.usefixtures("decoded_in_tasks")
+def test_a_task_may_decode_what_it_writes(bench: Bench) -> None:
+    table = made(bench)
+    empty, twice = (None, b"", 0, 5), (None, b'{"n": 1, "n": 2}', 0, 6)
+    table.land([*GOOD, BAD, empty, twice, (None, None, 0, 7), (None, b"{}", 0, 8)])
+
+    assert [row["n"] for row in table.sql("SELECT n FROM {table} ORDER BY n")] == [None, 0, 1, 2, 3]
+    quarantine = str(bench.folder / "numbers_quarantine")
+    held = DeltaTable(quarantine).to_pyarrow_table().sort_by("offset").to_pylist()
+    codes = [(row["offset"], row["code"], row["value"]) for row in held]
+    assert codes == [
+        (4, "RM603", b"bad"),
+        (5, "RM602", b""),
+        (6, "RM603", b'{"n": 1, "n": 2}'),
+        (7, "RM601", None),
+    ]
+    assert "n" in held[2]["reason"], "the strict decoder names the field"
+    assert held[1]["reason"] == "an empty value"
+
+
+@pytest.mark.usefixtures("decoded_in_tasks")
+def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> None:
+    table = made(bench)
+    table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
+    table.land([*GOOD, BAD])
+    assert table.by_spark()
+    assert table.numbers() == [0, 1, 2, 3]

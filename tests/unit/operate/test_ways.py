@@ -1,0 +1,105 @@
+"""Which way the rows of a pipeline take, for who only looks: from configuration and tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.cli.status_table import render
+from rivermouth.config import Config, load, unresolved
+from rivermouth.operate.doctor import check_config
+from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.operate.ways import way_now
+from rivermouth.protocol.offsets import Position
+from rivermouth.run.report import OpenReport
+from rivermouth.write.files.way import AS_FILES, Way
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+def configured(folder: Path, *, warehouse: Any = "./lake", **pipelines: dict[str, Any]) -> Config:
+    given = {
+        name: {
+            "source": {"topics": [name], "format": "json"},
+            "schema": "id BIGINT",
+            **settings,
+            "target": {"table": "s.t", **settings.get("target", {})},
+        }
+        for name, settings in pipelines.items()
+    }
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": "localhost:1"},
+        "warehouse": warehouse,
+        "pipelines": given,
+    }
+    file = folder / "lake.yml"
+    file.write_text(json.dumps(text), encoding="utf-8")
+    return load(file)
+
+
+def reason(config: Config) -> str | None:
+    way = way_now(config, config.pipelines["p"])
+    return None if way is None else way.reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ""),
+        ({"target": {"commit": "auto"}}, ""),
+        ({"target": {"commit": "spark"}}, "target.commit says so"),
+        ({"select": "id", "target": {"schema": "id BIGINT"}}, "select makes the rows"),
+        ({"target": {"mode": "upsert", "keys": ["id"]}}, None),
+    ],
+)
+def test_what_the_configuration_says(
+    tmp_path: Path, settings: dict[str, Any], expected: str | None
+) -> None:
+    assert reason(configured(tmp_path, p=settings)) == expected
+
+
+def test_tables_in_a_catalog_and_shared_ones_land_through_spark(tmp_path: Path) -> None:
+    shared = configured(tmp_path, p={}, q={}, r={})
+    assert reason(shared) == "q, r write the table, too"
+    catalog = configured(tmp_path, warehouse={"catalog": "main"}, p={})
+    assert reason(catalog) == "the table is not in a folder of this machine"
+
+
+def test_what_the_tables_say(tmp_path: Path) -> None:
+    config = configured(tmp_path, p={})
+    DeltaTable.create(str(tmp_path / "lake" / "s" / "t"), SCHEMA)
+    assert reason(config) == ""
+    picky = {"delta.randomizeFilePrefixes": "true"}
+    bad = str(tmp_path / "lake" / "s" / "t_quarantine")
+    DeltaTable.create(bad, SCHEMA, configuration=dict(picky))
+    told = "of the quarantine, the table has the property delta.randomizeFilePrefixes = true"
+    assert reason(config) == told
+    DeltaTable.create(
+        str(tmp_path / "lake" / "s" / "t"), SCHEMA, partition_by=["id"], mode="overwrite"
+    )
+    assert reason(config) == "the table is partitioned by id"
+
+
+def test_status_run_and_doctor_say_it(tmp_path: Path) -> None:
+    spark = Way("target.commit says so")
+    line = "rows land through Spark: target.commit says so"
+    found = PipelineStatus("p", State.NEW, "s.t", way=spark)
+    assert render(Status([found])).endswith(f"p: {line}")
+    assert found.as_dict()["landing"] == {"by": "spark", "reason": "target.commit says so"}
+    files = PipelineStatus("p", State.NEW, "s.t", way=AS_FILES)
+    assert "rows land" not in render(Status([files]))
+    assert files.as_dict()["landing"] == {"by": "files", "reason": None}
+    assert OpenReport("p", 0, Position(), 0, 0, landing=line).line().endswith(f"; {line}")
+
+    configured(tmp_path, p={"target": {"commit": "spark"}})
+    checks = check_config(tmp_path / "lake.yml", unresolved)
+    [said] = [each.found for each in checks if each.name == "pipeline p"]
+    assert said == f"format json, mode append, {line}"

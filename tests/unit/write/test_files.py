@@ -1,0 +1,166 @@
+"""The files of a task, without Spark: their rows and counts, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.errors import BatchFailed
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.write.files import file
+from rivermouth.write.files.file import DataFile, Folder
+from rivermouth.write.files.statistics import Leaf
+from rivermouth.write.files.task import LEAVES, Apart, Written, collected, task
+from rivermouth.write.landings.files import counts_of
+from tests.builders import span
+
+pytestmark = pytest.mark.unit
+
+KAFKA = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
+)
+DECODED = pa.schema(
+    [
+        ("row", pa.struct([("n", pa.int64())])),
+        ("_kafka", KAFKA),
+        ("code", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+AT = datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+def batch(*offsets: int, partition: int = 0, bad: tuple[int, ...] = ()) -> pa.RecordBatch:
+    rows: list[dict[str, Any]] = [
+        {
+            "row": None if each in bad else {"n": each},
+            "_kafka": {"topic": "t", "partition": partition, "offset": each, "timestamp": AT},
+            "code": "RM603" if each in bad else None,
+            "key": b"k" if each in bad else None,
+            "value": b"v" if each in bad else None,
+        }
+        for each in offsets
+    ]
+    return pa.RecordBatch.from_pylist(rows, DECODED)
+
+
+def run(folder: Path, *batches: pa.RecordBatch) -> Written:
+    apart = Folder(str(folder / "bad"), LEAVES, tight=False)
+    returned = of(folder, apart)(batches)
+    return collected(row for each in returned for row in each.to_pylist())
+
+
+def of(folder: Path, apart: Folder) -> Any:
+    (folder / "good").mkdir(exist_ok=True)
+    good = Folder(str(folder / "good"), (Leaf(("n",), "long"),), tight=False)
+    return task(good, Apart(apart, "c-1", "p", 7, {"RM603": "not JSON"}))
+
+
+def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, batch()) == Written((), ())
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert not (tmp_path / "bad").exists()
+
+
+def test_good_rows_are_one_file_with_counts_by_partition(tmp_path: Path) -> None:
+    [only] = run(tmp_path, batch(1, 2), batch(5, partition=1)).good
+
+    assert only.records == {("t", 0): 2, ("t", 1): 1}
+    assert json.loads(only.statistics)["maxValues"] == {"n": 5}
+    path = tmp_path / "good" / only.name
+    assert path.stat().st_size == only.size
+    rows = pq.read_table(path).to_pylist()
+    assert [(row["n"], row["_kafka"]["offset"]) for row in rows] == [(1, 1), (2, 2), (5, 5)]
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
+    found = run(tmp_path, batch(1, 2, 3, bad=(2,)), batch(4, bad=(4,), partition=1))
+
+    [good], [bad] = found.good, found.bad
+    assert (good.records, bad.records) == ({("t", 0): 2}, {("t", 0): 1, ("t", 1): 1})
+    first, second = pq.read_table(tmp_path / "bad" / bad.name).to_pylist()
+    assert datetime.now(timezone.utc) >= first.pop("quarantined_at") > AT
+    assert first == {
+        "commit": "c-1",
+        "pipeline": "p",
+        "sequence": 7,
+        "topic": "t",
+        "partition": 0,
+        "offset": 2,
+        "timestamp": AT,
+        "key": b"k",
+        "value": b"v",
+        "code": "RM603",
+        "reason": "not JSON",
+    }
+    assert second["partition"] == 1
+    table = DeltaTable(str(tmp_path / "bad"))
+    assert [each.name for each in table.schema().fields] == [*list(first)[:11], "quarantined_at"]
+    assert not table.file_uris(), "no commit names them yet"
+
+
+def test_a_file_ends_where_it_is_large_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "GROUP_ROWS", 2)
+    monkeypatch.setattr(file, "FILE_BYTES", 1)
+    found = run(tmp_path, batch(1), batch(2), batch(3)).good
+
+    assert [each.records for each in found] == [{("t", 0): 2}, {("t", 0): 1}]
+    assert [json.loads(each.statistics)["minValues"]["n"] for each in found] == [1, 3]
+    assert len({each.name for each in found}) == 2
+
+
+def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield batch(1, 2, bad=(1,))
+        assert len(list(tmp_path.rglob("*.parquet"))) == 2
+        raise OSError("no space left")
+
+    writing = of(tmp_path, Folder(str(tmp_path / "bad"), LEAVES, tight=False))
+    with pytest.raises(OSError, match="no space"):
+        list(writing(failing()))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_file_that_cannot_be_completed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fails)
+    with pytest.raises(OSError, match="no space"):
+        run(tmp_path, batch(1, 2))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def wrote(**records: int) -> DataFile:
+    return DataFile("f", 1, 1, "{}", {("t", int(name[1:])): n for name, n in records.items()})
+
+
+def test_counts_are_the_sums_of_all_files_in_the_order_of_the_ranges() -> None:
+    written = Written((wrote(p0=2, p1=1), wrote(p0=3)), (wrote(p1=4),))
+    ranges = (span(10, 16), span(0, 5, 1), span(7, 9, 2))
+    assert counts_of(written, ranges, "p") == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
+
+
+@pytest.mark.parametrize("written", [Written((wrote(p0=7),), ()), Written((), (wrote(p3=1),))])
+def test_counts_that_cannot_be_right_are_refused(written: Written) -> None:
+    with pytest.raises(BatchFailed, match="other records"):
+        counts_of(written, (span(10, 16),), "p")

@@ -1,0 +1,167 @@
+"""Commits of files by delta-rs: exactly one version or none, and checkpoints as a table says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from rivermouth.errors import BatchFailed, CommitConflict
+from rivermouth.protocol.commits import app_id
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.write.files.file import DataFile, Files, Folder
+from rivermouth.write.files.statistics import Leaf
+from rivermouth.write.files.table import FilesTable
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = pa.schema([("n", pa.int64())])
+TXN = app_id("p")
+
+
+def table(folder: Path, **properties: str) -> FilesTable:
+    named = {f"delta.{name}": value for name, value in properties.items()}
+    DeltaTable.create(str(folder), SCHEMA, configuration=dict(named))
+    made = FilesTable(str(folder), "p")
+    made.newest()
+    return made
+
+
+def a_file(made: FilesTable, *numbers: int) -> DataFile:
+    files = Files(Folder(made.path, (Leaf(("n",), "long"),), tight=False), 0)
+    rows = pa.RecordBatch.from_pydict({"n": [*numbers]}, SCHEMA)
+    places = pa.StructArray.from_arrays(
+        [["t"] * len(rows), [0] * len(rows)], ["topic", "partition"]
+    )
+    files.add(rows, places)
+    [file] = files.end()
+    return file
+
+
+def numbers(path: str) -> list[Any]:
+    return sorted(DeltaTable(path).to_pyarrow_table()["n"].to_pylist())
+
+
+def test_files_txn_and_metadata_are_one_commit(tmp_path: Path) -> None:
+    made = table(tmp_path)
+    file = a_file(made, 1, 2)
+    made.append([file], "said", (TXN, 7))
+
+    [_, record] = FolderLog(tmp_path).commits()
+    assert (record.operation, record.txns, record.user_metadata) == ("WRITE", {TXN: 7}, "said")
+    assert numbers(made.path) == [1, 2]
+    assert (made.newest(), made.txn(TXN), made.txn("other")) == (1, 7, 0)
+    actions = (tmp_path / "_delta_log" / f"{1:020d}.json").read_text("utf-8").split("\n")
+    [info] = [json.loads(each)["commitInfo"] for each in actions if "commitInfo" in each]
+    metrics = {"numFiles": "1", "numOutputRows": "2", "numOutputBytes": str(file.size)}
+    assert (info["operationMetrics"], info["isBlindAppend"]) == (metrics, True)
+
+
+def test_a_version_that_somebody_has_taken_is_not_taken_again(tmp_path: Path) -> None:
+    made = table(tmp_path)
+    file = a_file(made, 1)
+    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
+
+    with pytest.raises(CommitConflict, match="in the way"):
+        made.append([file], "said", (TXN, 1))
+    assert numbers(made.path) == [9]
+
+    assert made.newest() == 1
+    made.append([file], "said", (TXN, 1))
+    assert numbers(made.path) == [1, 9]
+
+
+def test_a_commit_without_a_txn_goes_beside_others(tmp_path: Path) -> None:
+    made = table(tmp_path)
+    file = a_file(made, 1)
+    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")
+    made.append([file], "said")
+    assert numbers(made.path) == [1, 9]
+
+
+def test_a_log_that_cannot_be_written_is_no_conflict(tmp_path: Path) -> None:
+    made = table(tmp_path)
+    file = a_file(made, 1)
+    shutil.rmtree(tmp_path / "_delta_log")
+    (tmp_path / "_delta_log").write_text("no folder")
+    with pytest.raises(BatchFailed, match="cannot be written"):
+        made.append([file], "said", (TXN, 1))
+    with pytest.raises(BatchFailed, match="cannot be read"):
+        FilesTable(made.path, "p").newest()
+
+
+def test_a_commit_that_fails_though_its_version_is_free_is_no_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table(tmp_path)
+
+    def fails(*_: object, **__: object) -> None:
+        raise CommitFailedError("No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fails)
+    with pytest.raises(BatchFailed, match="cannot be written"):
+        made.append([], "said", (TXN, 1))
+
+
+@pytest.mark.parametrize(("cleans_up", "first"), [("true", 4), ("false", 0)])
+def test_checkpoints_and_clean_up_follow_the_table(
+    tmp_path: Path, cleans_up: str, first: int
+) -> None:
+    made = table(
+        tmp_path,
+        checkpointInterval="2",
+        logRetentionDuration="interval 0 days",
+        enableExpiredLogCleanup=cleans_up,
+    )
+    for number in range(1, 6):
+        made.append([a_file(made, number)], "said", (TXN, number))
+        made.keep_up()
+
+    log = tmp_path / "_delta_log"
+    checkpoints = [int(each.name[:20]) for each in log.glob("*.checkpoint.parquet")]
+    commits = sorted(int(each.name[:20]) for each in log.glob("*.json"))
+    assert max(checkpoints) == 4
+    assert commits == [*range(first, 6)]
+    assert numbers(made.path) == [1, 2, 3, 4, 5]
+    assert FilesTable(made.path, "p").newest() == 5
+    assert DeltaTable(made.path).transaction_version(TXN) == 5
+
+
+@pytest.mark.parametrize(("younger", "first"), [([], 3), ([1], 0), ([2], 0)])
+def test_clean_up_leaves_no_hole_where_clocks_have_jumped(
+    tmp_path: Path, younger: list[int], first: int
+) -> None:
+    made = table(tmp_path, checkpointInterval="3", logRetentionDuration="interval 1 days")
+    log, old = tmp_path / "_delta_log", time.time() - 2 * 86_400
+    for number in range(1, 7):
+        made.append([a_file(made, number)], "said", (TXN, number))
+        if number == 6:
+            for each in log.iterdir():
+                version = int(each.name[:20]) if each.name[0].isdigit() else 6
+                if version < 5 and version not in younger:
+                    os.utime(each, (old + version, old + version))
+        made.keep_up()
+    commits = sorted(int(each.name[:20]) for each in log.glob("*.json"))
+    assert commits == [*range(first, 7)]
+
+
+def test_a_checkpoint_that_fails_harms_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table(tmp_path, checkpointInterval="1")
+
+    def fails(_: DeltaTable) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", fails)
+    made.append([a_file(made, 1)], "said", (TXN, 1))
+    made.keep_up()
+    assert numbers(made.path) == [1]

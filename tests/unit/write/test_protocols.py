@@ -1,0 +1,68 @@
+"""The features of a protocol: all are told, and those on the list allow commits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.write.files.known import FEATURES, why_not
+from rivermouth.write.files.table import FilesTable
+
+pytestmark = pytest.mark.unit
+
+OF_READERS = {"columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint"}
+
+
+def with_protocol(folder: Path, writer: int, features: list[str]) -> FilesTable:
+    """An empty table with this protocol, which needs no more of a reader than its features do."""
+    DeltaTable.create(str(folder), pa.schema([("n", pa.int64())]))
+    log = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text("utf-8").split("\n") if line]
+    read = [each for each in features if each in OF_READERS]
+    protocol = {"minReaderVersion": 3 if read else 1, "minWriterVersion": writer}
+    listed = {"writerFeatures": features} if writer == 7 else {}
+    listed |= {"readerFeatures": read} if read else {}
+    changed = [{"protocol": protocol | listed} if "protocol" in each else each for each in actions]
+    log.write_text("\n".join(map(json.dumps, changed)), encoding="utf-8")
+    return FilesTable(str(folder), "p")
+
+
+@pytest.mark.parametrize(
+    ("writer", "features"),
+    [(2, []), (3, []), (4, []), *((7, [each]) for each in sorted(FEATURES)), (7, sorted(FEATURES))],
+)
+def test_what_is_understood_can_be_committed_to(
+    tmp_path: Path, writer: int, features: list[str]
+) -> None:
+    table = with_protocol(tmp_path, writer, features)
+    table.newest()
+    assert table.definition().features == {*features}
+    assert why_not(table.definition()) == ""
+    table.append([], "said", ("rivermouth/p", 1))
+    assert (table.newest(), table.txn("rivermouth/p")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "allowColumnDefaults",
+        "clustering",
+        "columnMapping",
+        "domainMetadata",
+        "icebergCompatV1",
+        "identityColumns",
+        "inCommitTimestamp",
+        "ofALaterDay",
+        "rowTracking",
+        "typeWidening",
+        "v2Checkpoint",
+    ],
+)
+def test_no_feature_is_passed_over(tmp_path: Path, feature: str) -> None:
+    table = with_protocol(tmp_path, 7, [feature, "appendOnly"])
+    table.newest()
+    assert why_not(table.definition()) == f"the table has the feature {feature}"
