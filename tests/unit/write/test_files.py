@@ -164,3 +164,18 @@ def test_counts_are_the_sums_of_all_files_in_the_order_of_the_ranges() -> None:
 def test_counts_that_cannot_be_right_are_refused(written: Written) -> None:
     with pytest.raises(BatchFailed, match="other records"):
         counts_of(written, (span(10, 16),), "p")
+
+
+def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> None:
+    (tmp_path / "bad" / "_delta_log").mkdir(parents=True)
+    found = run(tmp_path, batch(0, 1, bad=(1,)))
+    assert [each.records for each in found.bad] == [{("t", 0): 1}]
+    made = DeltaTable(str(tmp_path / "bad"))
+    assert made.metadata().configuration == {"delta.checkpointInterval": "50"}
+
+
+def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
+    unknown = pa.schema([("x", pa.dense_union([pa.field("a", pa.int8())]))])
+    with pytest.raises(pa.ArrowException):
+        file._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown)
+    assert [*tmp_path.iterdir()] == []

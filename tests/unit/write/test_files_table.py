@@ -165,3 +165,28 @@ def test_a_checkpoint_that_fails_harms_no_commit(
     made.append([a_file(made, 1)], "said", (TXN, 1))
     made.keep_up()
     assert numbers(made.path) == [1]
+
+
+def test_a_checkpoint_begins_a_new_handle_and_fits_its_hint(tmp_path: Path) -> None:
+    """A handle that stays goes on replaying all commits since it was opened."""
+    made = table(tmp_path, checkpointInterval="2")
+    made.append([a_file(made, 1)], "said", (TXN, 1))
+    made.keep_up()
+    of_spark = tmp_path / "_delta_log" / "._last_checkpoint.crc"
+    of_spark.write_bytes(b"of a hint that Spark wrote")
+    before = made._handle
+    made.newest()
+    assert made._handle is before
+    made.append([a_file(made, 2)], "said", (TXN, 2))
+    made.keep_up()
+    assert made._handle is None
+    assert not of_spark.exists()
+    assert (made.newest(), made.txn(TXN)) == (2, 2)
+
+
+def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:
+    made = FilesTable(str(tmp_path), "p")
+    (tmp_path / "_delta_log").mkdir()
+    assert not made.exists
+    DeltaTable.create(str(tmp_path), SCHEMA, mode="ignore")
+    assert made.exists

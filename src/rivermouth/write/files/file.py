@@ -108,13 +108,18 @@ class _OpenFile:
         self._statistics, self._tight = Statistics(folder.leaves), folder.tight
         self._records: Counter[tuple[str, int]] = Counter()
         self._sink = pa.OSFile(str(self._path), "wb")
-        self._parquet = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression="zstd",
-            store_schema=False,
-            store_decimal_as_integer=True,
-        )
+        try:
+            self._parquet = pq.ParquetWriter(
+                self._sink,
+                schema,
+                compression="zstd",
+                store_schema=False,
+                store_decimal_as_integer=True,
+            )
+        except BaseException:
+            self._sink.close()
+            self._path.unlink(missing_ok=True)
+            raise
 
     @property
     def size(self) -> int:

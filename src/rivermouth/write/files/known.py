@@ -6,6 +6,7 @@ Spark write it: Delta's own writer knows what it means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,7 +121,7 @@ def _of_part(kind: Mapping[str, Any], null: str, part: str, path: Sequence[str])
 
 def _harmless(name: str, value: str) -> bool:
     takes = _PROPERTIES.get(name.lower())
-    return takes is not None and takes(value.strip().lower())
+    return takes is not None and takes(value)
 
 
 def _any(value: str) -> bool:
@@ -129,13 +130,19 @@ def _any(value: str) -> bool:
 
 
 def _is(*values: str) -> Callable[[str], bool]:
-    return lambda value: value in values
+    return lambda value: value.strip().lower() in values
 
 
 def _number(least: int) -> Callable[[str], bool]:
     return lambda value: value.removeprefix("-").isdecimal() and int(value) >= least
 
 
+def _is_interval(value: str) -> bool:
+    """Spelt so that delta-rs reads it as Spark does: for all else it silently takes its default."""
+    return _INTERVAL.fullmatch(value) is not None
+
+
+_INTERVAL = re.compile(r"interval [0-9]{1,6} (second|minute|hour|day|week)s?")
 _OFF = _is("false")
 _BOTH = _is("true", "false")
 _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
@@ -146,7 +153,7 @@ _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
     "delta.checkpointpolicy": _is("classic"),
     "delta.columnmapping.mode": _is("none"),
     "delta.dataskippingnumindexedcols": _number(-1),
-    "delta.deletedfileretentionduration": _any,
+    "delta.deletedfileretentionduration": _is_interval,
     "delta.enablechangedatafeed": _BOTH,
     "delta.enabledeletionvectors": _BOTH,
     "delta.enableexpiredlogcleanup": _BOTH,
@@ -154,7 +161,7 @@ _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
     "delta.enablerowtracking": _OFF,
     "delta.enabletypewidening": _OFF,
     "delta.isolationlevel": _is("serializable"),
-    "delta.logretentionduration": _any,
+    "delta.logretentionduration": _is_interval,
     "delta.targetfilesize": _any,  # of OPTIMIZE
 }
 """The properties of Delta that are understood, in lower case, and which of their values."""

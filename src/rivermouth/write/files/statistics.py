@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +23,7 @@ PREFIX = 32
 _ASCII_MAX, _UTF8_MAX = "\x7f", "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COUNTED_ONLY = ("boolean", "binary", "array", "map")
+_DAY_US = 86_400_000_000
 _EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999  # the years 1 to 9999
 
 
@@ -64,6 +65,8 @@ class _Seen:
     least: Any = None
     greatest: Any = None
     nan: bool = False
+    unknown: bool = False
+    """Whether a value could not be compared: then there is no least, and no greatest."""
 
     def take(self, least: Any, greatest: Any) -> None:
         if least is not None:
@@ -132,12 +135,19 @@ def _compare(seen: _Seen, values: pa.Array) -> None:
         values = pc.filter(values, pc.invert(nan))
     elif pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
+    elif pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
     found = pc.min_max(values)
-    seen.take(found["min"].as_py(), found["max"].as_py())
+    try:
+        seen.take(found["min"].as_py(), found["max"].as_py())
+    except UnicodeDecodeError:  # Spark's STRING may hold any bytes
+        seen.unknown = True
 
 
 def _least(kind: str, seen: _Seen) -> str | None:
     """The smallest value as JSON; for Delta NaN is the greatest."""
+    if seen.unknown:
+        return None
     if seen.least is None:
         return '"NaN"' if seen.nan else None
     return _written(kind, seen.least, lambda text: text[:PREFIX])
@@ -146,7 +156,9 @@ def _least(kind: str, seen: _Seen) -> str | None:
 def _greatest(kind: str, seen: _Seen) -> str | None:
     if seen.nan:
         return '"NaN"'
-    return None if seen.greatest is None else _written(kind, seen.greatest, cut_above)
+    if seen.unknown or seen.greatest is None:
+        return None
+    return _written(kind, seen.greatest, cut_above)
 
 
 def _written(kind: str, value: Any, cut: Callable[[str], str | None]) -> str | None:
@@ -159,8 +171,9 @@ def _written(kind: str, value: Any, cut: Callable[[str], str | None]) -> str | N
         return _time(value, zone) if _EARLIEST <= value <= _LATEST else None
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, date):
-        return json.dumps(value.isoformat())
+    if kind == "date":
+        inside = _EARLIEST <= value * _DAY_US <= _LATEST
+        return json.dumps((_EPOCH + timedelta(days=value)).date().isoformat()) if inside else None
     if isinstance(value, str):
         short = cut(value)
         return None if short is None else json.dumps(short, ensure_ascii=False)

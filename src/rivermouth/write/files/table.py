@@ -31,6 +31,11 @@ class FilesTable:
         self.path, self._where = path, where
         self._handle: DeltaTable | None = None
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table: an empty folder of a log is none."""
+        return DeltaTable.is_deltatable(self.path)
+
     def newest(self) -> int:
         """The newest version; what is told and committed from now on is as of it."""
         try:
@@ -97,9 +102,12 @@ class FilesTable:
             version, definition = self.newest(), self.definition()
             if version % definition.checkpoint_interval:
                 return
+            # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
+            Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
             self._table().create_checkpoint()
             if definition.cleans_up:
                 self._table().cleanup_metadata()
+            self._handle = None  # one that was opened before goes on replaying all commits since
 
     def _table(self) -> DeltaTable:
         if self._handle is None:

@@ -51,6 +51,8 @@ QUARANTINE = pa.schema(
     ]
 )
 """The columns of ``warehouse.quarantine``."""
+PROPERTIES = {"delta.checkpointInterval": "50"}
+"""Those that a session of ours gives a table that it creates."""
 _KINDS = {"string": "string", "int64": "long", "int32": "integer", "binary": "binary"}
 LEAVES = tuple(Leaf((e.name,), _KINDS.get(str(e.type), "timestamp")) for e in QUARANTINE)
 
@@ -172,13 +174,14 @@ def _set_apart(files: Files, rows: pa.RecordBatch, apart: Apart) -> list[DataFil
 
 def _make(path: str) -> None:
     """Create the quarantine if it is missing: a file in its folder would stop all who try later."""
-    if Path(path, "_delta_log").exists():
-        return
     from deltalake import DeltaTable  # dear, and most tasks meet no bad record
     from deltalake.exceptions import CommitFailedError
 
+    # Not the folder of the log alone: who made it may have been killed before its first commit.
+    if DeltaTable.is_deltatable(path):
+        return
     with suppress(CommitFailedError):  # another task was faster
-        DeltaTable.create(path, QUARANTINE, mode="ignore")
+        DeltaTable.create(path, QUARANTINE, mode="ignore", configuration=PROPERTIES)
 
 
 def _number() -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -80,7 +79,7 @@ class Files:
             F.col("row"),
             F.col("_kafka"),
             F.col("code"),
-            *(F.when(of_bad, F.col(each)).alias(each) for each in ("key", "value")),
+            *(F.when(of_bad, F.col(each)).alias(each) for each in ("reason", "key", "value")),
         ]
 
     def way(self) -> Way:
@@ -124,6 +123,7 @@ class Files:
         if written.bad:
             self._bad.newest()
             self._bad.append(written.bad, f"rivermouth quarantine of commit {plan.commit}")
+            self._bad.keep_up()
             reach("P12")
         definition, ranges = self._table.definition(), plan.draft.ranges
         self._waiting = None if written.bad else Waiting(ranges, definition, written)
@@ -165,7 +165,7 @@ class Files:
         return bool(way_into(self._way, *definitions).reason)
 
     def _definition_of_bad(self) -> Definition | None:
-        if not Path(self._bad.path, "_delta_log").exists():
+        if not self._bad.exists:
             self._bad = FilesTable(self._bad.path, self._site.pipeline)  # it may come anew
             return None
         self._bad.newest()
