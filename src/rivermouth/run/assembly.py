@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
+from rivermouth.errors import LogUnreadable
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
@@ -28,10 +29,11 @@ from rivermouth.run.offsets_upkeep import OffsetsUpkeep
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
 from rivermouth.source.options import kafka_options
+from rivermouth.spark.errors import FAULTS
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.others import Others
-from rivermouth.warehouse.ports import LedgerWrites, OffsetsTable, Warehouse
+from rivermouth.warehouse.ports import LedgerLog, LedgerWrites, OffsetsTable, Warehouse
 from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
 from rivermouth.warehouse.target import check_target, create_target
 from rivermouth.write.landing import Landing, Records, Site, landing_of
@@ -80,13 +82,13 @@ class Assembly:
         kafka = Kafka(self.config.kafka.revealed(self.secrets))
         if pipeline.target.kafka is not None:  # a producer would wait for them, in each batch
             kafka.identities(pipeline.target.kafka)
-        with self.creating[table]:
+        store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
+        with self.creating[table], _told_by(store.log):
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
             landing = self.landing(pipeline, held, attempts)
         held.enter_context(flushed(projecting, pipeline.ledger_name))
-        store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
         edges = Edges(
             kafka=kafka,
             store=store,
@@ -170,6 +172,21 @@ class Assembly:
 
     def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
         return shared_folder(self.warehouse.scratch() or self.scratch, pipeline.name)
+
+
+@contextmanager
+def _told_by(log: LedgerLog) -> Iterator[None]:
+    """Where Spark cannot read a table, LedgerBroken is raised if a commit of its log is torn.
+
+    Spark reads each commit that delta-rs made, since there is no checksum file, and says less.
+    """
+    try:
+        yield
+    except FAULTS:
+        with suppress(LogUnreadable):
+            for _ in log.commits():
+                pass
+        raise
 
 
 def _recorded_by(landing: Landing, writes: LedgerWrites) -> LedgerWrites:
