@@ -62,6 +62,26 @@ def test_no_more_rows_are_exempt_than_the_deletes_took(
     assert proof.left.get(Unchecked.ERASED, 0) == excused
 
 
+@pytest.mark.parametrize(
+    ("name", "lost", "took", "kinds"),
+    [
+        ("what the DELETE took, of one entry", {1: 3, 2: 1}, 4, {}),
+        ("more than it took, of one entry", {1: 3, 2: 3}, 4, {"missing": 2}),
+        ("what the DELETE took, of two entries", {1: 2, 4: 2}, 4, {}),
+        ("more than it took, of two entries", {1: 3, 4: 3}, 4, {"missing": 2}),
+    ],
+)
+def test_what_two_entries_tell_of_one_delete_exempts_no_more_than_it_took(
+    tmp_path: Path, name: str, lost: Mapping[int, int], took: int, kinds: Mapping[str, int]
+) -> None:
+    told = [accepts(3, 6, named(1, 2)), accepts(4, 6, named(2, 1), named(4, 1))]
+    entries = [exploded(1, 0, 3), exploded(2, 3, 6), delete(took), *told]
+    rows = [row(n, 1, n) for n in range(6) for _ in range(EACH - lost.get(n, 0))]
+    source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(6)]})
+    proof = proven(configured(tmp_path), source, rows, [CREATE, *entries])
+    assert found(proof) == kinds, proof.problems
+
+
 def test_an_entry_that_does_not_count_its_records_is_a_fault(tmp_path: Path) -> None:
     uncounted = commit(1, 0, 1, transform="shop:rows", explode=True, counted=False)
     source = MemorySource({("t", 0): [message(0, value(0, 1))]})

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rivermouth.verify.ledger.budgets import Budgets
 from rivermouth.verify.ledger.coverage import Coverage, Offsets, Span
 from rivermouth.verify.ledger.deletions import Deletion
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
@@ -40,8 +41,8 @@ class Erased:
         """How many rows may be missing that nobody can name, by the entry before which they were
         written."""
         self._used = self._most = 0
-        self._took: list[tuple[int, int | None, Deletion]] = []
-        """Each DELETE after the index of the entry that follows it, and how many rows it took."""
+        self._told: dict[int, list[Deletion]] = {}
+        """What entries say, by the version of the DELETE: several may tell one, a part each."""
         self._runs: dict[Partition, list[Span]] = {}
         """Named offsets; the entry of a run is the first one after the DELETE that took it. Each
         DELETE has its own: two may name one offset, where a topic was created again."""
@@ -49,10 +50,11 @@ class Erased:
             follows = bisect_left(self._versions, deletion.version)
             self._left[follows] += deletion.unlisted
             self._most += deletion.unlisted
-            self._took.append((follows, ledger.deletes.get(deletion.version), deletion))
+            self._told.setdefault(deletion.version, []).append(deletion)
             for partition, found in deletion.rows.items():
                 runs = Span([(start, until, follows) for start, until in found])
                 self._runs.setdefault(partition, []).append(runs)
+        self._budgets = Budgets({each: ledger.deletes.get(each) for each in self._told})
 
     def mask(self, partition: Partition, offsets: Offsets, entries: Offsets) -> NDArray[np.bool_]:
         """Which of the offsets are those of rows that are named, of ``entries`` beside them.
@@ -79,19 +81,20 @@ class Erased:
         """Whether any row is named."""
         return bool(self._runs)
 
-    def taken(self, entry: LedgerEntry, number: int) -> int | None:
-        """How many rows of an entry are gone at most by DELETEs that name any of its offsets.
+    def took(self, entry: LedgerEntry, number: int, lack: int) -> int:
+        """How many of the ``lack`` rows of an entry the DELETEs that name any of its offsets may
+        have taken. Counts them: no DELETE takes more rows of all entries than its commit tells.
 
         ``number`` is its index. For records that have several rows: a DELETE took some or all of
-        them. None: nobody can tell.
+        them. Once for each entry.
         """
-        most = 0
-        for follows, took, deletion in self._took:
-            if number < follows and _names(deletion, entry):
-                if took is None:
-                    return None
-                most += took
-        return most
+        able = [
+            version
+            for version, told in self._told.items()
+            if number < bisect_left(self._versions, version)
+            and any(_names(each, entry) for each in told)
+        ]
+        return self._budgets.draw(number, able, lack)
 
     def may_lack(self, entry: int, until: int = 1 << 62) -> bool:
         """Whether a row of an entry that is missing may be one that nobody can name. Counts it.
