@@ -42,6 +42,9 @@ def unlisted(rows: int) -> dict[str, Any]:
         ("a number that is not told", {1: 3, 2: 1}, None, (named(1, 1),), {}, 4),
         ("rows that nobody can name", {1: 1, 4: 1}, 2, (unlisted(2),), {}, 2),
         ("more than nobody can name", {1: 1, 4: 2}, 2, (unlisted(2),), {"missing": 1}, 2),
+        ("a part is named", {1: 3, 4: 1}, 4, (named(1, 1), unlisted(3)), {}, 4),
+        ("a part, more", {1: 3, 4: 3}, 4, (named(1, 1), unlisted(3)), {"missing": 2}, 4),
+        ("a part, more before it", {1: 3, 4: 3}, 4, (named(4, 1), unlisted(3)), {"missing": 2}, 4),
         ("rows from after the DELETE", {7: 1}, 2, (named(1, 1),), {"missing": 1}, 0),
     ],
 )

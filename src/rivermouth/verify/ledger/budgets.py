@@ -24,7 +24,10 @@ class Budgets:
         self._givers: dict[int, Sequence[int]] = {}
 
     def draw(self, taker: int, givers: Sequence[int], wanted: int) -> int:
-        """How much of ``wanted`` the givers can give a taker. Counts it. Once for each taker."""
+        """How much of ``wanted`` the givers can give a taker. Counts it.
+
+        A taker has the same givers each time.
+        """
         self._givers[taker] = givers
         drawn = 0
         while drawn < wanted and (path := self._path(taker)):
