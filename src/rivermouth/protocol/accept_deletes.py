@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rivermouth.errors import ResumeRefused
+from rivermouth.errors import LedgerBroken, ResumeRefused
 from rivermouth.protocol.changes import Change
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
 from rivermouth.protocol.deleted import Deleted
@@ -187,9 +187,21 @@ def shared_offsets(history: History) -> bool:
     return any(kind != Change.IDENTITY.value for kind, _ in accepted)
 
 
-def parts_of_records(history: History) -> bool:
-    """Whether a DELETE may have taken some rows of a record and left others."""
-    return history.newest is not None and history.newest.explode
+def parts_of_records(commits: Iterable[CommitRecord], pipeline: str) -> bool:
+    """Whether a DELETE may have taken some rows of a record and left others.
+
+    ``commits`` are those of the whole log: a row stays as its own entry wrote it, also where later
+    entries make one row of each record.
+    """
+    return any(_explodes(each, pipeline) for each in commits)
+
+
+def _explodes(record: CommitRecord, pipeline: str) -> bool:
+    try:
+        entry = entry_of(record, pipeline)
+    except LedgerBroken:  # what is broken before the end of the log stops no run either
+        return False
+    return entry is not None and entry.explode
 
 
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:

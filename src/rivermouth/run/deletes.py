@@ -79,7 +79,11 @@ def accept_deletes(
     deletes_draft(history, ledger.table, ())  # refused where there is no entry yet
     since = at.store.log.commits_after(min(versions) - 1)
     standing = standing_deletes(since, history, versions)
-    shared = shared_offsets(history) or parts_of_records(history) or pipeline.target.explode
+    shared = (
+        shared_offsets(history)
+        or pipeline.target.explode
+        or parts_of_records(at.store.log.commits_backwards(), history.pipeline)
+    )
     accepted = [
         deleted(each, history, rows_of(each.commit.version, RUNS_IN_ALL, shared))
         for each in standing

@@ -212,12 +212,19 @@ class Ingest:
         check_not_truncated(self.pipeline.name, history.newest, truncated)
 
     def _check_no_other_rollback(self) -> None:
-        """Raise where entries were rolled back, or put back, since the ledger was read."""
+        """Raise where entries were rolled back, or put back, since the ledger was read.
+
+        Where another driver has accepted what was rolled back, its entry says so to the attempt.
+        """
         history = self._opened().history
         since = self._edges.store.log.commits_after(history.version or 0)
         now, _ = replay(history, since)
-        if now.rolled_back_by != history.rolled_back_by:
-            raise now.faults[-1] if now.faults else nothing_left(now)
+        if now.rolled_back_by == history.rolled_back_by:
+            return
+        if now.faults:
+            raise now.faults[-1]
+        if now.sequence == history.sequence:
+            raise nothing_left(now)
 
     def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
         newest = self._opened().history.newest

@@ -16,6 +16,7 @@ from rivermouth.errors import (
     CommitConflict,
     KafkaRefused,
     ResumeRefused,
+    Superseded,
     TableUndone,
     TopicRecreated,
 )
@@ -77,6 +78,23 @@ def test_what_is_undone_no_more_is_not_accepted_and_no_record_comes_twice(when: 
         operator.ingest.resume(NO_SESSION, "restore")
     until_done(world)
     assert world.applied() == [(place(), offset) for offset in range(9)]
+
+
+def test_a_rollback_that_another_driver_accepts_in_the_pause_overtakes_the_operator() -> None:
+    world = World(ends={place(): 9})
+    driver = Driver(world).open()
+    driver.batch(3)
+    driver.batch(3)
+    world.restore(2)
+
+    def meanwhile(_: float) -> None:
+        Driver(world).ingest.resume(NO_SESSION, "restore")
+
+    operator = paused(world, meanwhile)
+    operator.crash.step = "conflicts"
+    with pytest.raises(Superseded):
+        operator.ingest.resume(NO_SESSION, "restore")
+    assert replayed(world.commits).faults == ()
 
 
 def _meets(operator: Driver, happening: Callable[[], None]) -> None:

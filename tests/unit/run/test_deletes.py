@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ import pytest
 from rivermouth.config import Pipeline
 from rivermouth.errors import LedgerBroken, ResumeRefused, TableUndone
 from rivermouth.protocol.accept_deletes import RUNS_IN_ALL
-from rivermouth.protocol.commits import entry_of
+from rivermouth.protocol.commits import CommitRecord, entry_of
 from rivermouth.protocol.deleted import Deleted, portions
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange
@@ -136,6 +137,24 @@ def test_two_records_share_an_offset_only_where_a_change_was_accepted(
     asked: list[tuple[int, int, bool]] = []
     accept_in(erased(), 4, rows=TOOK, dry_run=True, asked=asked)
     assert asked == [(4, RUNS_IN_ALL, shared)]
+
+
+@pytest.mark.parametrize("explode", [False, True])
+def test_a_record_of_an_early_entry_may_have_lost_a_part_of_its_rows(explode: bool) -> None:
+    world = erased()
+    [second] = [each for each in world.commits if _sequence(each) == 2]
+    told = {**json.loads(second.user_metadata or ""), "explode": explode}
+    early = replace(second, user_metadata=json.dumps(told))
+    world.commits = [early if each is second else each for each in world.commits]
+    assert not newest(world).explode
+    asked: list[tuple[int, int, bool]] = []
+    accept_in(world, 4, rows=TOOK, dry_run=True, asked=asked)
+    assert asked == [(4, RUNS_IN_ALL, explode)]
+
+
+def _sequence(record: CommitRecord) -> int:
+    entry = entry_of(record, "orders")
+    return 0 if entry is None else entry.sequence
 
 
 def test_a_halt_comes_before_anything_is_accepted() -> None:

@@ -42,6 +42,9 @@ def unlisted(rows: int) -> dict[str, Any]:
         ("a number that is not told", {1: 3, 2: 1}, None, (named(1, 1),), {}, 4),
         ("rows that nobody can name", {1: 1, 4: 1}, 2, (unlisted(2),), {}, 2),
         ("more than nobody can name", {1: 1, 4: 2}, 2, (unlisted(2),), {"missing": 1}, 2),
+        ("a part is named", {1: 3, 4: 1}, 4, (named(1, 1), unlisted(3)), {}, 4),
+        ("a part, more", {1: 3, 4: 3}, 4, (named(1, 1), unlisted(3)), {"missing": 2}, 4),
+        ("a part, more before it", {1: 3, 4: 3}, 4, (named(4, 1), unlisted(3)), {"missing": 2}, 4),
         ("rows from after the DELETE", {7: 1}, 2, (named(1, 1),), {"missing": 1}, 0),
     ],
 )
@@ -60,6 +63,26 @@ def test_no_more_rows_are_exempt_than_the_deletes_took(
     proof = proven(configured(tmp_path), source, rows, [CREATE, *entries, exploded(4, 6, 8)])
     assert found(proof) == kinds, proof.problems
     assert proof.left.get(Unchecked.ERASED, 0) == excused
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "took", "kinds"),
+    [
+        ("what the DELETE took, of one entry", {1: 3, 2: 1}, 4, {}),
+        ("more than it took, of one entry", {1: 3, 2: 3}, 4, {"missing": 2}),
+        ("what the DELETE took, of two entries", {1: 2, 4: 2}, 4, {}),
+        ("more than it took, of two entries", {1: 3, 4: 3}, 4, {"missing": 2}),
+    ],
+)
+def test_what_two_entries_tell_of_one_delete_exempts_no_more_than_it_took(
+    tmp_path: Path, name: str, lost: Mapping[int, int], took: int, kinds: Mapping[str, int]
+) -> None:
+    told = [accepts(3, 6, named(1, 2)), accepts(4, 6, named(2, 1), named(4, 1))]
+    entries = [exploded(1, 0, 3), exploded(2, 3, 6), delete(took), *told]
+    rows = [row(n, 1, n) for n in range(6) for _ in range(EACH - lost.get(n, 0))]
+    source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(6)]})
+    proof = proven(configured(tmp_path), source, rows, [CREATE, *entries])
+    assert found(proof) == kinds, proof.problems
 
 
 def test_an_entry_that_does_not_count_its_records_is_a_fault(tmp_path: Path) -> None:

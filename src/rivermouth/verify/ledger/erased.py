@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rivermouth.verify.ledger.budgets import Budgets
 from rivermouth.verify.ledger.coverage import Coverage, Offsets, Span
 from rivermouth.verify.ledger.deletions import Deletion
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
@@ -35,24 +36,26 @@ class Erased:
 
     def __init__(self, ledger: Ledger, coverage: Coverage, findings: Findings) -> None:
         self.rows = 0
-        self._versions = [each.version for each in ledger.effective]
+        versions = [each.version for each in ledger.effective]
+        self._follows: dict[int, int] = {}
+        """The first entry after each DELETE, by the version of the DELETE."""
         self._left: Counter[int] = Counter()
-        """How many rows may be missing that nobody can name, by the entry before which they were
-        written."""
-        self._used = self._most = 0
-        self._took: list[tuple[int, int | None, Deletion]] = []
-        """Each DELETE after the index of the entry that follows it, and how many rows it took."""
+        """How many rows may be missing that nobody can name, by the version of the DELETE."""
+        self._used = 0
+        self._told: dict[int, list[Deletion]] = {}
+        """What entries say, by the version of the DELETE: several may tell one, a part each."""
         self._runs: dict[Partition, list[Span]] = {}
         """Named offsets; the entry of a run is the first one after the DELETE that took it. Each
         DELETE has its own: two may name one offset, where a topic was created again."""
         for deletion in _believed(ledger, coverage, findings):
-            follows = bisect_left(self._versions, deletion.version)
-            self._left[follows] += deletion.unlisted
-            self._most += deletion.unlisted
-            self._took.append((follows, ledger.deletes.get(deletion.version), deletion))
+            follows = bisect_left(versions, deletion.version)
+            self._follows[deletion.version] = follows
+            self._left[deletion.version] += deletion.unlisted
+            self._told.setdefault(deletion.version, []).append(deletion)
             for partition, found in deletion.rows.items():
                 runs = Span([(start, until, follows) for start, until in found])
                 self._runs.setdefault(partition, []).append(runs)
+        self._budgets = Budgets({each: ledger.deletes.get(each) for each in self._told})
 
     def mask(self, partition: Partition, offsets: Offsets, entries: Offsets) -> NDArray[np.bool_]:
         """Which of the offsets are those of rows that are named, of ``entries`` beside them.
@@ -79,38 +82,41 @@ class Erased:
         """Whether any row is named."""
         return bool(self._runs)
 
-    def taken(self, entry: LedgerEntry, number: int) -> int | None:
-        """How many rows of an entry are gone at most by DELETEs that name any of its offsets.
+    def took(self, entry: LedgerEntry, number: int, lack: int) -> int:
+        """How many of the ``lack`` rows of an entry the DELETEs that name any of its offsets may
+        have taken. Counts them: no DELETE takes more rows of all entries than its commit tells.
 
         ``number`` is its index. For records that have several rows: a DELETE took some or all of
-        them. None: nobody can tell.
+        them. Once for each entry.
         """
-        most = 0
-        for follows, took, deletion in self._took:
-            if number < follows and _names(deletion, entry):
-                if took is None:
-                    return None
-                most += took
-        return most
+        able = [
+            version
+            for version, told in self._told.items()
+            if number < self._follows[version] and any(_names(each, entry) for each in told)
+        ]
+        return self._budgets.draw(number, able, lack)
 
     def may_lack(self, entry: int, until: int = 1 << 62) -> bool:
         """Whether a row of an entry that is missing may be one that nobody can name. Counts it.
 
         Where a row of the entry ``until`` is in its place, the DELETE came between the two.
         """
-        left = (each for each, left in self._left.items() if left > 0)
-        able = sorted(each for each in left if entry < each <= until)
-        if not able:
-            return False
-        self._left[able[0]] -= 1  # the others can explain more
-        self._used += 1
-        return True
+        left = (version for version, left in self._left.items() if left > 0)
+        able = (version for version in left if entry < self._follows[version] <= until)
+        for version in sorted(able):  # the first that can: the others can explain more
+            # A killed acceptance may have named a part: these records may have had several rows.
+            if self._budgets.draw(_unnamed(version), [version], 1):
+                self._left[version] -= 1
+                self._used += 1
+                return True
+            self._left[version] = 0
+        return False
 
     def may_lack_of(self, entries: Offsets) -> NDArray[np.bool_]:
         """The same for many rows, by their entries."""
         found = np.zeros(len(entries), bool)
         for place, entry in enumerate(entries.tolist()):
-            if self._used == self._most:
+            if not any(self._left.values()):
                 break
             found[place] = self.may_lack(entry)
         return found
@@ -122,6 +128,11 @@ class Erased:
             rows = count(self._used, "row")
             line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
             findings.leave(Unchecked.ERASED, line, self._used)
+
+
+def _unnamed(version: int) -> int:
+    """What stands, beside the entries, for the rows of a DELETE that nobody can name."""
+    return -1 - version
 
 
 def _names(deletion: Deletion, entry: LedgerEntry) -> bool:

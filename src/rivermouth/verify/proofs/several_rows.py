@@ -90,8 +90,8 @@ class SeveralRows:
 
     def _lacking(self, subject: Subject, number: int, lack: int) -> None:
         """Rows are missing; those that accepted DELETEs may have taken are no finding."""
-        entry, taken = self._entries[number], subject.erased.taken(self._entries[number], number)
-        gone = lack if taken is None else min(lack, taken)
+        entry = self._entries[number]
+        gone = subject.erased.took(entry, number, lack)
         left = lack - gone
         while left and subject.erased.may_lack(number):  # which says so itself
             left -= 1
