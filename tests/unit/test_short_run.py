@@ -55,6 +55,9 @@ ONLY_IN_TEST_ALL = {
     "tests/connect/test_jobs.py": {
         "test_ingest_verify_and_maintain_do_their_work_in_every_mode",
     },
+    "tests/connect/test_sink_order.py": {
+        "test_records_of_a_partition_are_sent_in_their_order_from_files_of_many_parts",
+    },
     "tests/faults/test_campaign.py": {
         "test_a_short_campaign_of_real_kills_finds_nothing",
     },
