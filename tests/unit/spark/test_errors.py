@@ -261,6 +261,16 @@ def test_the_root_may_be_in_a_cause_that_python_knows() -> None:
     assert reason(outer) == "DisconnectException: gone"
 
 
+def test_what_a_python_worker_raised_is_told_without_its_frames() -> None:
+    text = (
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        '  File "task.py", line 7, in written\n    yield from rows\n'
+        "OSError: [Errno 28] No space left on device"
+    )
+    told = translate(PySparkException(text), "p")
+    assert (told.code, told.found) == ("RM503", "OSError: [Errno 28] No space left on device")
+
+
 def test_the_trace_that_spark_connect_keeps_to_itself_is_read() -> None:
     fault = PySparkException("Job aborted.")
     trace = thrown("org.apache.spark.SparkException", f"{KAFKA}.TimeoutException: over")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.write.files.file import DataFile
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
 
+_TRIAL_BYTES = 1 << 16
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -83,7 +85,7 @@ class FilesTable:
             )
         except CommitFailedError as fault:
             if not self._commit_file(table.version() + 1).exists():
-                raise self._failed("the commit cannot be written", fault) from fault
+                raise self._failed("the commit cannot be written", self._cause(fault)) from fault
             raise self.conflict(table.version() + 1) from fault
         except (DeltaError, OSError) as fault:
             raise self._failed("the commit cannot be written", fault) from fault
@@ -117,6 +119,18 @@ class FilesTable:
 
     def _commit_file(self, version: int) -> Path:
         return Path(self.path, "_delta_log", f"{version:020d}.json")
+
+    def _cause(self, fault: Exception) -> Exception:
+        """Why a commit was not written: delta-rs only says how often it tried."""
+        trial = Path(self.path, "_delta_log", f".{uuid.uuid4()}.trial")
+        try:
+            trial.write_bytes(bytes(_TRIAL_BYTES))
+        except OSError as cause:
+            return cause
+        finally:
+            with suppress(OSError):
+                trial.unlink(missing_ok=True)
+        return fault
 
     def _failed(self, what: str, fault: Exception) -> BatchFailed:
         return BatchFailed(what, where=self._where, found=str(fault))
