@@ -21,6 +21,8 @@ _THROWN = re.compile(
 # What the task said stands at the end of the line in which the job says that it lost the task.
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?\(TID \d+\)(?: \(.*?\))?: (?P<said>.+)$")
 _STREAM = re.compile(r"terminated with exception: (?P<said>.+)$")
+# What Python's interpreter says last, after the frames of a trace.
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]+(\.[A-Z0-9_]+)?\]")
 _STATE = re.compile(r"SQLSTATE: (\w{5})")
 
@@ -93,6 +95,12 @@ def root(chain: Sequence[Cause]) -> str:
         return str(chain[-1]) if chain else ""
     last = chain[-1]
     return str(telling[-1]) if last.said else f"{telling[-1]}, caused by {last.name}"
+
+
+def raised(text: str) -> str:
+    """What Python raised last in a text with traces of it, in one line; empty where it has none."""
+    found = _RAISED.findall(text)
+    return str(found[-1]) if found else ""
 
 
 def sql_states(text: str) -> set[str]:

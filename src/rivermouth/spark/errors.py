@@ -17,7 +17,7 @@ from rivermouth.errors import (
     of_the_disk,
 )
 from rivermouth.kafka.answers import Answer, java_answer, source_error
-from rivermouth.spark.causes import Cause, causes, root, said, sql_states
+from rivermouth.spark.causes import Cause, causes, raised, root, said, sql_states
 
 __all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
 
@@ -36,8 +36,6 @@ _CONFLICT = re.compile(
 # constraints, statements or names that are wrong), and classes of errors that tell no SQLSTATE.
 _STATES_THAT_STAY = ("0A", "21", "22", "23", "42")
 _STAYS = re.compile(r"(Analysis|Parse|InvariantViolation|UnsupportedOperation)Exception$")
-# What a Python worker's interpreter says last, after the frames of a trace.
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 # A session that is gone, on this side of the network or on the other one.
 _ENDED = re.compile(r"INVALID_HANDLE\.SESSION_|SparkContext was shut down|stopped SparkContext")
 _DECISIVE = (
@@ -91,9 +89,9 @@ def reason(fault: Exception) -> str:
 
 
 def _reason(text: str, chain: Sequence[Cause]) -> str:
-    raised = _RAISED.findall(text) if "thrown from the Python worker" in text else []
-    if raised:
-        return str(raised[-1])
+    in_worker = raised(text) if "thrown from the Python worker" in text else ""
+    if in_worker:
+        return in_worker
     disk = of_the_disk(text)
     return root([each for each in chain if disk in each.said]) if disk else root(chain)
 

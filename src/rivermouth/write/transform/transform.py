@@ -17,6 +17,7 @@ from rivermouth.errors import Passing, RivermouthError, TransformFailed
 from rivermouth.formats.decoded import KAFKA_STRUCT
 from rivermouth.protocol.batch import Batch
 from rivermouth.spark.address import quoted
+from rivermouth.spark.causes import raised
 from rivermouth.spark.errors import is_gone, reason, said
 from rivermouth.write.transform.action import ACTION, unevaluable
 from rivermouth.write.transform.coordinates import WRONG_ROW, checked
@@ -27,8 +28,6 @@ Function = Callable[[DataFrame, Batch], DataFrame]
 
 _SHOWN = 3
 _OF_CODE = re.compile(r"PythonException|FAILED_EXECUTE_UDF|SQLSTATE: 22|Traceback \(most recent")
-# What Python's interpreter says last, after the frames of a trace.
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _OF_TEXT = re.compile(r"(Analysis|Parse)Exception")
 
 
@@ -106,8 +105,7 @@ class Transform:
             "Nothing of this batch is written; let it give null for such a row (try_cast), or leave"
             " the row out, and run again"
         )
-        told = _RAISED.findall(text)
-        found = told[-1] if told else reason(fault)
+        found = raised(text) or reason(fault)
         return self._failed(what, batch, found=found, remedy=remedy, passes=stays)
 
     def _call(self, rows: DataFrame, batch: Batch) -> DataFrame:
