@@ -17,6 +17,7 @@ from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.spark.address import quoted
 from rivermouth.write.bad_records import refusing
+from rivermouth.write.sinks.order import in_order
 from rivermouth.write.transform.place import placed
 from rivermouth.write.transform.shape import RowsOfRecord
 from rivermouth.write.transform.transform import Transform
@@ -70,7 +71,7 @@ class MadeToSend:
             if self._carried:
                 rows = _with(rows, good, self._carried)
             if self._carried or made.of_record not in _UNMOVED:
-                rows = _in_order(rows)
+                rows = in_order(rows)
             kept = keep(rows)
             return ToSend(kept, kept.count())
         except Exception as fault:
@@ -87,9 +88,3 @@ def _with(rows: DataFrame, good: DataFrame, carried: Sequence[str]) -> DataFrame
     same = [kafka.getField(each) == F.col(f"of_{each}") for each in _PLACE]
     joined = rows.join(good.select(*place, *carried), same, "left")
     return joined.select("row", "_kafka", *carried)
-
-
-def _in_order(rows: DataFrame) -> DataFrame:
-    """The rows of each Kafka partition together, in the order of their records."""
-    topic, partition, offset = (f"_kafka.{each}" for each in _PLACE)
-    return rows.repartition(topic, partition).sortWithinPartitions(topic, partition, offset)

@@ -12,6 +12,7 @@ from rivermouth.config import Pipeline, Target
 from rivermouth.config.sending import ID_HEADER
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.write.landing import Site
+from rivermouth.write.sinks.order import in_order
 
 # To the microsecond: by itself Spark writes milliseconds.
 _TIMES = {
@@ -55,13 +56,6 @@ class KafkaSink:
         if self._in_files:  # where Spark reads the parts of a large file at once
             good = in_order(good)
         good.select(*self._columns).write.format("kafka").options(**self._options).save()
-
-
-def in_order(rows: DataFrame) -> DataFrame:
-    """The rows of each Kafka partition in one task, in their order."""
-    kafka = F.col("_kafka")
-    topic, number, offset = (kafka.getField(each) for each in ("topic", "partition", "offset"))
-    return rows.repartition(topic, number).sortWithinPartitions(topic, number, offset)
 
 
 def key_of(pipeline: Pipeline) -> Column:
