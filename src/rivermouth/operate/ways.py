@@ -29,8 +29,9 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     others = [each.name for each in config.writers(table) if each.name != pipeline.name]
     if not isinstance(config.warehouse, Path):
         return way_of(pipeline, others, folder=False)
-    known = way_of(pipeline, others, folder=True)
-    folder = config.warehouse
+    known, folder = way_of(pipeline, others, folder=True), config.warehouse
+    if known.reason:
+        return known
     return way_into(known, _definition(folder, table), _definition(folder, table.quarantine))
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
+from rivermouth.formats.in_arrow import KAFKA_COLUMNS
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -41,8 +42,6 @@ from rivermouth.write.files.task import (
 from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
 from rivermouth.write.landing import Landing, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
-
-RAW = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 def files(site: Site) -> Landing:
@@ -87,7 +86,7 @@ class Files:
         if self._way.reason:
             return self._way
         self._table.newest()
-        return way_into(self._way, self._table.definition(), self._definition_of_bad())
+        return way_into(self._way, *self._definitions())
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts of files are always known."""
@@ -100,7 +99,7 @@ class Files:
         if self._in_task is None:
             self.land(decode(raw), plan)
         else:
-            self._land(lambda: decode(raw), lambda: raw.select(*RAW), self._in_task, plan)
+            self._land(lambda: decode(raw), lambda: raw.select(*KAFKA_COLUMNS), self._in_task, plan)
 
     def _land(
         self,
@@ -114,10 +113,12 @@ class Files:
             return
         if not self._may_commit(plan):
             return
-        if self._by_spark():
+        table, bad = self._definitions()
+        if way_into(self._way, table, bad).reason:
             self._through_spark.land(decoded(), plan)
             return
-        written = self._left(plan) or self._write(rows(), decode, plan)
+        into = _folder(self._table.path, table), _folder(self._bad.path, bad)
+        written = self._left(plan, table) or self._write(rows(), decode, plan, *into)
         reach("P16")
         counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
         if written.bad:
@@ -125,12 +126,11 @@ class Files:
             self._bad.append(written.bad, f"rivermouth quarantine of commit {plan.commit}")
             self._bad.keep_up()
             reach("P12")
-        definition, ranges = self._table.definition(), plan.draft.ranges
-        self._waiting = None if written.bad else Waiting(ranges, definition, written)
+        self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
         self._commit(plan, written, counts)
         self._waiting = None
 
-    def _left(self, plan: CommitPlan) -> Written | None:
+    def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.
 
         Bad records are written again: they carry the id of the plan.
@@ -138,8 +138,11 @@ class Files:
         left, self._waiting = self._waiting, None
         if left is None or left.ranges != plan.draft.ranges:
             return None
-        same = left.definition == self._table.definition()
-        return left.written if same and left.written.there(self._table.path) else None
+        return (
+            left.written
+            if left.definition == table and left.written.there(self._table.path)
+            else None
+        )
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         """See ``Records.record``."""
@@ -148,7 +151,7 @@ class Files:
             return
         if not self._may_commit(plan):
             return
-        if self._by_spark():
+        if way_into(self._way, *self._definitions()).reason:
             record_entry(session, plan.empty_entry(), self._site.address)
             return
         self._commit(plan, Written((), ()), plan.empty_entry().rows or ())
@@ -160,9 +163,9 @@ class Files:
             raise self._table.conflict(newest)
         return self._table.txn(plan.app) < plan.sequence
 
-    def _by_spark(self) -> bool:
-        definitions = self._table.definition(), self._definition_of_bad()
-        return bool(way_into(self._way, *definitions).reason)
+    def _definitions(self) -> tuple[Definition, Definition | None]:
+        """Those of the table, and of its quarantine if that exists."""
+        return self._table.definition(), self._definition_of_bad()
 
     def _definition_of_bad(self) -> Definition | None:
         if not self._bad.exists:
@@ -171,15 +174,16 @@ class Files:
         self._bad.newest()
         return self._bad.definition()
 
-    def _write(self, rows: DataFrame, decode: Decode | None, plan: CommitPlan) -> Written:
+    def _write(
+        self, rows: DataFrame, decode: Decode | None, plan: CommitPlan, into: Folder, bad: Folder
+    ) -> Written:
         apart = Apart(
-            folder=_folder(self._bad.path, self._definition_of_bad()),
+            folder=bad,
             commit=plan.commit,
             pipeline=plan.draft.pipeline,
             sequence=plan.sequence,
             reasons=dict(self._site.quarantine.reasons),
         )
-        into = _folder(self._table.path, self._table.definition())
         writing = self._site.few(rows).mapInArrow(task(into, apart, decode), RETURNED_DDL)
         return collected(each.asDict() for each in writing.collect())
 
