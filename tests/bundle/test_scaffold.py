@@ -142,7 +142,8 @@ def test_a_configuration_that_does_not_hear_the_jobs_is_refused(
 @pytest.mark.unit
 def test_a_promise_that_no_job_could_keep_is_refused(tmp_path: Path, config: Path) -> None:
     once = "target: {kafka: out, delivery: at-most-once}"
-    config.write_text(re.sub(r"target: \{.*?\}", once, CONFIG, count=1), encoding="utf-8")
+    text = re.sub(r"target: \{.*?\}", once, CONFIG, count=1).replace(", key: string", "")
+    config.write_text(text, encoding="utf-8")
     with pytest.raises(SinkUnsupported, match="at-most-once"):
         scaffold(tmp_path / "lake", config)
     assert not (tmp_path / "lake").exists()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from rivermouth.errors import SetupError
@@ -33,10 +33,22 @@ time.sleep(300)
 
 
 def high_watermark(broker: Broker, topic: str, partition: int = 0) -> int:
+    """The end of the partition. A broker that has just started does not lead it at once."""
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "any", "log_level": 2}
-    consumer = Consumer(settings)
+    consumer, found = Consumer(settings), list[int]()
+
+    def told() -> bool:
+        try:
+            at = TopicPartition(topic, partition)
+            found.append(consumer.get_watermark_offsets(at, timeout=30)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+        return bool(found)
+
     try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+        wait_for(told)
+        return found[0]
     finally:
         consumer.close()
 
