@@ -20,7 +20,7 @@ from rivermouth.verify.formats.keys import string as as_text
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 from rivermouth.verify.formats.strict_json.reader import reader as reader_of_version_2
 from rivermouth.verify.tables.batches import canonical
-from tests.kinds.strict_json import STRICT_JSON
+from tests.kinds.first_json import FIRST_JSON
 from tests.spark.conftest import Bench, a_pipeline
 from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, UNTOLD, VALUES
 
@@ -47,8 +47,8 @@ def written(
     """What the writer makes of each value: a row, or ``BAD``; and the schema of the rows."""
     raw = bench.raw((None, value, 0, at) for at, value in enumerate(values))
     with pytest.MonkeyPatch.context() as patch:
-        if version == 2:
-            patch.setitem(FORMATS.by_name, "json", STRICT_JSON)
+        if version == 1:
+            patch.setitem(FORMATS.by_name, "json", FIRST_JSON)
         decoded = decoder(pipeline(columns))(raw)
     table = decoded.select("_kafka.offset", "code", "row.*").toArrow()
     names = table.schema.names[2:]

@@ -91,7 +91,9 @@ REASONS: Mapping[str, str] = {
 """Why a record of any format may go to quarantine, by code."""
 
 
-SENT: Reference = "rivermouth.verify.formats.from_json.reader:reader"
+_STRICT_JSON: Reference = "rivermouth.verify.formats.strict_json.reader:reader"
+_FROM_JSON: Reference = "rivermouth.verify.formats.from_json.reader:reader"
+SENT = _FROM_JSON
 """The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
@@ -122,15 +124,21 @@ FORMATS = Formats(
         "json": Format(
             name="json",
             decoder="rivermouth.formats.json:value",
-            reader="rivermouth.verify.formats.from_json.reader:reader",
+            reader=_STRICT_JSON,
             reasons={
                 "RM603": "the value is not one JSON object that fits the configured schema",
             },
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader="rivermouth.verify.formats.from_json.reader:reader",
+                reader=_STRICT_JSON,
+                version=2,
+                earlier={1: _FROM_JSON},
             ),
+            in_task="rivermouth.formats.json:in_task",
+            version=2,
+            earlier={1: _FROM_JSON},
+            settings=frozenset({"timestamps", "lenient"}),
         ),
     },
     plain_keys={

@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth.config import Config, json_schema
 from rivermouth.registry.formats import FORMATS, Format
-from tests.kinds.strict_json import KEYS, STRICT_JSON
+from tests.kinds.first_json import FIRST_JSON
 
 pytestmark = pytest.mark.unit
 
@@ -19,8 +19,7 @@ Problems = Callable[..., list[str]]
 
 
 @pytest.fixture
-def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
+def _xml(monkeypatch: pytest.MonkeyPatch) -> None:
     xml = Format("xml", "nowhere:value", "nowhere:reader", {"RM699": "no XML"})
     monkeypatch.setitem(FORMATS.by_name, "xml", xml)
 
@@ -45,7 +44,7 @@ TOLD: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.usefixtures("_strict")
+@pytest.mark.usefixtures("_xml")
 @pytest.mark.parametrize(("source", "told"), TOLD)
 def test_the_ledger_is_told_the_version_and_what_is_not_the_default(
     source: str, told: dict[str, Any], lake: str, loads: Loads
@@ -55,7 +54,7 @@ def test_the_ledger_is_told_the_version_and_what_is_not_the_default(
     assert pipeline.identity == loads(lake).pipelines["p"].identity, "it may change at any time"
 
 
-@pytest.mark.usefixtures("_strict")
+@pytest.mark.usefixtures("_xml")
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -73,12 +72,11 @@ def test_a_form_of_keys_that_is_not_the_formats_own_has_its_own_version(
 
 
 def test_version_1_is_not_named(lake: str, loads: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = replace(STRICT_JSON, version=1, settings=frozenset(), key=replace(KEYS, version=1))
-    monkeypatch.setitem(FORMATS.by_name, "json", first)
+    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
     assert loads(lake).pipelines["p"].decoder == {}
 
 
-@pytest.mark.usefixtures("_strict")
+@pytest.mark.usefixtures("_xml")
 def test_a_format_that_knows_no_such_setting_says_which_does(lake: str, problems: Problems) -> None:
     source = "format: xml, timestamps: {unit: ms, fraction: cut}, lenient: [any_case]"
     found = problems(changed(lake, source))
@@ -91,7 +89,7 @@ def test_a_format_that_knows_no_such_setting_says_which_does(lake: str, problems
 
 def test_settings_of_version_1_are_refused_at_the_registration() -> None:
     with pytest.raises(ValueError, match="settings of the decoder need version 2"):
-        replace(STRICT_JSON, version=1)
+        replace(FORMATS.by_name["json"], version=1)
 
 
 def test_the_schema_offers_the_names() -> None:

@@ -18,7 +18,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.rollback import Left
 from rivermouth.registry.formats import FORMATS
 from tests.builders import TABLE, TableLog, place, position, replayed, span
-from tests.kinds.strict_json import STRICT_JSON
+from tests.kinds.first_json import FIRST_JSON
 
 pytestmark = pytest.mark.unit
 
@@ -59,17 +59,13 @@ def drafted(draft: Draft) -> Mapping[str, Any]:
 def test_version_1_is_not_named_so_that_entries_are_what_they_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = replace(STRICT_JSON, version=1, settings=frozenset(), key=None)
-    monkeypatch.setitem(FORMATS.by_name, "json", first)
+    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
     for draft in made(pipeline()).values():
         assert (draft.decoder, "decoder" in drafted(draft)) == ({}, False)
 
 
 @pytest.mark.parametrize("kind", ["a batch", "a heartbeat", "a rollback", "a change"])
-def test_a_later_version_is_named_beside_the_columns(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
+def test_a_later_version_is_named_beside_the_columns(kind: str) -> None:
     draft = made(pipeline(lenient=["any_case"], timestamps={"unit": "ms"}))[kind]
     assert (draft.columns, draft.decoder) == ((("id", "BIGINT"),), TOLD)
     assert drafted(draft)["decoder"] == TOLD

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from rivermouth.registry.formats import FORMATS
-from tests.kinds.strict_json import STRICT_JSON
 from tests.unit.verify.doubles import CREATE, ZERO, MemorySource, commit, configured, message, row
 from tests.unit.verify.test_unchecked import KEYED, bad, found, proven
 
@@ -29,9 +27,8 @@ def proof_of(folder: Path, decoder: Mapping[str, Any], target: Mapping[str, Any]
 
 @pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
 def test_each_record_is_judged_by_the_decoder_that_its_entry_names(
-    target: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
     proof = proof_of(tmp_path, STRICT, target)
     assert (found(proof), proof.unchecked) == ({}, ())
     other = proof_of(tmp_path, {}, target)
@@ -40,9 +37,8 @@ def test_each_record_is_judged_by_the_decoder_that_its_entry_names(
 
 @pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
 def test_a_version_that_is_not_known_is_named_with_what_to_do(
-    target: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
     proof = proof_of(tmp_path, {"version": 9}, target)
     [line] = [each for each in proof.problems if "decoded" in each]
     assert "entry 2 was decoded by version 9 of json" in line

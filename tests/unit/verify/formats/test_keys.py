@@ -16,8 +16,9 @@ pytestmark = pytest.mark.unit
 
 
 def key_reader(form: str, kind: pa.DataType) -> Reader:
-    make: MakeReader = resolve(FORMATS.keys[form].reader)
-    return make(pa.schema([("k", kind)]), ["k"])
+    known = FORMATS.keys[form]
+    make: MakeReader = resolve(known.reader)
+    return make(pa.schema([("k", kind)]), ["k"], *([{}] if known.version > 1 else []))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from rivermouth.verify.proofs.latest import verify_latest
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable
-from tests.kinds.strict_json import STRICT_JSON
 from tests.unit.verify.doubles import (
     SCHEMA,
     ZERO,
@@ -43,11 +42,6 @@ COLUMNS = ["id", "n"]
 LENIENT: dict[str, Any] = {"version": 2, "lenient": ["number_in_text", "any_case"]}
 KEY = b'{"id":7} and more'
 KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
-
-
-@pytest.fixture(autouse=True)
-def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", STRICT_JSON)
 
 
 def ledger(*decoders: Mapping[str, Any]) -> list[LedgerEntry]:
@@ -128,7 +122,7 @@ def test_keys_in_the_form_of_another_format_have_their_own_version(
 ) -> None:
     config = configured(tmp_path, key="json", **KEYED)
     entries = ledger({}, {"key_version": 2}, {"version": 2})
-    monkeypatch.setitem(FORMATS.by_name, "other", STRICT_JSON)
+    monkeypatch.setitem(FORMATS.by_name, "other", FORMATS.by_name["json"])
     asked = subject(config, MemorySource(), *entries)
     other = Format("json", "none:none", "none:none", {})
     monkeypatch.setitem(FORMATS.by_name, "json", other)
