@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.formats.decoder import decoder
+from rivermouth.formats.in_task import InTask
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
@@ -159,7 +160,7 @@ def test_files_whose_commit_is_stale_are_not_committed(table: Table) -> None:
 def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all(
     table: Table, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    monkeypatch.setattr(landing, "task", lambda into, apart, _: failing(into, apart, dies))
+    monkeypatch.setattr(landing, "task", lambda into, apart, decode: failing(into, apart, decode, dies))
     with pytest.raises(Exception, match="crashed" if dies else "No space left"):
         table.land([*GOOD, BAD])
     assert table.version == 0
@@ -172,7 +173,7 @@ def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all
     assert table.numbers() == [0, 1, 2, 3]
 
 
-def failing(into: Folder, apart: Apart, dies: bool) -> Any:
+def failing(into: Folder, apart: Apart, decode: InTask | None, dies: bool) -> Any:
     """The task, but it ends after its first rows: killed, or because the disk is full."""
 
     def fails(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -181,7 +182,7 @@ def failing(into: Folder, apart: Apart, dies: bool) -> Any:
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(28, "No space left on device")
 
-    return lambda batches: task(into, apart)(fails(batches))
+    return lambda batches: task(into, apart, decode)(fails(batches))
 
 
 def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -77,16 +76,12 @@ def test_rows_that_are_added_are_in_the_change_feed(bench: Bench) -> None:
     ]
 
 
-@pytest.fixture
-def decoded_in_tasks() -> Iterator[None]:
-    before = FORMATS.by_name["json"]
-    FORMATS.register(replace(before, in_task="rivermouth.formats.json_in_arrow:in_task"))
-    yield
-    FORMATS.register(before)
-
-
-@pytest.mark.usefixtures("decoded_in_tasks")
-def test_a_task_may_decode_what_it_writes(bench: Bench) -> None:
+@pytest.mark.parametrize("in_task", [True, False])
+def test_a_task_decodes_what_it_writes_unless_the_format_leaves_that_to_spark(
+    bench: Bench, in_task: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = FORMATS.by_name["json"]
+    monkeypatch.setitem(FORMATS.by_name, "json", known if in_task else replace(known, in_task=None))
     table = made(bench)
     empty, twice = (None, b"", 0, 5), (None, b'{"n": 1, "n": 2}', 0, 6)
     table.land([*GOOD, BAD, empty, twice, (None, None, 0, 7), (None, b"{}", 0, 8)])
@@ -105,7 +100,6 @@ def test_a_task_may_decode_what_it_writes(bench: Bench) -> None:
     assert held[1]["reason"] == "an empty value"
 
 
-@pytest.mark.usefixtures("decoded_in_tasks")
 def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> None:
     table = made(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")

@@ -72,7 +72,7 @@ def test_a_null_column_is_a_null_key_or_a_null_in_it(
         (("a", "b"), b'{"name": ""}', "RM608"),
         (("a", "b"), b'{"name": null}', "RM607"),
         (("a", "b"), b'{"id": 7}', "RM607"),
-        (("1.5", "b"), b'{"name": 1.50}', None),
+        (("1.5", "b"), b'{"name": 1.50}', "RM603"),
         (("a", "b"), b'{"name": "a", "id": "x"}', "RM603"),
         (("a", "b"), b"", "RM602"),
         (("a", "b"), None, "RM601"),
