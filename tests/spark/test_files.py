@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,8 @@ def test_files_whose_commit_is_stale_are_not_committed(table: Table) -> None:
 def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all(
     table: Table, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    monkeypatch.setattr(landing, "task", lambda into, apart, decode: failing(into, apart, decode, dies))
+    made = partial(failing, dies=dies)
+    monkeypatch.setattr(landing, "task", made)
     with pytest.raises(Exception, match="crashed" if dies else "No space left"):
         table.land([*GOOD, BAD])
     assert table.version == 0

@@ -104,7 +104,7 @@ class Tally:
         for place, each in records.items():
             covered = covers(node, each)
             counts = self.counts[place]
-            yield from _covered(each, covered, counts, held.counts[place], erased[place])
+            yield from _covered(each, covered, counts, erased[place])
             inside = slice(covered.start, covered.stop)
             yield from misplaced(each, held.counts[place], inside)
 
@@ -179,15 +179,13 @@ def is_dark(records: Records | None, offset: int) -> bool:
 
 
 def _covered(
-    records: Records, covered: Covered, counts: Integers, held: Integers, erased: Mask
+    records: Records, covered: Covered, counts: Integers, erased: Mask
 ) -> Iterator[Finding]:
     bad = records.kinds == Kind.BAD
-    grey = records.kinds == Kind.GREY
-    total = np.where(grey, counts + held, counts)
     wrong = {
-        Fault.LOST: ("without a row", covered.expected & ~bad & ~erased & (total == 0)),
+        Fault.LOST: ("without a row", covered.expected & ~bad & ~erased & (counts == 0)),
         Fault.ERASURE: ("deleted on purpose, and a row", erased & (counts > 0)),
-        Fault.DUPLICATE: ("with more than one row", covered.expected & ~bad & (total > 1)),
+        Fault.DUPLICATE: ("with more than one row", covered.expected & ~bad & (counts > 1)),
         Fault.QUARANTINE: ("bad, and a row", covered.expected & bad & (counts > 0)),
         Fault.PHANTOM: ("a row, in no entry that stands", ~covered.expected & (counts > 0)),
     }

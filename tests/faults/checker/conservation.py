@@ -35,8 +35,7 @@ class Counts:
         self._held = held
         self._applied: dict[Place, Integers] = {}
         for place, each in records.items():
-            grey = (each.kinds == Kind.GREY) & (held.counts[place] == 0)
-            good = (each.kinds < Kind.BAD) | grey
+            good = each.kinds < Kind.BAD
             applied = good if rows is None else rows[place]
             if rows is not None and erased is not None:
                 applied = applied + (erased[place] & (applied == 0))  # it was there once
@@ -56,7 +55,7 @@ class Counts:
             records = self._records[span.place]
             first, last = records.between(span.start, span.until)
             kinds = records.kinds[first:last]
-            if records.is_dark(span.start, span.until) or (kinds == Kind.GREY).any():
+            if records.is_dark(span.start, span.until):
                 return None
             bad = int(np.count_nonzero(kinds == Kind.BAD))
             counts.append((last - first - bad, bad))

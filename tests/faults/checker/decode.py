@@ -1,23 +1,23 @@
 """What a record should become: a row, the deletion of one, or a bad record.
 
-Valid is one JSON object over the whole value, in UTF-8, no name twice, whose members fit the
-columns. Where a reader of JSON may be more lenient than that (text after the object, a name
-twice, broken UTF-8, a number for a STRING) the record is GREY: it may be a row or lie in
-quarantine, once; as a row it says what a lenient reader makes of it.
+Valid is what docs/json.md says, without any leniency, for columns of whole numbers and of text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn
 
 from tests.faults.checker.evidence import Watched
 
-_DEPTH = 1000
+_DEPTH = 500
 _LIMIT = 1 << 63
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WHOLE = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
 
 
@@ -27,7 +27,6 @@ class Kind(IntEnum):
     GOOD = 0
     TOMBSTONE = 1
     BAD = 2
-    GREY = 3
 
 
 class Judged(NamedTuple):
@@ -55,19 +54,13 @@ class Decoder:
         """Judge one record."""
         if value is None and self._format is not None:
             return self._tombstone(key)
-        whole, strict = _object(value or b"")
-        if whole is None:
-            return BAD
         try:
-            fitted = [_fit(whole.get(name), kind) for name, kind in self._columns]
+            whole = _object(value or b"", [name for name, _ in self._columns])
+            values = tuple(_fit(whole.get(name), kind) for name, kind in self._columns)
         except ValueError:
             return BAD
-        values = tuple(each for each, _ in fitted)
         keys = tuple(values[index] for index in self._keys)
-        if None in keys:
-            return BAD
-        strict = strict and all(exact for _, exact in fitted)
-        return Judged(Kind.GOOD if strict else Kind.GREY, values, keys)
+        return BAD if None in keys else Judged(Kind.GOOD, values, keys)
 
     def order(self, judged: Judged) -> bytes:
         """The ``order_by`` values as bytes that compare as the values do; null is lowest."""
@@ -84,16 +77,14 @@ class Decoder:
 
 
 def _named(
-    key: bytes | None, form: str | None, columns: Iterable[tuple[str, str]]
+    key: bytes | None, form: str | None, columns: Sequence[tuple[str, str]]
 ) -> Iterable[Any]:
     """The key columns that a message key names. Raises ValueError where it names none."""
     if key is None:
         raise ValueError("no message key")
     if form == "json":
-        whole, _ = _object(key)
-        if whole is None:
-            raise ValueError("not an object")
-        return [_fit(whole.get(name), kind)[0] for name, kind in columns]
+        whole = _object(key, [name for name, _ in columns])
+        return [_fit(whole.get(name), kind) for name, kind in columns]
     [(_, kind)] = columns
     if form == "long" and len(key) != 8:
         raise ValueError("not eight bytes")
@@ -105,51 +96,53 @@ def _named(
     return [_bigint(int(text))]
 
 
-def _object(value: bytes) -> tuple[dict[str, Any] | None, bool]:
-    """The JSON object that a value is or begins with, and whether it is nothing else."""
-    strict = value.count(b"{") + value.count(b"[") <= _DEPTH
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        text, strict = value.decode("utf-8", "replace"), False
-    try:
-        whole = _STRICT.decode(text)
-    except (ValueError, RecursionError):
-        strict = False
-        try:
-            whole, _ = _LENIENT.raw_decode(text.lstrip(" \t\r\n"))
-        except (ValueError, RecursionError):
-            return None, False
-    return (whole, strict) if isinstance(whole, dict) else (None, False)
+class _Object(list[tuple[str, Any]]):
+    """The members of an object as they stand there."""
 
 
-def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    whole = dict(members)
-    if len(whole) != len(members):
+def _object(value: bytes, columns: Iterable[str]) -> dict[str, Any]:
+    """The JSON object that a value is. Raises ValueError where it is none by the rules."""
+    try:
+        members = _JSON.decode(value.decode())
+        json.dumps(members, ensure_ascii=False, default=str).encode()  # no half of a pair
+    except RecursionError:
+        raise ValueError("too deep") from None
+    if not isinstance(members, _Object):
+        raise ValueError("not an object")
+    if _depth(value.decode()) > _DEPTH:
+        raise ValueError("too deep")
+    names = [name for name, _ in members]
+    if any(names.count(each) > 1 for each in columns):
         raise ValueError("a name twice")
-    return whole
+    return dict(members)
+
+
+def _depth(text: str) -> int:
+    """How many objects and arrays of a document stand in each other."""
+    bare = _TEXT.sub("", text)
+    return max(accumulate(1 if each in "{[" else -1 for each in bare if each in "{[]}"))
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
-_LENIENT = json.JSONDecoder()
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_constant=_refuse, parse_float=Decimal, parse_int=Decimal
+)
 
 
-def _fit(value: Any, kind: str) -> tuple[Any, bool]:
-    """The value as the column has it, and whether every reader agrees. Raises ValueError."""
+def _fit(value: Any, kind: str) -> Any:
+    """The value as the column has it. Raises ValueError."""
     if value is None:
-        return None, True
+        return None
     if kind == "BIGINT":
-        if type(value) is not int:
+        if not isinstance(value, Decimal) or value.adjusted() > 20 or value != int(value):
             raise ValueError("not a whole number")
-        return _bigint(value), True
+        return _bigint(int(value))
     if not isinstance(value, str):
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False), False
-    plain = value if value.isascii() else value.encode("utf-8", "replace").decode()
-    return plain, plain == value
+        raise ValueError("not text")
+    return value
 
 
 def _bigint(value: int) -> int:

@@ -9,11 +9,11 @@ ranks higher).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 from tests.faults.checker.decode import Kind
 from tests.faults.checker.digest import MODULUS
-from tests.faults.checker.entry import Entry, Span
+from tests.faults.checker.entry import Span
 from tests.faults.checker.erasure import Erasures
 from tests.faults.checker.evidence import Place, real
 from tests.faults.checker.ledger import Node, standing
@@ -31,19 +31,12 @@ class Fold:
     deleted before they could be read here; without such records (``dark``) all are.
     """
 
-    def __init__(
-        self,
-        quarantined: Container[tuple[str, Place, int]],
-        *,
-        ordered: bool = True,
-        erasures: Erasures | None = None,
-    ) -> None:
+    def __init__(self, *, ordered: bool = True, erasures: Erasures | None = None) -> None:
         self.rows: dict[int, Ref] = {}
         self.total = 0
         self.dark = False
         self.certain: set[int] = set()
         self.sums: dict[Node | None, tuple[int, int]] = {None: (0, 0)}
-        self._quarantined = quarantined
         self._ordered = ordered
         self._erasures = erasures
         self._nodes: list[Node] = []
@@ -76,7 +69,7 @@ class Fold:
         winners: dict[int, Ref] = {}
         spans = [span for span in node.entry.spans if span not in node.entry.lost]
         for span in spans:
-            for key, ref in self._left(node.entry, span, records[span.place], removed).items():
+            for key, ref in self._left(span, records[span.place], removed).items():
                 best = winners.get(key)
                 if best is None or self.rank(ref, records) > self.rank(best, records):
                     winners[key] = ref
@@ -111,9 +104,7 @@ class Fold:
         self._changes.append(changes)
         self.sums[node] = (len(self.rows), self.total)
 
-    def _left(
-        self, entry: Entry, span: Span, records: Records, removed: set[int]
-    ) -> dict[int, Ref]:
+    def _left(self, span: Span, records: Records, removed: set[int]) -> dict[int, Ref]:
         """The best record of each key that no later tombstone of the partition removes."""
         first, last = records.between(span.start, span.until)
         kinds, keys = records.kinds[first:last].tolist(), records.keys[first:last].tolist()
@@ -124,15 +115,10 @@ class Fold:
                 removed.add(key)
                 best.pop(key, None)
                 continue
-            bad = kind == Kind.BAD or (kind == Kind.GREY and self._held(entry, records, index))
             # Of two that are equal the later offset wins.
-            if not bad and (key not in best or orders[index] >= orders[best[key]]):
+            if kind == Kind.GOOD and (key not in best or orders[index] >= orders[best[key]]):
                 best[key] = index
         return {key: (span.place, index) for key, index in best.items()}
-
-    def _held(self, entry: Entry, records: Records, index: int) -> bool:
-        place = (entry.commit, real(records.place), int(records.offsets[index]))
-        return place in self._quarantined
 
     def _set(self, key: int, ref: Ref | None, records: Mapping[Place, Records]) -> None:
         stood = self.rows.pop(key, None)

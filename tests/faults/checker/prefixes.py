@@ -11,7 +11,6 @@ from tests.faults.checker.digest import MODULUS, Digests, Integers, sum_of
 from tests.faults.checker.erasure import Erasures
 from tests.faults.checker.evidence import Place
 from tests.faults.checker.ledger import Node, standing
-from tests.faults.checker.quarantine import Held
 from tests.faults.checker.records import Records
 
 
@@ -22,15 +21,13 @@ class Prefixes:
         self,
         node: Node | None,
         records: Mapping[Place, Records],
-        held: Held,
         erasures: Erasures,
     ) -> None:
         self._records = records
         self._erasures = erasures
         self._sums: dict[Place, tuple[Integers, Digests]] = {}
         for place, each in records.items():
-            grey = (each.kinds == Kind.GREY) & (held.counts[place] == 0)
-            applied = (each.kinds == Kind.GOOD) | grey
+            applied = each.kinds == Kind.GOOD
             for span in node.lost if node is not None else ():
                 if span.place == place:
                     applied[slice(*each.between(span.start, span.until))] = False

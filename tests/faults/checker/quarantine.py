@@ -37,14 +37,10 @@ class Held:
 
 
 class Quarantine:
-    """The quarantine table at ``path``; ``update`` reads what is new.
-
-    ``places`` are commit, place and offset of every row there ever was.
-    """
+    """The quarantine table at ``path``; ``update`` reads what is new."""
 
     def __init__(self, path: Path) -> None:
         self.log = Log(path)
-        self.places: set[tuple[str, Place, int]] = set()
         self._rows: list[Row] = []
         self._seen: set[str] = set()
 
@@ -57,7 +53,6 @@ class Quarantine:
         for file in sorted(files - self._seen):
             with self.log.reading(file) as path:
                 self._rows += _read(path)
-        self.places.update(each[:3] for each in self._rows)
         self._seen = files
 
     def held(self, entries: Iterable[Entry], records: Mapping[Place, Records]) -> Held:

@@ -41,7 +41,7 @@ class Table:
         self._tally = None if first.keys else Tally(self.log, first)
         self._erasures = Erasures(self.log, first)
         ordered, erasures = bool(first.order_by), self._erasures
-        self._fold = Fold(self._quarantine.places, ordered=ordered, erasures=erasures)
+        self._fold = Fold(ordered=ordered, erasures=erasures)
         self._found: list[Finding] = []
         self._known = 0
 
@@ -121,7 +121,7 @@ class Table:
     def seen(self, snapshots: SnapshotLog) -> Iterator[Finding]:
         """What is wrong between a reader's snapshots and the entries."""
         if self._tally is not None:
-            known = (self.topics.records, self._held, self._erasures)
+            known = (self.topics.records, self._erasures)
             expect = Prefixes(self.ledger.node, *known).at
             return snapshots.judge(self.log.path, self.ledger, expect)
         return snapshots.judge(self.log.path, self.ledger, self._folded)
