@@ -54,6 +54,8 @@ class ConnectServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=self._folder,
+            # What decodes runs in Python on the server's side, where rivermouth is installed, too.
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
             start_new_session=True,  # what ends its owner must not end it before the server
         )
         deadline = time.monotonic() + _PATIENCE_S

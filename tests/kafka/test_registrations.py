@@ -210,7 +210,9 @@ def test_bad_records_lie_in_quarantine_and_each_format_says_why(shop: Lake) -> N
     }
     assert reasons == {
         "bronze.receipts": {PAIRS.reasons["RM603"]},
-        "bronze.bids": {FORMATS.by_name["json"].reasons["RM603"]},
+        "bronze.bids": {
+            "the value is not JSON: expecting property name enclosed in double quotes (character 2)"
+        },
     }
 
 
