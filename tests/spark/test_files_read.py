@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from rivermouth.protocol.commits import app_id
 from rivermouth.registry.formats import FORMATS
-from tests.spark.conftest import Bench
+from tests.spark.conftest import ARRIVED, Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -106,3 +106,30 @@ def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> No
     table.land([*GOOD, BAD])
     assert table.by_spark()
     assert table.numbers() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.session.timeZone", "Asia/Kolkata"),
+        ("spark.sql.execution.arrow.useLargeVarTypes", "true"),
+        ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
+    ],
+)
+def test_no_setting_of_the_session_changes_what_is_written(
+    table: Table, setting: str, value: str
+) -> None:
+    stood = table.bench.spark.conf.get(setting)
+    table.bench.spark.conf.set(setting, value)
+    try:
+        table.land([*GOOD, BAD])
+    finally:
+        table.bench.spark.conf.set(setting, stood or "")
+    assert not table.by_spark()
+    assert table.numbers() == [0, 1, 2, 3]
+    arrived = int(ARRIVED.timestamp()) * 1_000_000
+    query = "SELECT unix_micros(_kafka.timestamp) AS us, _kafka.topic FROM {table}"
+    within = f"_kafka.timestamp BETWEEN timestamp_micros({arrived}) AND timestamp_micros({arrived})"
+    for each in (query, f"{query} WHERE {within}"):  # by statistics, too
+        assert [tuple(row) for row in table.sql(each)] == [(arrived, "t")] * 4
+    assert DeltaTable(str(table.log.path)).count() == 4
