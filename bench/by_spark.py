@@ -17,11 +17,12 @@ from typing import Any
 from bids import DDL, bid
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from rivermouth.source.options import READER_DEFAULTS
 
-_POLL_S = 0.2
+_POLL_S = 1
 
 
 def tuned(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, float]:

@@ -75,7 +75,7 @@ def nothing(peer: Peer, servers: str, seconds: float, trigger_ms: int, folder: P
     order = {**order_of(servers, "nothing", 1, folder / "nothing"), "trigger_ms": trigger_ms}
     found = peer.drain({**order, "role": "nothing", "seconds": seconds})
     triggers = seconds * 1000 / trigger_ms
-    each, alone = (found[name] / triggers * 1000 for name in ("used", "session"))
+    each, alone = (float(found[name]) / triggers * 1000 for name in ("used", "session"))
     print(f"nothing to read: {each:.1f} CPU-ms a trigger, of these the session {alone:.1f}")
     return each
 

@@ -31,6 +31,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -79,7 +80,7 @@ def paced(turn: Turn, values: Sequence[bytes]) -> Iterator[Record]:
         yield None, values[number % len(values)], number % PARTITIONS
 
 
-def latencies(table: Path, turn: Turn) -> np.ndarray:
+def latencies(table: Path, turn: Turn) -> npt.NDArray[np.float64]:
     """Milliseconds from each record's timestamp to its commit, of the records that count."""
     stamps, waits = [], []
     for commit in sorted((table / "_delta_log").glob("*.json")):
@@ -97,7 +98,8 @@ def latencies(table: Path, turn: Turn) -> np.ndarray:
     rate = turn.messages / (last - first) * 1e3
     if rate < turn.rate * _TOO_SLOW:
         print(f"{turn.name}: the producer was too slow, {rate:,.0f} messages a second", flush=True)
-    return all_waits[all_stamps >= first + turn.lead * 1000]
+    counted: npt.NDArray[np.float64] = all_waits[all_stamps >= first + turn.lead * 1000]
+    return counted
 
 
 def measured(peer: Peer, turn: Turn, servers: str, values: Sequence[bytes], lake: Path) -> Latency:
