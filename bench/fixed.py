@@ -12,7 +12,8 @@ a batch divided by that of an append, the median over the rounds.
 
 Then a pipeline that has read its topic to the end runs for ``seconds``, with a trigger every
 ``trigger-ms``. ``nothing_cpu_ms`` is what process and JVM use then for each trigger, in
-milliseconds. It has what the session uses for itself, which is printed, too. The last line is JSON.
+milliseconds, the median of six parts of that time. It has what the session uses for itself, which
+is printed, too. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -74,10 +75,12 @@ def nothing(peer: Peer, servers: str, seconds: float, trigger_ms: int, folder: P
     """The CPU milliseconds of a trigger without records."""
     order = {**order_of(servers, "nothing", 1, folder / "nothing"), "trigger_ms": trigger_ms}
     found = peer.drain({**order, "role": "nothing", "seconds": seconds})
-    triggers = seconds * 1000 / trigger_ms
-    each, alone = (float(found[name]) / triggers * 1000 for name in ("used", "session"))
-    print(f"nothing to read: {each:.1f} CPU-ms a trigger, of these the session {alone:.1f}")
-    return each
+    triggers = seconds * 1000 / trigger_ms / len(found["used"])
+    used, session = (statistics.median(found[e]) / triggers * 1000 for e in ("used", "session"))
+    told = " ".join(f"{part / triggers * 1000:.1f}" for part in found["used"])
+    print(f"nothing to read, the parts: {told}")
+    print(f"nothing to read: {used:.1f} CPU-ms a trigger, of these the session {session:.1f}")
+    return float(used)
 
 
 def main() -> None:

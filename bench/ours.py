@@ -23,6 +23,8 @@ from rivermouth.config import load
 from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, Silent
 from rivermouth.run.run import Run
 
+IDLE_PARTS = 6
+"""In so many parts is measured what little is used: a worker of Spark that ends is in one only."""
 _SETTLE_S = 5
 
 
@@ -91,9 +93,9 @@ def ours(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[s
 
 
 def nothing(session: SparkSession, order: Mapping[str, Any], table: Path) -> dict[str, Any]:
-    """Run a pipeline that has read its topic; return the CPU-seconds of ``seconds`` of that.
+    """Run a pipeline that has read its topic; return the CPU-seconds of each part of ``seconds``.
 
-    ``session`` are those of the same time before, without a pipeline.
+    ``session`` are those of as many parts before, without a pipeline.
     """
     clock, stop = _Clock(order["messages"]), threading.Event()
     run = _run(session, order, table)
@@ -111,11 +113,13 @@ def nothing(session: SparkSession, order: Mapping[str, Any], table: Path) -> dic
     return {"used": used, "session": alone}
 
 
-def _cpu_of(seconds: float) -> float:
-    """The CPU-seconds that this process and its JVM use in so many seconds of waiting."""
-    before = cpu_seconds(os.getpid())
-    time.sleep(seconds)
-    return cpu_seconds(os.getpid()) - before
+def _cpu_of(seconds: float) -> list[float]:
+    """The CPU-seconds that this process and its JVM use in each part of so many seconds."""
+    marks = [cpu_seconds(os.getpid())]
+    for _ in range(IDLE_PARTS):
+        time.sleep(seconds / IDLE_PARTS)
+        marks.append(cpu_seconds(os.getpid()))
+    return [end - start for start, end in pairwise(marks)]
 
 
 def _run(session: SparkSession, order: Mapping[str, Any], table: Path) -> Run:
