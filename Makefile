@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench bench-aggregate bench-endurance torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -45,14 +45,23 @@ soak: setup ## Many pipelines in one process for an hour, under faults: MINUTES=
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) \
 		$(if $(PICTURE),--picture $(PICTURE))
 
-bench: setup ## Compare the append path with Delta's own streaming sink
+bench: setup ## Compare the append path with Delta's own streaming sink and with a plain loop
 	@$(BIN)/python bench/append.py
 
 bench-aggregate: setup ## Compare totals with a MERGE in foreachBatch, written by hand
 	@$(BIN)/python bench/aggregate.py
 
+bench-decode: setup ## Compare the strict JSON decoder with Spark's from_json
+	@$(BIN)/python bench/decode.py --rounds $(or $(ROUNDS),5)
+
 bench-endurance: setup ## What must not grow: with history, partitions, a bad record, rows
 	@$(BIN)/python bench/endurance.py --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
+
+bench-fixed: setup ## What a batch of one record costs, and a trigger with nothing to read
+	@$(BIN)/python bench/fixed.py --rounds $(or $(ROUNDS),5)
+
+bench-latency: setup ## From a record's timestamp to its commit, at a steady rate: SECONDS=n
+	@$(BIN)/python bench/latency.py --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),40)
 
 databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 	@$(BIN)/python tools/databricks_cli/build.py >/dev/null

@@ -15,6 +15,7 @@ COLUMNS = (
     ("at", "TIMESTAMP"),
     ("extra", "STRING"),
 )
+DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
 _CHANNELS = ("Google", "Facebook", "Baidu", "Apple", *(f"channel-{i}" for i in range(96)))
 
 

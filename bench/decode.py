@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bids import COLUMNS, bid
+from bids import DDL, bid
 from peer import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -35,7 +35,6 @@ from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.local.session import start_session
 
-FLAT = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
 NESTED = (
     "id BIGINT, at TIMESTAMP, paid BOOLEAN, total DECIMAL(12,2), note STRING, "
     "customer STRUCT<id: BIGINT, name: STRING, email: STRING, "
@@ -166,7 +165,7 @@ def main() -> None:
     ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="rivermouth-bench-") as place:
         session = start_session(Path(place))
-        for name, make, ddl, part in (("flat", bid, FLAT, 1), ("nested", order, NESTED, 4)):
+        for name, make, ddl, part in (("flat", bid, DDL, 1), ("nested", order, NESTED, 4)):
             for share in SHARES:
                 count = given.messages // part
                 label = f"{name}_{share}"
