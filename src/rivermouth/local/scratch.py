@@ -29,7 +29,12 @@ _OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
 def scratch_root() -> Path:
     """The folder of this user's scratch folders."""
     named = os.environ.get("RIVERMOUTH_SCRATCH")
-    return Path(named) if named else Path(tempfile.gettempdir()) / f"rivermouth-{os.getuid()}"
+    return Path(named) if named else temporary_root()
+
+
+def temporary_root() -> Path:
+    """The folder of this user in the system's temporary one; its path is short."""
+    return Path(tempfile.gettempdir()) / f"rivermouth-{os.getuid()}"
 
 
 def volumes_root() -> Path:
@@ -58,7 +63,7 @@ class ScratchFolder:
         remove_dead(self._root)
         self._lock = os.open(_lock_file(self._folder), os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._folder.mkdir()
+        self._folder.mkdir(mode=0o700)
         return self._folder
 
     def __exit__(

@@ -22,8 +22,11 @@ from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
 from rivermouth.local.java import find_java
 from rivermouth.local.machine import cores
-from rivermouth.local.scratch import ScratchFolder
+from rivermouth.local.scratch import ScratchFolder, temporary_root
 
+_SOCKET_PATH_MAX = 103
+"""Bytes of the path of a socket that any system takes: macOS has room for 104, with a zero."""
+_SOCKET_NAME = "/.01234567-89ab-cdef-0123-456789abcdef.sock"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 DELTA = {
@@ -75,6 +78,20 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
     }
 
 
+def worker_sockets(folder: Path) -> dict[str, str]:
+    """The settings that let the JVM and its Python workers meet at files in ``folder``.
+
+    On loopback a task waits 40 ms for its first rows: the JVM writes them in small parts, and the
+    system waits for the acknowledgement of each. Where paths in the folder are too long for a
+    socket, loopback stays.
+    """
+    fits = len(os.fsencode(folder)) + len(_SOCKET_NAME) <= _SOCKET_PATH_MAX
+    return {
+        "spark.python.unix.domain.socket.enabled": str(fits).lower(),
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
 def start_session(
     scratch: Path,
     settings: Mapping[str, str] | None = None,
@@ -97,9 +114,13 @@ def start_session(
     options = f"-Duser.timezone=UTC {java_options} {' '.join(archive_options(java, classpath))}"
     builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
-    folder = ScratchFolder(scratch / "sessions", "spark")
-    ours = session_settings(slots, folder.__enter__())
-    atexit.register(folder.__exit__, None, None, None)
+    folder, sockets = (
+        ScratchFolder(scratch / "sessions", "spark"),
+        ScratchFolder(temporary_root(), "py"),
+    )
+    ours = session_settings(slots, folder.__enter__()) | worker_sockets(sockets.__enter__())
+    for each in (folder, sockets):
+        atexit.register(each.__exit__, None, None, None)
     for name, value in {**DELTA, **(ours if tuned else {}), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _output_to(scratch / "spark.log"):
