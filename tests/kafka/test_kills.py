@@ -67,6 +67,7 @@ SHORT = (
     | pairs(["aggregate"], ["P6", "commit visible"])
     | pairs(["spark"], ["P12", "commit visible"])
 )
+SHORT_MODES = {(mode,) for mode, _ in SHORT}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
@@ -167,6 +168,7 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(torn: Torn, point
         assert {kind: n for kind, n in proof.counts.items() if n and kind not in behind} == {}
 
 
+@pytest.mark.short(("torn",), SHORT_MODES)
 def test_after_all_kills_a_run_finishes_and_verify_proves_it(torn: Torn) -> None:
     with torn.lake.driver(torn.mode) as driver:
         said = said_by(driver)
@@ -178,6 +180,7 @@ def test_after_all_kills_a_run_finishes_and_verify_proves_it(torn: Torn) -> None
     assert not list((torn.lake.scratch / "checkpoints").iterdir())
 
 
+@pytest.mark.short(("torn",), SHORT_MODES)
 def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
     assert torn.trace.exists()
     assert Paths(torn.trace, {torn.mode: torn.table}).check() == []

@@ -44,7 +44,8 @@ def stamp(offset: int) -> int:
 def write(options: dict[str, Any], topic: str, partition: int, offsets: Iterable[int]) -> Producer:
     """Records at these offsets; with a ``transactional.id``, in a transaction that stays open."""
     failed: list[object] = []
-    producer = Producer({**options, "log_level": 2})
+    # Otherwise a batch that a new topic refuses at first comes after those behind it.
+    producer = Producer({"enable.idempotence": True, **options, "log_level": 2})
     if "transactional.id" in options:
         producer.init_transactions(60)
         producer.begin_transaction()

@@ -134,7 +134,7 @@ class World:
         commit: bool | None = None,
     ) -> None:
         """Write (partition, key, value); in one transaction where ``commit`` is not None."""
-        options: dict[str, Any] = {"bootstrap.servers": self.servers}
+        options: dict[str, Any] = {"bootstrap.servers": self.servers, "enable.idempotence": True}
         if commit is not None:
             options["transactional.id"] = f"{self.topic}-writer"
         producer = Producer(options)

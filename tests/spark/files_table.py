@@ -40,10 +40,12 @@ class Table:
         address = self.bench.address("numbers").sql
         return self.bench.spark.sql(statement.format(table=address)).collect()
 
-    def land(self, rows: list[RawRow] = GOOD) -> None:
+    def land(self, rows: list[RawRow] = GOOD, tasks: int | None = None) -> None:
+        """Land a batch, by no more than so many tasks."""
         self.sequence += 1
         plan = replace(self.bench.plan(self.sequence, rows, Position()), base=self.version)
-        self.files.land_raw(self.bench.raw(rows), decoder(self.pipeline), plan)
+        raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).coalesce(tasks)
+        self.files.land_raw(raw, decoder(self.pipeline), plan)
 
     def numbers(self) -> list[int]:
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))
