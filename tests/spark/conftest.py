@@ -25,6 +25,14 @@ RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, tim
 ARRIVED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 ORDERS = "order_id BIGINT, status STRING, rank INT"
 
+SESSION_SETTINGS = (
+    ("spark.sql.session.timeZone", "Asia/Kolkata"),
+    ("spark.sql.execution.arrow.useLargeVarTypes", "true"),
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "0"),
+)
+"""What a session may be set to, and what decodes or writes in Arrow might heed."""
+
 RawRow = tuple[bytes | None, bytes | None, int, int]  # key, value, partition, offset
 
 

@@ -8,7 +8,8 @@ import pytest
 from chispa import assert_df_equality
 
 from rivermouth.formats.decoder import decoder
-from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
+from rivermouth.write.entry import session_confs
+from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench, RawRow, a_pipeline
 
 pytestmark = pytest.mark.spark
 
@@ -96,15 +97,7 @@ def test_without_a_key_format_a_null_value_is_a_bad_record(bench: Bench) -> None
     assert (row.tombstone, row.code) == (False, "RM601")
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("spark.sql.session.timeZone", "Asia/Kolkata"),
-        ("spark.sql.execution.arrow.useLargeVarTypes", "true"),
-        ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
-        ("spark.sql.execution.arrow.maxRecordsPerBatch", "0"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_what_a_record_says(
     bench: Bench, setting: str, value: str
 ) -> None:
@@ -114,9 +107,7 @@ def test_no_setting_of_the_session_changes_what_a_record_says(
         b'"at": "1970-01-01T01:00+01:00", "local": "2026-01-01 02:03"}'
     )
     rows: list[RawRow] = [(b"1", good, 0, 0), (b"1", b"{", 0, 1), (b"9", None, 0, 2)]
-    stood = bench.spark.conf.get(setting)
-    bench.spark.conf.set(setting, value)
-    try:
+    with session_confs(bench.spark, {setting: value}):
         decoded = decoder(a_pipeline(schema=columns))(bench.raw(rows)).selectExpr(
             "code",
             "row.order_id",
@@ -126,8 +117,6 @@ def test_no_setting_of_the_session_changes_what_a_record_says(
             "unix_micros(_kafka.timestamp) AS arrived",
         )
         found = decoded.orderBy("_kafka.offset").collect()
-    finally:
-        bench.spark.conf.set(setting, stood or "")
     arrived = int(ARRIVED.timestamp()) * 1_000_000
     assert [tuple(each) for each in found] == [
         (None, 7, "x", 0, "2026-01-01 02:03:00", arrived),

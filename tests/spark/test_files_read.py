@@ -9,7 +9,8 @@ from deltalake import DeltaTable
 
 from rivermouth.protocol.commits import app_id
 from rivermouth.registry.formats import FORMATS
-from tests.spark.conftest import ARRIVED, Bench
+from rivermouth.write.entry import session_confs
+from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -108,23 +109,12 @@ def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> No
     assert table.numbers() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("spark.sql.session.timeZone", "Asia/Kolkata"),
-        ("spark.sql.execution.arrow.useLargeVarTypes", "true"),
-        ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_what_is_written(
     table: Table, setting: str, value: str
 ) -> None:
-    stood = table.bench.spark.conf.get(setting)
-    table.bench.spark.conf.set(setting, value)
-    try:
+    with session_confs(table.bench.spark, {setting: value}):
         table.land([*GOOD, BAD])
-    finally:
-        table.bench.spark.conf.set(setting, stood or "")
     assert not table.by_spark()
     assert table.numbers() == [0, 1, 2, 3]
     arrived = int(ARRIVED.timestamp()) * 1_000_000

@@ -114,10 +114,8 @@ def start_session(
     options = f"-Duser.timezone=UTC {java_options} {' '.join(archive_options(java, classpath))}"
     builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
-    folder, sockets = (
-        ScratchFolder(scratch / "sessions", "spark"),
-        ScratchFolder(temporary_root(), "py"),
-    )
+    folder = ScratchFolder(scratch / "sessions", "spark")
+    sockets = ScratchFolder(temporary_root(), "py")
     ours = session_settings(slots, folder.__enter__()) | worker_sockets(sockets.__enter__())
     for each in (folder, sockets):
         atexit.register(each.__exit__, None, None, None)

@@ -102,14 +102,16 @@ class _Object(list[tuple[str, Any]]):
 
 def _object(value: bytes, columns: Iterable[str]) -> dict[str, Any]:
     """The JSON object that a value is. Raises ValueError where it is none by the rules."""
+    text = value.decode()
     try:
-        members = _JSON.decode(value.decode())
-        json.dumps(members, ensure_ascii=False, default=str).encode()  # no half of a pair
+        members = _JSON.decode(text)
+        if "\\u" in text:  # no half of a pair
+            json.dumps(members, ensure_ascii=False, default=str).encode()
     except RecursionError:
         raise ValueError("too deep") from None
     if not isinstance(members, _Object):
         raise ValueError("not an object")
-    if _depth(value.decode()) > _DEPTH:
+    if text.count("{") + text.count("[") > _DEPTH and _depth(text) > _DEPTH:
         raise ValueError("too deep")
     names = [name for name, _ in members]
     if any(names.count(each) > 1 for each in columns):
