@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -47,13 +47,51 @@ def decoder(
 
     The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
     """
-    asked = [F.col("headers")] if headers else []
+    # Only the columns of an append ask nothing that makes a record bad after it was decoded.
+    asks = pipeline.shape.keyed or pipeline.shape.sends
+    return _decoder(pipeline, tasks, _Asked(None, headers=headers, whole=whole or asks))
+
+
+def decoder_to_fold(
+    pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None
+) -> Callable[[DataFrame], DataFrame]:
+    """The same for a fold, which refuses bad records: with less to carry from task to JVM.
+
+    ``row`` has only the columns ``reads`` (None: all). Who became a row keeps no ``key`` and
+    ``value``.
+    """
+    return _decoder(pipeline, tasks, _Asked(reads, headers=False, whole=False))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``."""
+
+    reads: Collection[str] | None
+    headers: bool
+    whole: bool
+
+    def row(self, pipeline: Pipeline) -> list[Column]:
+        """The columns of ``row``."""
+        return [e for e in pipeline.columns if self.reads is None or e.name in self.reads]
+
+    def parsed(self, pipeline: Pipeline) -> list[Column]:
+        """The same, and those that the key is made of."""
+        of_key = {each.column for each in pipeline.target.key_parts}
+        row = self.row(pipeline)
+        return [each for each in pipeline.columns if each in row or each.name in of_key]
+
+
+def _decoder(
+    pipeline: Pipeline, tasks: int | None, asked: _Asked
+) -> Callable[[DataFrame], DataFrame]:
+    headers = [F.col("headers")] if asked.headers else []
     known = pipeline.format
     value: ValueDecoder = resolve(known.decoder)(
         pipeline.columns, *_settings(pipeline, known.version)
     )
     message_key = _message_key(pipeline)
-    before = _stage(pipeline, value.in_arrow, message_key, headers=headers, whole=whole)
+    before = _stage(pipeline, value.in_arrow, message_key, asked)
     why = F.col("why") if value.in_arrow is not None else F.lit(None).cast("string")
     parsed = [
         F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
@@ -63,11 +101,10 @@ def decoder(
         why.alias("why"),
         (_nothing() if value.in_arrow is None else F.col("absent")).alias("nothing"),
         *_named(message_key),
-        *asked,
+        *headers,
     ]
-    names = tuple(each.name for each in pipeline.columns)
     decoded = [
-        _fields(value, names).alias("row"),
+        _fields(value, [each.name for each in asked.row(pipeline)]).alias("row"),
         *_key_columns(pipeline, value),
         F.col("_kafka"),
         _tombstone(pipeline).alias("tombstone"),
@@ -75,7 +112,7 @@ def decoder(
         F.col("why").alias("reason"),
         F.col("key"),
         F.col("value"),
-        *asked,
+        *headers,
     ]
 
     def decode(raw: DataFrame) -> DataFrame:
@@ -89,19 +126,16 @@ def _stage(
     pipeline: Pipeline,
     value: InArrow | None,
     message_key: SparkColumn | InArrow | None,
-    *,
-    headers: bool,
-    whole: bool,
+    asked: _Asked,
 ) -> Callable[[DataFrame], DataFrame]:
     """What is done before the columns are evaluated: nothing, or ``Stage``."""
     if value is None:
         return lambda raw: raw
     key = None if isinstance(message_key, SparkColumn) else message_key
-    kept = {**KAFKA_COLUMNS, **(HEADERS if headers else {})}
-    # Only the columns of an append ask nothing that makes a record bad after it was decoded.
-    asks = pipeline.shape.keyed or pipeline.shape.sends
-    stage = Stage(value, key, tuple(kept), whole=whole or asks)
-    made = {**kept, "parsed": _struct(pipeline.columns), "why": "STRING", "absent": "STRING"}
+    kept = {**KAFKA_COLUMNS, **(HEADERS if asked.headers else {})}
+    columns = asked.parsed(pipeline)
+    stage = Stage(value, key, tuple(kept), tuple(e.name for e in columns), whole=asked.whole)
+    made = {**kept, "parsed": _struct(columns), "why": "STRING", "absent": "STRING"}
     if key is not None:
         made["message_key"] = _struct(_keys(pipeline))
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
@@ -148,7 +182,9 @@ def _key_part(value: ValueDecoder, part: KeyPart) -> SparkColumn:
 
 
 def _tombstone(pipeline: Pipeline) -> SparkColumn:
-    return F.col("value").isNull() if pipeline.key_form is not None else F.lit(False)
+    # Not by the value itself: that of a good record may be left behind.
+    absent = F.col("nothing").eqNullSafe("RM601")
+    return absent if pipeline.key_form is not None else F.lit(False)
 
 
 def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:

@@ -51,6 +51,9 @@ class Stage:
     ``message_key``, if ``key`` is there: what that makes of the message keys of records without a
     value.
 
+    ``columns`` are those of ``parsed``: what nobody reads is decoded, since it may be bad, and left
+    behind.
+
     ``whole``: ``key`` and ``value`` stay as they are. Else they are null for a record whose value
     gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to
     carry them back to the JVM costs as much as to decode them.
@@ -59,6 +62,7 @@ class Stage:
     value: InArrow
     key: InArrow | None
     given: tuple[str, ...]
+    columns: tuple[str, ...]
     whole: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,10 +76,20 @@ class Stage:
         if not self.whole:
             without = found.rows.is_null()
             columns |= {"key": _only(keys, without), "value": _only(values, without)}
-        columns |= {"parsed": found.rows, "why": found.reasons, "absent": absent(values)}
+        parsed = _of_columns(found.rows, self.columns)
+        columns |= {"parsed": parsed, "why": found.reasons, "absent": absent(values)}
         if self.key is not None:
             columns["message_key"] = self.key.decode(_only(keys, values.is_null())).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
+def _of_columns(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:
+    if len(names) == rows.type.num_fields:
+        return rows
+    fields = [rows.type.field(each) for each in names]
+    return pa.StructArray.from_arrays(
+        [rows.field(each) for each in names], fields=fields, mask=rows.is_null()
+    )
 
 
 def _only(values: pa.Array, these: pa.BooleanArray) -> pa.Array:

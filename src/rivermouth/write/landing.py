@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
+from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.registry.landings import LANDINGS
@@ -22,6 +23,9 @@ from rivermouth.write.bad_records import kept
 from rivermouth.write.files.way import Way
 from rivermouth.write.overflow import without_overflow
 from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
+
+Decode = Callable[[DataFrame], DataFrame]
+"""Makes decoded rows (``formats.decoded``) of Kafka's."""
 
 
 class Quarantine(Protocol):
@@ -82,9 +86,7 @@ class SendsAfter(Protocol):
 class LandsRaw(Protocol):
     """A landing that may decode by itself."""
 
-    def land_raw(
-        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
-    ) -> None:
+    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
         """See ``Landing.land``, for Kafka's rows, of which ``decode`` would make decoded ones."""
 
 
@@ -160,6 +162,11 @@ class Site:
         Kafka's rows come in a part for each partition, and each costs a task, and often a file.
         """
         return rows if self.tasks is None else rows.coalesce(self.tasks)
+
+
+def to_fold(site: Site, rows: Keyed) -> Decode | None:
+    """What decodes as much as the fold reads; None where the pipeline is not known."""
+    return None if site.config is None else decoder_to_fold(site.config, site.tasks, rows.reads)
 
 
 def landing_of(site: Site, platform: Platform) -> Landing:

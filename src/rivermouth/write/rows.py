@@ -39,6 +39,7 @@ class Keyed:
     give the new one. A shape that never deletes or never updates leaves ``delete`` or ``update`` at
     None. Where ``overflows`` holds, a value of the row would not fit into its column; ``updates``
     and ``inserts`` fail there by ``bad_records.REFUSAL``, and the records of the key are bad.
+    ``reads`` are the columns of ``row`` that ``fold`` reads, beside the key; None: all.
     """
 
     keys: tuple[str, ...]
@@ -49,6 +50,7 @@ class Keyed:
     updates: Mapping[str, str] = field(default_factory=dict)
     delete: str | None = None
     overflows: str | None = None
+    reads: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

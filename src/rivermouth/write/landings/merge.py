@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -12,7 +12,7 @@ from rivermouth.spark.address import Address, quoted
 from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
-from rivermouth.write.landing import Site
+from rivermouth.write.landing import Decode, Site, to_fold
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -26,7 +26,10 @@ _SOURCE = "rivermouth_source"
 
 
 class Merge:
-    """Folds a batch, materialises the changes once, and merges them. See ``Landing``."""
+    """Folds a batch, materialises the changes once, and merges them.
+
+    See ``Landing`` and ``LandsRaw``.
+    """
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Keyed):
@@ -34,18 +37,25 @@ class Merge:
         self._site = site
         self._rows = site.rows
         self._refusing = refusing()
+        self._decode = to_fold(site, site.rows)
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
-        decoded = self._site.few(decoded)
+        self._land(decoded, lambda: decoded, plan)
+
+    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        """See ``LandsRaw``. Only a batch with bad records carries what quarantine needs."""
+        self._land((self._decode or decode)(raw), lambda: decode(raw), plan)
+
+    def _land(self, clean: DataFrame, whole: Callable[[], DataFrame], plan: CommitPlan) -> None:
         try:
-            self._land_clean(decoded, plan)
+            self._land_clean(self._site.few(clean), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(decoded, plan)
+            self._land_split(self._site.few(whole()), plan)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

@@ -9,7 +9,7 @@ and whoever runs it, and when, it removes nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,7 +21,7 @@ from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
-from rivermouth.write.landing import Site
+from rivermouth.write.landing import Decode, Site, to_fold
 from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
@@ -50,26 +50,36 @@ def replace_using(site: Site) -> ReplaceUsing:
 
 
 class ReplaceUsing:
-    """Stages the changes of a batch and replaces the rows that they touch. See ``Landing``."""
+    """Stages the changes of a batch and replaces the rows that they touch.
+
+    See ``Landing`` and ``LandsRaw``.
+    """
 
     def __init__(self, site: Site, rows: Keyed, *, marked: bool) -> None:
         self._site = site
         self._rows = rows
         self._marked = marked
         self._refusing = refusing()
+        self._decode = to_fold(site, rows)
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
     def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first."""
-        decoded = self._site.few(decoded)
+        self._land(decoded, lambda: decoded, plan)
+
+    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        """See ``LandsRaw``. Only a batch with bad records carries what quarantine needs."""
+        self._land((self._decode or decode)(raw), lambda: decode(raw), plan)
+
+    def _land(self, clean: DataFrame, whole: Callable[[], DataFrame], plan: CommitPlan) -> None:
         try:
-            self._land_clean(decoded, plan)
+            self._land_clean(self._site.few(clean), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(decoded, plan)
-        self._remove_marked(decoded.sparkSession)
+            self._land_split(self._site.few(whole()), plan)
+        self._remove_marked(clean.sparkSession)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

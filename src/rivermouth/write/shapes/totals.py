@@ -56,6 +56,7 @@ def totals(pipeline: Pipeline) -> Keyed:
         update="true",
         updates=updates,
         overflows=" OR ".join([f"NOT s.{_FITS}", *overflow]) if sums else None,
+        reads=frozenset(each.column for each in measures if each.column is not None),
     )
 
 
