@@ -67,6 +67,7 @@ from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
+from rivermouth.write.landing import Decode
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -364,8 +365,8 @@ class MemoryLanding:
     world: World
     crash: Crash
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        rows = cast(list[Offset], decoded)
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        rows = cast(list[Offset], decode(raw))
         counts = []
         for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]
@@ -383,7 +384,7 @@ class MemoryLanding:
         self.crash.at("write returned")
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        self.land(cast(DataFrame, []), plan)
+        self.land(cast(DataFrame, []), lambda raw: raw, plan)
 
 
 @dataclass

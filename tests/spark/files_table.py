@@ -45,7 +45,7 @@ class Table:
         self.sequence += 1
         plan = replace(self.bench.plan(self.sequence, rows, Position()), base=self.version)
         raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).coalesce(tasks)
-        self.files.land_raw(raw, decoder(self.pipeline), plan)
+        self.files.land(raw, decoder(self.pipeline), plan)
 
     def numbers(self) -> list[int]:
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))

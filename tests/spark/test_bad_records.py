@@ -57,7 +57,7 @@ def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
     notes = bench.folder / "notes"
     raw = noting(bench, rows, notes)
 
-    landing(site).land(decoder(pipeline)(raw), bench.plan(1, rows, Position()))
+    landing(site).land(raw, decoder(pipeline), bench.plan(1, rows, Position()))
 
     read: dict[str, int] = {}
     for each in notes.iterdir():

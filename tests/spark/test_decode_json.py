@@ -7,7 +7,7 @@ import struct
 import pytest
 from chispa import assert_df_equality
 
-from rivermouth.formats.decoder import decoder
+from rivermouth.formats.decoder import decoder, decoder_to_fold
 from rivermouth.write.entry import session_confs
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench, RawRow, a_pipeline
 
@@ -123,3 +123,16 @@ def test_no_setting_of_the_session_changes_what_a_record_says(
         ("RM603", None, None, None, None, arrived),
         (None, None, None, None, None, arrived),
     ]
+
+
+def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> None:
+    rows: list[RawRow] = [(b"1", GOOD, 0, 0), (b"9", None, 0, 1), (b"2", b"{", 0, 2)]
+    pipeline = a_pipeline()
+    for reads, columns in ((None, ["order_id", "status", "rank"]), ({"rank"}, ["rank"])):
+        found = decoder_to_fold(pipeline, 1, reads)(bench.raw(rows)).orderBy("_kafka.offset")
+        good, deleting, bad = found.collect()
+        assert found.select("row.*").columns == columns
+        assert (good.row.rank, good.key_columns.order_id) == (1, 7)
+        assert (good.key, good.value, good.tombstone, good.code) == (None, None, False, None)
+        assert (deleting.tombstone, deleting.key_columns.order_id) == (True, 9)
+        assert (bytes(bad.value), bad.tombstone, bad.code) == (b"{", False, "RM603")

@@ -56,7 +56,7 @@ def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(
     table.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
 
     with pytest.raises(CommitConflict, match="in the way"):
-        table.files.land(decoder(table.pipeline)(table.bench.raw(GOOD)), plan)
+        table.files.land(table.bench.raw(GOOD), decoder(table.pipeline), plan)
 
     assert not files_in(table.bench.folder)
     assert table.version == 1
@@ -191,5 +191,5 @@ def failing(into: Folder, apart: Apart, decode: InTask | None, dies: bool) -> An
 def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:
     plan = table.bench.plan(1, GOOD[:2], Position())
     with pytest.raises(BatchFailed, match="other records"):
-        table.files.land(decoder(table.pipeline)(table.bench.raw(GOOD)), plan)
+        table.files.land(table.bench.raw(GOOD), decoder(table.pipeline), plan)
     assert table.version == 0

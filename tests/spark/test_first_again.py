@@ -66,7 +66,7 @@ class Table:
         position = self.plans[-1].draft.position if self.plans else Position()
         plan = self.bench.plan(len(self.plans) + 1, batch, position)
         raw = self.bench.raw(batch)
-        Merge(self.bench.site(PIPELINE, "orders")).land(decoder(PIPELINE)(raw), plan)
+        Merge(self.bench.site(PIPELINE, "orders")).land(raw, decoder(PIPELINE), plan)
         self.plans.append(plan)
 
     def again(self, made: list[Batch]) -> RowChanges:

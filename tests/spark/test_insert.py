@@ -53,7 +53,7 @@ def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
     for sequence, rows in enumerate(BATCHES, 1):
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
-        landing.land(decoder(pipeline)(bench.raw(rows)), plan)
+        landing.land(bench.raw(rows), decoder(pipeline), plan)
         log = FolderLog(bench.folder / "orders")
         assert classify(plan, log.commits()) is Outcome.COMMITTED
 

@@ -77,7 +77,7 @@ class Table:
         position, landing = Position(), self.landing(self.site.rows)
         for number, rows in enumerate(made, 1):
             plan = self.bench.plan(number, rows, position)
-            landing.land(decoder(self.pipeline)(self.bench.raw(rows)), plan)
+            landing.land(self.bench.raw(rows), decoder(self.pipeline), plan)
             self.plans.append(plan)
             position = plan.draft.position
 

@@ -33,7 +33,7 @@ def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
     site = bench.site(pipeline, "orders")
     create_target(bench.spark, pipeline, site.address)
     raw: list[RawRow] = [(b"%d" % key, order(key, 5), 0, key) for key in range(20)]
-    Merge(site).land(decoder(pipeline)(bench.raw(raw)), bench.plan(1, raw, Position()))
+    Merge(site).land(bench.raw(raw), decoder(pipeline), bench.plan(1, raw, Position()))
 
 
 def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(

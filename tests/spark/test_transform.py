@@ -49,7 +49,7 @@ def land(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | N
     create_target(bench.spark, pipeline, site.address)
     landing = DataFrameWriter(site)
     for number, rows in enumerate(batches, 1):
-        landing.land(decoder(pipeline)(bench.raw(rows)), bench.plan(number, rows, Position()))
+        landing.land(bench.raw(rows), decoder(pipeline), bench.plan(number, rows, Position()))
     entry = entry_of([*FolderLog(bench.folder / "made").commits()][-1], "p")
     assert entry is not None
     return entry.rows
@@ -64,12 +64,12 @@ def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
     """Each is refused with the words that are expected, and nothing of any is in the table."""
     [any_of_them, *_] = (pipeline for pipeline, _ in cases.values())
     create_target(bench.spark, any_of_them, bench.address("made"))
-    batch = decoder(any_of_them)(bench.raw(GOOD))
+    decode = decoder(any_of_them)
     said = {}
     for name, (pipeline, _) in cases.items():
         landing = DataFrameWriter(bench.site(pipeline, "made"))
         with pytest.raises(TransformFailed) as failed:
-            landing.land(batch, bench.plan(1, GOOD, Position()))
+            landing.land(bench.raw(GOOD), decode, bench.plan(1, GOOD, Position()))
         said[name] = str(failed.value)
     assert not [name for name, (_, words) in cases.items() if words not in said[name]], said
     for name, (pipeline, _) in cases.items():

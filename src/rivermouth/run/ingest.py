@@ -46,7 +46,7 @@ from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
-from rivermouth.write.landing import Landing, LandsRaw, SendsAfter
+from rivermouth.write.landing import Landing, SendsAfter
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,8 @@ class Ingest:
         if decision.action is Action.PROCEED and ranges:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
             check = partial(self._check_kafka, ranges)
-            landing, decode = self._edges.landing, self._edges.decode
-            if isinstance(landing, LandsRaw):
-                write = partial(landing.land_raw, raw, decode)
-            else:
-                write = partial(landing.land, decode(raw))
+            landing = self._edges.landing
+            write = partial(landing.land, raw, self._edges.decode)
             after = [landing.after_commit] if isinstance(landing, SendsAfter) else []
             committer.commit(plan, write, check, *after)
 

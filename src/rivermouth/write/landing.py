@@ -51,9 +51,11 @@ class Quarantine(Protocol):
 class Landing(Protocol):
     """One way in which the batches of a pipeline land in its table."""
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
         """Make the commit of the plan, with the rows of the batch and ``plan.entry(counts)``.
 
+        ``raw`` are Kafka's rows. ``decode`` makes of them all that is known of each record; a
+        landing that needs less, or decodes in its tasks, need not call it.
         The counts are in the entry where they are known before the commit. Bad records lie in
         quarantine before. Raises what Spark raises: only the log, read back, tells what became
         of the write.
@@ -80,14 +82,6 @@ class SendsAfter(Protocol):
 
         Raises where it fails: the commit stands all the same.
         """
-
-
-@runtime_checkable
-class LandsRaw(Protocol):
-    """A landing that may decode by itself."""
-
-    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
-        """See ``Landing.land``, for Kafka's rows, of which ``decode`` would make decoded ones."""
 
 
 @runtime_checkable

@@ -11,7 +11,6 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.in_arrow import KAFKA_COLUMNS
+from rivermouth.formats.in_task import InTask
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -34,13 +34,12 @@ from rivermouth.write.files.task import (
     LEAVES,
     RETURNED_DDL,
     Apart,
-    Decode,
     Written,
     collected,
     task,
 )
 from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
-from rivermouth.write.landing import Landing, Site
+from rivermouth.write.landing import Decode, Landing, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 
 
@@ -88,37 +87,22 @@ class Files:
         self._table.newest()
         return way_into(self._way, *self._definitions())
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts of files are always known."""
-        self._land(lambda: decoded, lambda: decoded.select(self._columns), None, plan)
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts of files are always known.
 
-    def land_raw(
-        self, raw: DataFrame, decode: Callable[[DataFrame], DataFrame], plan: CommitPlan
-    ) -> None:
-        """See ``LandsRaw``. The tasks decode where the format knows how."""
-        if self._in_task is None:
-            self.land(decode(raw), plan)
-        else:
-            self._land(lambda: decode(raw), lambda: raw.select(*KAFKA_COLUMNS), self._in_task, plan)
-
-    def _land(
-        self,
-        decoded: Callable[[], DataFrame],
-        rows: Callable[[], DataFrame],
-        decode: Decode | None,
-        plan: CommitPlan,
-    ) -> None:
+        The tasks decode where the format knows how.
+        """
         if self._way.reason:
-            self._through_spark.land(decoded(), plan)
+            self._through_spark.land(raw, decode, plan)
             return
         if not self._may_commit(plan):
             return
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
-            self._through_spark.land(decoded(), plan)
+            self._through_spark.land(raw, decode, plan)
             return
         into = _folder(self._table.path, table), _folder(self._bad.path, bad)
-        written = self._left(plan, table) or self._write(rows(), decode, plan, *into)
+        written = self._left(plan, table) or self._write(self._rows(raw, decode), plan, *into)
         reach("P16")
         counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
         if written.bad:
@@ -129,6 +113,12 @@ class Files:
         self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
         self._commit(plan, written, counts)
         self._waiting = None
+
+    def _rows(self, raw: DataFrame, decode: Decode) -> DataFrame:
+        """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
+        if self._in_task is not None:
+            return raw.select(*KAFKA_COLUMNS)
+        return decode(raw).select(self._columns)
 
     def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.
@@ -174,9 +164,7 @@ class Files:
         self._bad.newest()
         return self._bad.definition()
 
-    def _write(
-        self, rows: DataFrame, decode: Decode | None, plan: CommitPlan, into: Folder, bad: Folder
-    ) -> Written:
+    def _write(self, rows: DataFrame, plan: CommitPlan, into: Folder, bad: Folder) -> Written:
         apart = Apart(
             folder=bad,
             commit=plan.commit,
@@ -184,7 +172,7 @@ class Files:
             sequence=plan.sequence,
             reasons=dict(self._site.quarantine.reasons),
         )
-        writing = self._site.few(rows).mapInArrow(task(into, apart, decode), RETURNED_DDL)
+        writing = self._site.few(rows).mapInArrow(task(into, apart, self._in_task), RETURNED_DDL)
         return collected(each.asDict() for each in writing.collect())
 
     def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
@@ -195,11 +183,11 @@ class Files:
         self._table.keep_up()
 
 
-def _in_task(site: Site) -> Decode | None:
+def _in_task(site: Site) -> InTask | None:
     reference = None if site.config is None else site.config.format.in_task
     if reference is None:
         return None
-    decode: Decode = resolve(reference)(site.config)
+    decode: InTask = resolve(reference)(site.config)
     return decode
 
 

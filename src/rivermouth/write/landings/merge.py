@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
@@ -26,10 +26,7 @@ _SOURCE = "rivermouth_source"
 
 
 class Merge:
-    """Folds a batch, materialises the changes once, and merges them.
-
-    See ``Landing`` and ``LandsRaw``.
-    """
+    """Folds a batch, materialises the changes once, and merges them. See ``Landing``."""
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Keyed):
@@ -41,21 +38,17 @@ class Merge:
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are always known: the fold comes first."""
-        self._land(decoded, lambda: decoded, plan)
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts are always known: the fold comes first.
 
-    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
-        """See ``LandsRaw``. Only a batch with bad records carries what quarantine needs."""
-        self._land((self._decode or decode)(raw), lambda: decode(raw), plan)
-
-    def _land(self, clean: DataFrame, whole: Callable[[], DataFrame], plan: CommitPlan) -> None:
+        Only a batch with bad records carries what quarantine needs.
+        """
         try:
-            self._land_clean(self._site.few(clean), plan)
+            self._land_clean(self._site.few((self._decode or decode)(raw)), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(whole()), plan)
+            self._land_split(self._site.few(decode(raw)), plan)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

@@ -9,7 +9,7 @@ and whoever runs it, and when, it removes nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -50,10 +50,7 @@ def replace_using(site: Site) -> ReplaceUsing:
 
 
 class ReplaceUsing:
-    """Stages the changes of a batch and replaces the rows that they touch.
-
-    See ``Landing`` and ``LandsRaw``.
-    """
+    """Stages the changes of a batch and replaces the rows that they touch. See ``Landing``."""
 
     def __init__(self, site: Site, rows: Keyed, *, marked: bool) -> None:
         self._site = site
@@ -64,22 +61,18 @@ class ReplaceUsing:
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are always known: the fold comes first."""
-        self._land(decoded, lambda: decoded, plan)
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+        """See ``Landing.land``. The counts are always known: the fold comes first.
 
-    def land_raw(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
-        """See ``LandsRaw``. Only a batch with bad records carries what quarantine needs."""
-        self._land((self._decode or decode)(raw), lambda: decode(raw), plan)
-
-    def _land(self, clean: DataFrame, whole: Callable[[], DataFrame], plan: CommitPlan) -> None:
+        Only a batch with bad records carries what quarantine needs.
+        """
         try:
-            self._land_clean(self._site.few(clean), plan)
+            self._land_clean(self._site.few((self._decode or decode)(raw)), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(whole()), plan)
-        self._remove_marked(clean.sparkSession)
+            self._land_split(self._site.few(decode(raw)), plan)
+        self._remove_marked(raw.sparkSession)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

@@ -28,7 +28,7 @@ from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import record_entry
-from rivermouth.write.landing import Site
+from rivermouth.write.landing import Decode, Site
 from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks.sink import Sink
@@ -51,11 +51,11 @@ class Send:
         self._waiting: DataFrame | None = None
         self._sent: tuple[OffsetRange, ...] = ()
 
-    def land(self, decoded: DataFrame, plan: CommitPlan) -> None:
+    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
         """See ``Landing.land``."""
         self._forget()
         try:
-            rows = self._site.few(decoded)
+            rows = self._site.few(decode(raw))
             batch = self._kept.enter_context(kept(rows, self._folder(plan)))
             counts = grouped_counts(batch, plan.draft.ranges)
             if quarantined(counts):
