@@ -40,14 +40,17 @@ _ESCAPED = (
     rf"|[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}))"
 )
 _TEXT = rf'"(?:[^"\\\x00-\x1f]|{_ESCAPED})*"'
-_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+# The parser refuses what is infinite as a DOUBLE.
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE](?:-[0-9]+|\+?[0-9]{1,2}))?"
 _PLAIN = rf"(?:{_TEXT}|{_NUMBER}|true|false|null)"
 _DEEP = 6
 """Fields that no column takes have no more objects and arrays in each other than this."""
 
 
 def usual_form(texts: pa.StringArray, row: pa.StructType) -> str | None:
-    """The pattern; None if no record tells, or if it would be slow. ``row`` is of the types that the parser reads."""
+    """The pattern; None if no record tells, or if it would be slow. ``row`` is of the types that
+    the parser reads.
+    """
     step = max(1, len(texts) // _SAMPLES)
     samples: list[Members] = []
     letters = 0
@@ -118,10 +121,16 @@ def _member(name: str, kind: pa.DataType | None, samples: list[object]) -> str:
 
 
 def _whole(bits: int) -> str:
-    """Whole numbers of so many bits, but for the largest."""
-    most = str(2 ** (bits - 1))
-    largest = f"|[1-{int(most[0]) - 1}][0-9]{{{len(most) - 1}}}" if most[0] > "1" else ""
-    return f"-?(?:{_up_to(len(most) - 1)}{largest})"
+    """Whole numbers of so many bits."""
+    most = str(2 ** (bits - 1) - 1)
+    # As long as the largest: the same to some digit, and there a smaller one.
+    smaller = (
+        f"{most[:place]}[{int(not place)}-{int(digit) - 1}][0-9]{{{len(most) - 1 - place}}}"
+        for place, digit in enumerate(most)
+        if int(digit) > int(not place)
+    )
+    shorter = _up_to(len(most) - 1)
+    return f"(?:-?(?:{'|'.join((shorter, most, *smaller))})|-{2 ** (bits - 1)})"
 
 
 def _up_to(digits: int) -> str:
