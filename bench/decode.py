@@ -4,8 +4,8 @@
 
 Flat records are bids of 220 bytes, nested ones have 1 KB; 0, 1 or 100 in a hundred are bad, of all
 kinds that ``SPOILT`` has. The values are in the cache of one session, and what is made of them goes
-nowhere (``noop``). ``spark`` is ``from_json``, ``arrow`` ours in ``mapInArrow``, ``plain`` ours in a
-loop of this process. CPU-seconds are those of this process, its JVM and the Python workers. The
+nowhere (``noop``). ``spark`` is ``from_json``, ``arrow`` ours in ``mapInArrow``, ``plain`` ours in
+a loop of this process. CPU-seconds are those of this process, its JVM and the Python workers. The
 rounds are interleaved, the figures are medians. The last line is JSON: messages per CPU-second of
 ``arrow`` (and of ``plain``) divided by those of ``spark``. ``bad_1_percent_230`` (flat) and
 ``bad_1_percent_1000`` (nested) are those of ``arrow`` with 1 % bad records divided by those with
