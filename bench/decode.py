@@ -2,12 +2,14 @@
 
     python bench/decode.py [--rounds 5] [--messages 300000] [--only flat_0]
 
-Flat records are bids of 220 bytes, nested ones have 1 KB; 0, 1 or 100 in a hundred are bad. The
-values are in the cache of one session, and what is made of them goes nowhere (``noop``). ``spark``
-is ``from_json``, ``arrow`` ours in ``mapInArrow``, ``plain`` ours in a loop of this process.
-CPU-seconds are those of this process, its JVM and the Python workers. The rounds are interleaved,
-the figures are medians. The last line is JSON: messages per CPU-second of ``arrow`` (and of
-``plain``) divided by those of ``spark``.
+Flat records are bids of 220 bytes, nested ones have 1 KB; 0, 1 or 100 in a hundred are bad, of all
+kinds that ``SPOILT`` has. The values are in the cache of one session, and what is made of them goes
+nowhere (``noop``). ``spark`` is ``from_json``, ``arrow`` ours in ``mapInArrow``, ``plain`` ours in
+a loop of this process. CPU-seconds are those of this process, its JVM and the Python workers. The
+rounds are interleaved, the figures are medians. The last line is JSON: messages per CPU-second of
+``arrow`` (and of ``plain``) divided by those of ``spark``. ``bad_1_percent_230`` (flat) and
+``bad_1_percent_1000`` (nested) are those of ``arrow`` with 1 % bad records divided by those with
+none; the aim is at least 0.7. They are there for ``plain``, too.
 """
 
 from __future__ import annotations
@@ -84,23 +86,35 @@ def order(number: int, dice: random.Random) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def spoilt(value: bytes, number: int) -> bytes:
-    """The record made bad in one of four ways: text for a number, a brace, an end, a fraction."""
-    first = value.index(b":") + 1
-    end = value.index(b",")
-    return (
-        value[:first] + b'"x"' + value[end:],
-        value + b"}",
-        value[: len(value) // 2],
-        value[:first] + b"1.5" + value[end:],
-    )[number % 4]
+def instead(value: bytes, new: bytes) -> bytes:
+    """The record with another value of its first field, a BIGINT."""
+    return value[: value.index(b":") + 1] + new + value[value.index(b",") :]
+
+
+SPOILT: tuple[Callable[[bytes], bytes], ...] = (
+    lambda value: value[: len(value) // 2],
+    lambda value: value[: 2 * len(value) // 3] + b"}",
+    lambda value: value.replace(b'"', b"'"),
+    lambda value: instead(value, b'"x"'),
+    lambda value: instead(value, b"1.5"),
+    lambda value: instead(value, b"1" + b"0" * 25),
+    lambda value: value[:-1] + b"," + value[1 : value.index(b",")] + b"}",
+    lambda value: b"x" + value,
+    lambda value: value + b"}",
+    lambda value: value + value,
+    lambda value: value.replace(b"-", b"\xff", 1),
+    lambda value: value.replace(b"T", b"", 1),
+)
+"""What makes a record bad: it is cut, or not JSON, or has another type, a fraction, too many
+digits, a name twice, something around the object, bytes that are not UTF-8, a time that is none.
+"""
 
 
 def records(make: Callable[[int, random.Random], bytes], count: int, share: int) -> list[bytes]:
     """So many records, of which ``share`` in a hundred are bad."""
     dice, bad = random.Random(7), random.Random(8)
     made = (make(number, dice) for number in range(count))
-    return [spoilt(v, n) if bad.random() * 100 < share else v for n, v in enumerate(made)]
+    return [bad.choice(SPOILT)(v) if bad.random() * 100 < share else v for v in made]
 
 
 def decode_in_arrow(
@@ -155,6 +169,17 @@ def measured(
     return found
 
 
+def of_clean(rates: dict[str, dict[str, float]]) -> dict[str, float]:
+    """How fast 1 % bad records leave the decoder, for what was measured with and without them."""
+    ratios: dict[str, float] = {}
+    for name, size in (("flat", 230), ("nested", 1000)):
+        clean, few = rates.get(f"{name}_0"), rates.get(f"{name}_1")
+        if clean and few:
+            ratios[f"bad_1_percent_{size}"] = round(few["arrow"] / clean["arrow"], 2)
+            ratios[f"bad_1_percent_{size}_plain"] = round(few["plain"] / clean["plain"], 2)
+    return ratios
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -163,6 +188,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="what the names of the cases begin with")
     given = parser.parse_args()
     ratios: dict[str, float] = {}
+    rates: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="rivermouth-bench-") as place:
         session = start_session(Path(place))
         for name, make, ddl, part in (("flat", bid, DDL, 1), ("nested", order, NESTED, 4)):
@@ -176,12 +202,12 @@ def main() -> None:
                 folder = Path(place) / label
                 folder.mkdir()
                 compared = ways(session, values, ddl, folder)
-                rates = measured(compared, given.rounds, count, label)
-                ratios[label] = round(rates["arrow"] / rates["spark"], 2)
-                ratios[f"{label}_plain"] = round(rates["plain"] / rates["spark"], 2)
+                rates[label] = found = measured(compared, given.rounds, count, label)
+                ratios[label] = round(found["arrow"] / found["spark"], 2)
+                ratios[f"{label}_plain"] = round(found["plain"] / found["spark"], 2)
                 session.catalog.clearCache()
         session.stop()
-    print(json.dumps(ratios))
+    print(json.dumps(ratios | of_clean(rates)))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.strict_json.guards import as_text, holds_two_objects, safe
+from rivermouth.formats.strict_json.guards import as_text, framed, holds_two_objects, safe
+from rivermouth.formats.strict_json.marks import joined
 
 pytestmark = pytest.mark.unit
 
 
 def passes(*values: bytes) -> list[bool]:
-    texts, valid = as_text(pa.array(values, pa.binary()))
-    passed: list[bool] = (safe(texts)[1] & valid).tolist()
+    texts, inside = framed(as_text(pa.array(values, pa.binary())))
+    passed: list[bool] = (inside & safe(texts, joined(texts))).tolist()
     return passed
 
 

@@ -1,29 +1,35 @@
-"""The compiled way: a whole chunk at once.
+"""The compiled way: many records at once.
 
-Where the parser fails on a chunk, the records that it cannot parse are taken out first. It says at
-which record it stopped, so it starts again after that one. Where it stops at nearly every record,
-this would cost more than the exact way; so more and more records go the exact way without a trial.
+Where the parser fails, the records of the usual form are found (``usual``) and read at once. So few
+bad records do not cost more than one pass over the others. Records of another form go the exact
+way, but for many of them this would cost more: then the parser tries them, too. It says at which
+record it stopped, so it starts again after that one. Where it stops at nearly every record, more
+and more records go the exact way without a trial.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from rivermouth.formats.strict_json.document import is_one_document
-from rivermouth.formats.strict_json.guards import holds_two_objects
-from rivermouth.formats.strict_json.marks import joined, unbalanced
+from rivermouth.formats.strict_json.guards import framed, holds_two_objects, safe
+from rivermouth.formats.strict_json.marks import Chunk, joined, unbalanced
 from rivermouth.formats.strict_json.parser import ReadAs, Unreadable, parse
 from rivermouth.formats.strict_json.refine import refine
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.formats.strict_json.types import holds_map
+from rivermouth.formats.strict_json.usual import fitting, usual_form
+
+_FIRST = 500
+"""So many records are parsed first: what fails there costs little."""
 
 _NEAR = 12
 """A new start costs about as much as this many records on the exact way."""
-
 
 _FEW = 32
 """So few records are not split any more: they go the exact way."""
@@ -32,11 +38,42 @@ _MANY = 0.2
 
 
 @dataclass(frozen=True)
+class Texts:
+    """Texts, and the indices of their records, which rise."""
+
+    texts: pa.StringArray
+    records: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def chunk(self) -> Chunk:
+        return joined(self.texts)
+
+    def part(self, start: int, end: int) -> Texts:
+        return Texts(self.texts.slice(start, end - start), self.records[start:end])
+
+    def only(self, mask: np.ndarray) -> Texts:
+        if mask.all():
+            return self
+        return Texts(self.texts.filter(pa.array(mask)), self.records[mask])
+
+
+@dataclass(frozen=True)
 class Piece:
-    """Rows, and the indices of their records, which rise."""
+    """Rows, and the indices of their records."""
 
     rows: pa.StructArray
     records: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Schemas:
+    """``narrow``: what the parser reads fast. ``wide``: what fits hardly fails."""
+
+    narrow: pa.Schema
+    wide: pa.Schema
 
 
 def can_compile(row: pa.StructType, settings: JsonSettings) -> bool:
@@ -46,86 +83,119 @@ def can_compile(row: pa.StructType, settings: JsonSettings) -> bool:
     return not holds_map(row) and "any_case" not in settings.lenient
 
 
-def decode_at_once(
-    texts: pa.StringArray, records: np.ndarray, row: pa.StructType, settings: JsonSettings
-) -> list[Piece]:
-    """Rows of the records that are surely good. ``records`` are indices of ``texts``, of those
-    that ``guards.safe`` lets pass; all others must go the exact way.
-    """
-    if not len(records):
-        return []
+def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> list[Piece]:
+    """Rows of the records that are surely good; all others must go the exact way."""
     numbers = settings.unit is not None
-    narrow, wide = (pa.schema(list(ReadAs(numbers, each).kind(row))) for each in (False, True))
+    read = _Schemas(*(pa.schema(list(ReadAs(numbers, w).kind(row))) for w in (False, True)))
+    pieces: list[Piece] = []
+    start, count = 0, _FIRST
+    while start < len(given):
+        end = start + count if start + 2 * count < len(given) else len(given)
+        try:
+            pieces += _read(_visible(given.part(start, end)), read.narrow)
+        except Unreadable:
+            pieces += _by_form(given.part(start, len(given)), read)
+            break
+        start, count = end, 4 * count
+    return [_refined(each, row, settings) for each in _merged(pieces)]
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """The pieces of the same types as one."""
+    kinds = dict.fromkeys(each.rows.type for each in pieces)
+    alike = [[each for each in pieces if each.rows.type == kind] for kind in kinds]
+    return [
+        Piece(
+            pa.concat_arrays([each.rows for each in some]),
+            np.concatenate([each.records for each in some]),
+        )
+        for some in alike
+    ]
+
+
+def _framed(given: Texts) -> Texts:
+    texts, mask = framed(given.texts)
+    return Texts(texts, given.records).only(mask)
+
+
+def _visible(given: Texts) -> Texts:
+    """The records that the parser may see."""
+    candidates = _framed(given)
+    return candidates.only(safe(candidates.texts, candidates.chunk))
+
+
+def _read(given: Texts, read: pa.Schema) -> list[Piece]:
+    if not len(given):
+        return []
+    rows = parse(given.chunk.whole, len(given), read)
+    return [Piece(rows, given.records)]
+
+
+def _by_form(given: Texts, read: _Schemas) -> list[Piece]:
+    """What is left when the records are taken out that may make the parser fail."""
+    texts, inside = framed(given.texts)
+    form = usual_form(texts, pa.struct(list(read.narrow)))
+    usual = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
+    candidates = Texts(texts, given.records)
+    safely = candidates.only(usual)
     try:
-        pieces = [_read(texts, records, narrow)]
+        pieces = _read(safely, read.narrow)
     except Unreadable:
-        pieces = _readable(texts, records, narrow, wide)
-    return [_refined(each, row, settings) for each in pieces]
+        pieces = _by_trial(safely, read)
+    left = inside & ~usual
+    if np.count_nonzero(left) > _MANY * len(given):
+        others = candidates.only(left)
+        pieces += _by_trial(others.only(safe(others.texts, others.chunk)), read)
+    return pieces
 
 
-def _read(texts: pa.StringArray, records: np.ndarray, read: pa.Schema) -> Piece:
-    chosen = texts if len(records) == len(texts) else texts.take(records)
-    return Piece(parse(joined(chosen).whole, len(records), read), records)
-
-
-def _readable(
-    texts: pa.StringArray, records: np.ndarray, narrow: pa.Schema, wide: pa.Schema
-) -> list[Piece]:
-    """What is left when the records are taken out that make the parser fail."""
-    chosen = texts.take(records)
-    uneven = unbalanced(joined(chosen))
+def _by_trial(given: Texts, read: _Schemas) -> list[Piece]:
+    """The same for records of any form, by the places where the parser fails."""
+    uneven = unbalanced(given.chunk)
     if np.count_nonzero(uneven) > _MANY * len(uneven):  # such marks stand in text
         uneven[:] = False
-    records = records[~(uneven | holds_two_objects(chosen))]
-    records = _parsable(texts, records, narrow)
+    given = _parsable(given.only(~(uneven | holds_two_objects(given.texts))), read.narrow)
     try:
-        return [_read(texts, records, narrow)]
+        return _read(given, read.narrow)
     except Unreadable:
-        return [*_halves(texts, records, wide)]
+        return [*_halves(given, read.wide)]
 
 
-def _parsable(
-    texts: pa.StringArray, records: np.ndarray, read: pa.Schema, scanned: bool = False
-) -> np.ndarray:
+def _parsable(given: Texts, read: pa.Schema, scanned: bool = False) -> Texts:
     """The records without those that cannot be parsed, and perhaps without some more."""
-    chunk = joined(texts.take(records))
-    kept = np.ones(len(records), dtype=bool)
+    chunk = given.chunk
+    kept = np.ones(len(given), dtype=bool)
     start, leap = 0, 1
-    while start < len(records):
+    while start < len(given):
         try:
-            parse(chunk.after(start), len(records) - start, read)
+            parse(chunk.after(start), len(given) - start, read)
             break
         except Unreadable as fault:
             if fault.parsed:
                 break
             if fault.row is None:
-                before, rest = records[:start][kept[:start]], records[start:]
-                rest = _scanned(texts, rest) if not scanned else rest[:0]
-                return np.concatenate((before, _parsable(texts, rest, read, scanned=True)))
+                if scanned:
+                    kept[start:] = False
+                    break
+                sound = [is_one_document(each) for each in given.texts[start:].to_pylist()]
+                kept[start:] = sound
+                return _parsable(given.only(kept), read, scanned=True)
             leap = leap * 2 if fault.row < _NEAR else 1
             bad = start + fault.row
             kept[bad : bad + leap] = False
             start = bad + leap
-    return records[kept]
+    return given.only(kept)
 
 
-def _scanned(texts: pa.StringArray, records: np.ndarray) -> np.ndarray:
-    """The records that are one document, by a parser that looks at each alone."""
-    chosen = texts.take(pa.array(records)).to_pylist()
-    sound = np.fromiter(map(is_one_document, chosen), dtype=bool, count=len(records))
-    kept: np.ndarray = records[sound]
-    return kept
-
-
-def _halves(texts: pa.StringArray, records: np.ndarray, read: pa.Schema) -> Iterator[Piece]:
+def _halves(given: Texts, read: pa.Schema) -> Iterator[Piece]:
     """What can be read: all, or of its halves what can be read."""
     try:
-        if len(records):
-            yield _read(texts, records, read)
+        yield from _read(given, read)
     except Unreadable:
-        if len(records) > _FEW:
-            for half in np.array_split(records, 2):
-                yield from _halves(texts, half, read)
+        if len(given) > _FEW:
+            middle = len(given) // 2
+            for half in (given.part(0, middle), given.part(middle, len(given))):
+                yield from _halves(half, read)
 
 
 def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:

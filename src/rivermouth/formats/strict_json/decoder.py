@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.compiled import Piece, can_compile, decode_at_once
+from rivermouth.formats.strict_json.compiled import Piece, Texts, can_compile, decode_at_once
 from rivermouth.formats.strict_json.exact import decode_one_by_one
-from rivermouth.formats.strict_json.guards import as_text, safe
+from rivermouth.formats.strict_json.guards import as_text
 from rivermouth.formats.strict_json.settings import ColumnLike, JsonSettings
 from rivermouth.formats.strict_json.types import schema_of
 
@@ -74,28 +74,28 @@ def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> De
     left = length > 0
     pieces: list[Piece] = []
     if can_compile(row, settings) and length.sum() <= _MOST:
-        texts, valid = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
-        texts, passed = safe(texts)
-        seen = np.flatnonzero(passed & valid)
-        pieces = decode_at_once(texts, seen, row, settings)
+        texts = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
+        pieces = decode_at_once(Texts(texts, np.arange(len(values))), row, settings)
         for each in pieces:
             left[each.records] = False
     reasons = pa.nulls(len(values), pa.string())
     if left.any():
         records = np.flatnonzero(left)
         rows, why = decode_one_by_one(values.take(pa.array(records)).to_pylist(), row, settings)
-        pieces.append(Piece(rows, records))
+        if rows.null_count < len(rows):
+            pieces.append(Piece(rows, records))
         reasons = pc.replace_with_mask(reasons, pa.array(left), pa.array(why, pa.string()))
     return Decoded(_in_order(pieces, len(values), row), reasons)
 
 
 def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructArray:
     """The rows at the indices of their records, null elsewhere."""
-    if len(pieces) == 1 and len(pieces[0].records) == count:
-        return pieces[0].rows
-    rows = pa.concat_arrays([*(each.rows for each in pieces), pa.nulls(1, row)])
-    places = np.full(count, len(rows) - 1)
-    places[np.concatenate([np.array([], int), *(each.records for each in pieces)])] = np.arange(
-        len(rows) - 1
-    )
-    return rows.take(pa.array(places))
+    if not pieces:
+        return pa.nulls(count, row)
+    rows = pa.concat_arrays([each.rows for each in pieces]) if pieces[1:] else pieces[0].rows
+    records = np.concatenate([each.records for each in pieces])
+    if np.array_equal(records, np.arange(count)):
+        return rows
+    places, found = np.zeros(count, int), np.zeros(count, bool)
+    places[records], found[records] = np.arange(len(rows)), True
+    return rows.take(pa.array(places, mask=~found))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.marks import counts, joined, maybe_strange
+from rivermouth.formats.strict_json.marks import Chunk, counts, maybe_strange
 from rivermouth.formats.strict_json.settings import DEPTH
 
 _SPACE = " \t\r\n"
@@ -19,20 +19,41 @@ _AFTER_OBJECT = r"\}[ \t\r\n]*"
 # The parser ends at a NUL as if the chunk ended; null between objects crashes it; and it takes NaN
 # and Infinity. In text these are harmless, but a record that has them is rare.
 _STRANGE = rf"\x00|{_AFTER_OBJECT}n|[:\[,][ \t\r\n]*-?(?:NaN|Inf)"
+_AT_ONCE = 16
 _TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 
 
-def as_text(values: pa.Array) -> tuple[pa.StringArray, np.ndarray]:
-    """The values as text, and which of them are UTF-8; the others are empty text.
-
-    The values are binary without nulls.
-    """
+def as_text(values: pa.Array) -> pa.StringArray:
+    """The values, which are binary without nulls, as text. What is not UTF-8 is empty text."""
     kind = pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()
     try:
-        return values.cast(kind), np.ones(len(values), dtype=bool)
+        return values.cast(kind)
     except pa.ArrowInvalid:
-        valid = np.fromiter(map(_is_utf8, values.to_pylist()), dtype=bool, count=len(values))
-        return pc.if_else(pa.array(valid), values, pa.scalar(b"", values.type)).cast(kind), valid
+        valid = pa.array(_valid(values))
+        return pc.if_else(valid, values, pa.scalar(b"", values.type)).cast(kind)
+
+
+def _valid(values: pa.Array) -> np.ndarray:
+    """Which values are UTF-8. There is a byte that is not."""
+    records = _beyond_ascii(values)
+    each = values.take(pa.array(records)).to_pylist()
+    found: list[bool] = []
+    for start in range(0, len(each), _AT_ONCE):
+        some = each[start : start + _AT_ONCE]
+        found += [True] * len(some) if _is_utf8(b"\n".join(some)) else map(_is_utf8, some)
+    valid = np.ones(len(values), dtype=bool)
+    valid[records] = found
+    return valid
+
+
+def _beyond_ascii(values: pa.Array) -> np.ndarray:
+    """The values that are not ASCII, and perhaps empty ones."""
+    width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    _, offsets, whole = values.buffers()
+    starts = np.frombuffer(offsets, width)[values.offset : values.offset + len(values) + 1]
+    codes = np.frombuffer(whole, np.uint8)[: starts[-1]]
+    most = np.maximum.reduceat(codes, np.minimum(starts[:-1], len(codes) - 1))
+    return np.flatnonzero(most > 0x7F)
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -43,18 +64,24 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def safe(texts: pa.StringArray) -> tuple[pa.StringArray, np.ndarray]:
-    """The texts without space around them, and which of them the compiled parser may see."""
-    checks = [_framed(texts)]
-    if not checks[0].all():
-        texts = pc.ascii_trim(texts, _SPACE)
-        checks = [_framed(texts)]
-    chunk = joined(texts)
+def framed(texts: pa.StringArray) -> tuple[pa.StringArray, np.ndarray]:
+    """The texts without space around them, and which of them begin and end with braces."""
+    mask = _framed(texts)
+    if mask.all():
+        return texts, mask
+    texts = pc.ascii_trim(texts, _SPACE)
+    return texts, _framed(texts)
+
+
+def safe(texts: pa.StringArray, chunk: Chunk) -> np.ndarray:
+    """Which of the framed texts the compiled parser may see. ``chunk`` has them joined."""
+    checks = [np.ones(len(texts), dtype=bool)]
     if maybe_strange(chunk):
         checks.append(~_numpy(pc.match_substring_regex(texts, _STRANGE)))
     if np.diff(chunk.starts).max(initial=0) > 2 * DEPTH:
         checks.append(counts(chunk, b"{") + counts(chunk, b"[") <= DEPTH)
-    return texts, np.logical_and.reduce(checks)
+    passed: np.ndarray = np.logical_and.reduce(checks)
+    return passed
 
 
 def holds_two_objects(texts: pa.StringArray) -> np.ndarray:

@@ -116,9 +116,13 @@ def _timestamp(array: pa.StringArray, kind: pa.TimestampType) -> Refined:
     if zoned.doubtful is None or not zoned.doubtful.any():
         return zoned
     # Without a zone a TIMESTAMP is in UTC.
-    local = _spelt(array, _LOCAL, pa.timestamp("us"))
-    both = pc.coalesce(zoned.array, local.array.cast(kind))
-    doubtful = None if local.doubtful is None else zoned.doubtful & local.doubtful
+    places = np.flatnonzero(zoned.doubtful)
+    local = _spelt(array.take(pa.array(places)), _LOCAL, pa.timestamp("us"))
+    if local.array.null_count == len(places):
+        return zoned
+    both = pc.replace_with_mask(zoned.array, pa.array(zoned.doubtful), local.array.cast(kind))
+    doubtful = zoned.doubtful.copy()
+    doubtful[places] = False if local.doubtful is None else local.doubtful
     return Refined(both, doubtful)
 
 
