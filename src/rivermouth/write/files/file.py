@@ -1,11 +1,13 @@
 """One data file of a task: rows gathered into row groups, and what the log is to say of it.
 
 Its name is new for each attempt at a task. So what a task leaves behind that died, was tried again
-or ran twice, is named by no commit, and VACUUM removes it.
+or ran twice, is named by no commit, and VACUUM removes it. A file is on the disk before its task
+tells of it: if the power fails, no commit names a file that is not whole.
 """
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -134,6 +136,7 @@ class _OpenFile:
 
     def closed(self) -> DataFile:
         self._parquet.close()
+        os.fsync(self._sink.fileno())
         self._sink.close()
         found = self._path.stat()
         said = self._statistics.json(tight=self._tight)
