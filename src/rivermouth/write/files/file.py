@@ -68,6 +68,7 @@ class Files:
         self._gathered: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._open: _OpenFile | None = None
+        self._done: list[DataFile] = []
 
     def add(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> list[DataFile]:
         """Take rows and where they came from; return the files that this completed."""
@@ -91,12 +92,16 @@ class Files:
         self._write_group(self._open)
         done = self._open.closed()
         self._open = None  # not before: a file that cannot be completed is discarded
+        self._done.append(done)
         return [done]
 
     def discard(self) -> None:
-        """Remove the file that is open: its task has failed."""
+        """Remove all files: their task has failed, so that nobody will hear of them."""
         if self._open is not None:
             self._open.remove()
+        for each in self._done:
+            with suppress(OSError):
+                Path(self._folder.path, each.name).unlink()
 
     def _write_group(self, file: _OpenFile) -> None:
         if self._gathered:
