@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from rivermouth.config import load
+from rivermouth.operate.maintain.maintenance import Maintenance
 from rivermouth.write.entry import session_confs
 from rivermouth.write.landings import files as landing
 from tests.faults.cluster import cluster
@@ -24,6 +27,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mar
 
 RECORDS = 8 * BATCH_ROWS
 """Of a batch, over two partitions: a task gets several batches of Arrow."""
+DAYS_S = 8 * 86_400
+"""For less than that a file may be one of a batch that is being written."""
 
 
 def ready(lake: Lake, spark: SparkSession, topic: str) -> Path:
@@ -42,21 +47,26 @@ def produce(lake: Lake, topic: str) -> None:
     lake.produce(topic, [*good, (None, b"{oops", 0), (None, b"{oops", 1)])
 
 
-def orphans(table: Path) -> set[str]:
+def orphans(table: Path) -> set[Path]:
     """The data files in the folder of a table that its newest version does not name."""
     named = {Path(each).name for each in DeltaTable(str(table)).file_uris()}
-    return {each.name for each in table.glob("*.parquet")} - named
+    return {each for each in table.glob("*.parquet") if each.name not in named}
 
 
 def check_once(lake: Lake, spark: SparkSession, table: Path) -> None:
-    """Each record is there once, what the dead have left is not seen, and VACUUM removes it."""
+    """Each record is there once, what the dead have left is unseen, and maintenance removes it."""
     check_proved(lake, records=2 * RECORDS)
     assert DeltaTable(str(table)).count() == 2 * (RECORDS - 2)
-    assert orphans(table), "the attempt that did not end has left no file"
-    others = spark.newSession()
-    others.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    others.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
-    assert orphans(table) == set()
+    left = orphans(table)
+    assert left, "the attempt that did not end has left no file"
+    left |= orphans(table.with_name(f"{table.name}_quarantine"))
+    for each in left:
+        os.utime(each, (time.time() - DAYS_S, time.time() - DAYS_S))
+
+    [report] = Maintenance(load(lake.file), spark, lake.scratch).pipelines(["p"])
+
+    assert report.error is None
+    assert not any(each.exists() for each in left)
     check_proved(lake, records=2 * RECORDS)
 
 
