@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
+from rivermouth.write.landings import files as landing
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.lake import Lake, append_pipeline, bid, retrying
@@ -35,7 +38,7 @@ def five(lake: Lake, topic: str) -> None:
 
 
 def ready(
-    lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake", **target: str
+    lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake", **target: Any
 ) -> None:
     """A pipeline ``p`` that has committed five records."""
     lake.topic(topic, 2)
@@ -87,6 +90,62 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
     five(lake, "full")
     went_well(lake.run(rivermouth_spark, "p"))
     check_proved(lake, records=5 * (len(said) + 3))
+
+
+@pytest.mark.parametrize(("point", "code"), [("P16", "RM503"), ("P17", "RM503"), ("P18", "RM505")])
+def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
+    lake: Lake,
+    disk: SmallDisk,
+    rivermouth_spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    code: str,
+) -> None:
+    """Neither that of the quarantine fits, nor that of the table, nor the checkpoint behind it."""
+    topic = f"full_{point}"
+    ready(lake, rivermouth_spark, topic, "./disk/lake", properties={"delta.checkpointInterval": 1})
+    five(lake, topic)
+    lake.produce(topic, [(None, b"{oops", 0)])
+    monkeypatch.setattr(landing, "reach", lambda name: disk.leave(0) if name == point else None)
+
+    error = stopped(lake, rivermouth_spark)
+
+    assert error.code == code
+    assert "No space left on device" in error.found
+    assert "run again" in error.remedy.lower()
+    for log in (disk.path / "lake").rglob("_delta_log"):
+        log_is_whole(log)
+    monkeypatch.undo()
+    disk.clear()
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=11)
+
+
+def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
+    lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
+) -> None:
+    ready(lake, rivermouth_spark, "partly", "./disk/lake")
+    dice = random.Random(7)
+    many = [(None, bid(dice.getrandbits(62), dice.getrandbits(62)), 0) for _ in range(20_000)]
+    lake.produce("partly", [(None, b"{oops", 0), *many])  # of one partition: one task has them
+    table = disk.path / "lake" / "bronze" / "partly"
+    before = data_files(table)
+    disk.leave(50)
+
+    error = stopped(lake, rivermouth_spark)
+
+    assert error.code == "RM503"
+    assert "No space left on device" in error.found
+    assert str(error).endswith("Nothing of this batch is visible; fix the cause and run again")
+    assert data_files(table) == before
+    assert data_files(table.with_name("partly_quarantine")) == set()
+    disk.clear()
+    went_well(lake.run(rivermouth_spark, "p"))
+    check_proved(lake, records=20_006)
+
+
+def data_files(table: Path) -> set[str]:
+    return {each.name for each in table.glob("*.parquet")}
 
 
 def test_a_read_only_disk_fails_the_run_and_only_as_long_as_it_is_one(

@@ -149,6 +149,25 @@ def test_a_damaged_checkpoint_of_the_log_halts(lake: Lake, rivermouth_spark: Spa
     assert refusal(lake.run(rivermouth_spark, "a")).code == "RM410"
 
 
+def test_an_offsets_table_whose_newest_commit_has_no_bytes_is_brought_up_to_date(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """As after a power failure: what delta-rs wrote last has not reached the disk."""
+    empty(max((lake.warehouse / "rivermouth" / "offsets" / "_delta_log").glob("*.json")))
+    assert ["no row" in line for line in problems(lake)] == [True]
+
+    went_well(lake.run(rivermouth_spark, "a", "u"))
+
+    check_proved(lake, records=2 * RECORDS)
+
+
+def test_a_data_file_without_bytes_is_found_by_verify(lake: Lake) -> None:
+    """As after a power failure, where Spark wrote the file."""
+    empty(Path(DeltaTable(str(lake.path(ORDERS))).file_uris()[0]))
+    [found] = problems(lake)
+    assert "the table cannot be read" in found
+
+
 def test_a_copied_lake_goes_on_by_itself_and_a_copied_table_under_another_name_halts(
     rivermouth_broker: Broker, rivermouth_spark: SparkSession, tmp_path: Path
 ) -> None:

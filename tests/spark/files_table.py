@@ -41,10 +41,11 @@ class Table:
         return self.bench.spark.sql(statement.format(table=address)).collect()
 
     def land(self, rows: list[RawRow] = GOOD, tasks: int | None = None) -> None:
-        """Land a batch, by no more than so many tasks."""
+        """Land a batch, by so many tasks, where that is said."""
         self.sequence += 1
         plan = replace(self.bench.plan(self.sequence, rows, Position()), base=self.version)
-        raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).coalesce(tasks)
+        # Not coalesce: the landing's own one, above it, would replace it.
+        raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).repartition(tasks)
         self.files.land(raw, decoder(self.pipeline), plan)
 
     def numbers(self) -> list[int]:

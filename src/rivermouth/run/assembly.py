@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
-from rivermouth.errors import LogUnreadable
+from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
@@ -92,7 +92,7 @@ class Assembly:
         edges = Edges(
             kafka=kafka,
             store=store,
-            writes=_recorded_by(landing, self.warehouse.writes(pipeline)),
+            writes=self._writes(pipeline, landing),
             landing=landing,
             decode=decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers),
             listener=listener,
@@ -101,6 +101,27 @@ class Assembly:
             others=self.others.setdefault(name, Others(store.log, name)),
         )
         return Ingest(pipeline, edges)
+
+    def _writes(self, pipeline: Pipeline, landing: Landing) -> LedgerWrites:
+        """What moves the ledger on, beside the landing.
+
+        A write may fail because others altered the table in mid-run. Spark does not say in which
+        column; and that is a halt.
+        """
+        writes = _recorded_by(landing, self.warehouse.writes(pipeline))
+        address = self.warehouse.address(pipeline.target.table)
+
+        def translate(fault: Exception) -> RivermouthError:
+            error = writes.translate(fault)
+            if error.passes is Passing.NO:
+                with suppress(*FAULTS):
+                    try:
+                        check_target(self.session, pipeline, address)
+                    except SchemaDiffers as differs:
+                        return differs
+            return error
+
+        return replace(writes, translate=translate)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""

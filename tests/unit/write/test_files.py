@@ -126,10 +126,18 @@ def test_a_file_ends_where_it_is_large_enough(
     assert len({each.name for each in found}) == 2
 
 
-def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("completed", [0, 2])
+def test_a_task_that_fails_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: int
+) -> None:
+    if completed:
+        monkeypatch.setattr(file, "GROUP_ROWS", 1)
+        monkeypatch.setattr(file, "FILE_BYTES", 1)
+
     def failing() -> Iterator[pa.RecordBatch]:
         yield batch(1, 2, bad=(1,))
-        assert len(list(tmp_path.rglob("*.parquet"))) == 2
+        yield batch(3, 4, bad=(4,))
+        assert len(list(tmp_path.rglob("*.parquet"))) == 2 + completed
         raise OSError("no space left")
 
     writing = of(tmp_path, Folder(str(tmp_path / "bad"), LEAVES, tight=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,43 @@ def test_a_checkpoint_begins_a_new_handle_and_fits_its_hint(tmp_path: Path) -> N
     assert made._handle is None
     assert not of_spark.exists()
     assert (made.newest(), made.txn(TXN)) == (2, 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is open is told by Linux's /proc")
+def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, order = table(tmp_path), list[tuple[str, int]]()
+    sync, log = os.fsync, tmp_path / "_delta_log"
+
+    def noted(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        order.append((path.name, path.stat().st_size if path.is_file() else len(commits())))
+        sync(handle)
+
+    def commits() -> list[Path]:
+        return sorted(log.glob("*.json"))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    file = a_file(made, 1, 2)
+    assert order == [(file.name, file.size)], "all of it"
+    made.append([file], "said", (TXN, 1))
+    entry = commits()[1]
+    assert order[1:] == [
+        (tmp_path.name, 1),  # the name of the file, while there is one commit
+        (entry.name, entry.stat().st_size),
+        (log.name, 2),
+    ]
+
+    order.clear()
+    made.newest()
+    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others
+    made.append([], "said")
+    assert [name for name, _ in order] == [
+        tmp_path.name,
+        *(each.name for each in commits()[2:]),
+        log.name,
+    ]
 
 
 def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """One data file of a task: rows gathered into row groups, and what the log is to say of it.
 
 Its name is new for each attempt at a task. So what a task leaves behind that died, was tried again
-or ran twice, is named by no commit, and VACUUM removes it.
+or ran twice, is named by no commit, and VACUUM removes it. A file is on the disk before its task
+tells of it: if the power fails, no commit names a file that is not whole.
 """
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,6 +68,7 @@ class Files:
         self._gathered: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._open: _OpenFile | None = None
+        self._done: list[DataFile] = []
 
     def add(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> list[DataFile]:
         """Take rows and where they came from; return the files that this completed."""
@@ -89,12 +92,16 @@ class Files:
         self._write_group(self._open)
         done = self._open.closed()
         self._open = None  # not before: a file that cannot be completed is discarded
+        self._done.append(done)
         return [done]
 
     def discard(self) -> None:
-        """Remove the file that is open: its task has failed."""
+        """Remove all files: their task has failed, so that nobody will hear of them."""
         if self._open is not None:
             self._open.remove()
+        for each in self._done:
+            with suppress(OSError):
+                Path(self._folder.path, each.name).unlink()
 
     def _write_group(self, file: _OpenFile) -> None:
         if self._gathered:
@@ -134,6 +141,7 @@ class _OpenFile:
 
     def closed(self) -> DataFile:
         self._parquet.close()
+        os.fsync(self._sink.fileno())
         self._sink.close()
         found = self._path.stat()
         said = self._statistics.json(tight=self._tight)

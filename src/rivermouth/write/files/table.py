@@ -2,11 +2,15 @@
 
 The log takes each version once. So a commit at the version after the one that it was planned on
 stands only where nobody has committed since.
+
+delta-rs leaves it to the system when a commit reaches the disk. So the names of the data files are
+made to reach it before a commit, and the commit before anybody is told of it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -66,6 +70,7 @@ class FilesTable:
         somebody has committed that version; BatchFailed where the log cannot be written.
         """
         table, added = self._table(), [*files]
+        follows = table.version() + 1
         now_ms = int(time.time() * 1000)
         txns = [Transaction(*txn, now_ms)] if txn else []
         retries = 0 if txn else None
@@ -76,6 +81,7 @@ class FilesTable:
         }
         about = {"userMetadata": said, "isBlindAppend": True, "operationMetrics": metrics}
         try:
+            _sync(Path(self.path))
             table.create_write_transaction(
                 [_action(each) for each in added],
                 "append",
@@ -83,12 +89,18 @@ class FilesTable:
                 commit_properties=CommitProperties(about, retries, txns),
                 post_commithook_properties=_NO_HOOKS,
             )
+            self._sync_commits(follows, follows if txn else self.newest())
         except CommitFailedError as fault:
-            if not self._commit_file(table.version() + 1).exists():
+            if not self._commit_file(follows).exists():
                 raise self._failed("the commit cannot be written", self._cause(fault)) from fault
-            raise self.conflict(table.version() + 1) from fault
+            raise self.conflict(follows) from fault
         except (DeltaError, OSError) as fault:
             raise self._failed("the commit cannot be written", fault) from fault
+
+    def _sync_commits(self, first: int, last: int) -> None:
+        for version in range(first, last + 1):
+            _sync(self._commit_file(version))
+        _sync(Path(self.path, "_delta_log"))
 
     def conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
@@ -134,6 +146,15 @@ class FilesTable:
 
     def _failed(self, what: str, fault: Exception) -> BatchFailed:
         return BatchFailed(what, where=self._where, found=str(fault))
+
+
+def _sync(path: Path) -> None:
+    """Let what a file or a folder holds reach the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def definition_of(table: DeltaTable) -> Definition:
