@@ -74,3 +74,10 @@ class Standby:
         for each in self._drivers:
             each.end()
         self._drivers.clear()
+
+
+def clean(answer: dict[str, Any], but: Sequence[str] = ()) -> None:
+    """Raises Violated where a pipeline, but for those of ``but``, did not come to its end."""
+    bad = {name: code for name, code in answer["codes"].items() if code and name not in but}
+    if bad:
+        raise Violated(f"a halt or failure that nobody expected: {answer['errors']}")

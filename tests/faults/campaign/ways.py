@@ -1,0 +1,107 @@
+"""Which way an append's commits are made, what changes it, and which way they were made.
+
+Rows land as files, unless the configuration says ``spark``, or the table has a property that who
+writes files does not understand (``rivermouth.write.files.known``). Both change in a campaign.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+PROPERTY = "delta.autoOptimize.optimizeWrite"
+"""Understood where it is false: a table that has it lands through Spark."""
+AMID = "way changed in a run"
+
+
+def alter(table: Path, *, asks: bool) -> bool:
+    """Let a table ask for Spark's writer, or no longer; whether that is a change.
+
+    A driver may commit at the same moment: then nothing is changed.
+    """
+    if not DeltaTable.is_deltatable(str(table)):
+        return False
+    delta, value = DeltaTable(str(table)), str(asks).lower()
+    if delta.metadata().configuration.get(PROPERTY, "false") == value:
+        return False
+    with suppress(DeltaError):
+        delta.alter.set_table_properties({PROPERTY: value})
+        return True
+    return False
+
+
+class Alteration:
+    """Alters a table amid a run: when the first commit of that run appears in its log."""
+
+    def __init__(self, table: Path, *, asks: bool) -> None:
+        self._table, self._asks = table, asks
+        self._before = self._seen()
+        self._done = False
+
+    def _seen(self) -> set[Path]:
+        return {*self._table.glob("_delta_log/*.json")}
+
+    def beside(self, look: Callable[[], bool]) -> Callable[[], bool]:
+        """A look that does this, too."""
+
+        def both() -> bool:
+            if not self._done and self._seen() - self._before:
+                self._done, self._before = alter(self._table, asks=self._asks), self._seen()
+            return look()
+
+        return both
+
+
+class Told:
+    """The ways of the commits in some tables, by pipeline; ``trace`` says in which run they came.
+
+    Ask before log clean-up takes commits.
+    """
+
+    def __init__(self, trace: Path, tables: Mapping[str, Path]) -> None:
+        self._trace, self._tables = trace, tables
+        self._by: dict[str, str] = {}
+        self._last: dict[tuple[str, str], str] = {}
+        self._read = 0
+
+    def count(self) -> Counter[str]:
+        """How many commits came since this was last asked, by way, and how often it changed."""
+        new = {
+            commit: way
+            for table in self._tables.values()
+            for commit, way in _ways(table)
+            if commit not in self._by
+        }
+        self._by |= new
+        return Counter([*new.values(), *self._changes()])
+
+    def _changes(self) -> Iterator[str]:
+        lines = self._trace.read_text("utf-8").splitlines() if self._trace.exists() else []
+        new, self._read = lines[self._read :], len(lines)
+        for step in map(json.loads, new):
+            run = step["process"], step["pipeline"]
+            if step["step"] == "open":
+                self._last.pop(run, None)
+            elif step["step"] == "write" and (way := self._by.get(step["commit"])):
+                if self._last.setdefault(run, way) != way:
+                    yield AMID
+                self._last[run] = way
+
+
+def _ways(table: Path) -> Iterator[tuple[str, str]]:
+    """Each entry's commit id, and whose commit it is."""
+    for file in sorted((table / "_delta_log").glob("*.json")):
+        actions: list[dict[str, Any]] = [json.loads(each) for each in file.open("rb")]
+        about: dict[str, Any] = next(
+            (each["commitInfo"] for each in actions if "commitInfo" in each), {}
+        )
+        if any("txn" in each for each in actions) and "userMetadata" in about:
+            by = "files" if about["engineInfo"].startswith("delta-rs") else "spark"
+            yield json.loads(about["userMetadata"])["commit"], by
