@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+
+from tests.faults.checker.log import Log
 
 PROPERTY = "delta.autoOptimize.optimizeWrite"
 """Understood where it is false: a table that has it lands through Spark."""
@@ -97,11 +98,6 @@ class Told:
 
 def _ways(table: Path) -> Iterator[tuple[str, str]]:
     """Each entry's commit id, and whose commit it is."""
-    for file in sorted((table / "_delta_log").glob("*.json")):
-        actions: list[dict[str, Any]] = [json.loads(each) for each in file.open("rb")]
-        about: dict[str, Any] = next(
-            (each["commitInfo"] for each in actions if "commitInfo" in each), {}
-        )
-        if any("txn" in each for each in actions) and "userMetadata" in about:
-            by = "files" if about["engineInfo"].startswith("delta-rs") else "spark"
-            yield json.loads(about["userMetadata"])["commit"], by
+    for each in Log(table).update():
+        if each.txns and each.metadata:
+            yield json.loads(each.metadata)["commit"], "files" if each.as_files else "spark"

@@ -97,7 +97,7 @@ class World:
         source = {"format": "json", "max_offsets_per_trigger": 3000}
         small = {"delta.checkpointInterval": "20"}
         upsert = {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
-        several = {**source, "max_offsets_per_trigger": 300}  # a way may change between them
+        several = {**source, "max_offsets_per_trigger": 400}  # a way may change between them
         commit = {each: "spark" if each in by_spark else "auto" for each in APPENDS}
         config = {
             "version": 1,
