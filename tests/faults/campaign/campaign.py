@@ -176,7 +176,7 @@ class Campaign:
         driver.await_session()
         look = armed(kill, driver, self._world)
         if plan.ways.amid:
-            look = Alteration(self._world.table("events"), asks=not plan.ways.asks).beside(look)
+            look = Alteration(self._world.table("events")).beside(look)
         self._standby.give(driver, "run", PIPELINES, points=failpoints(kill))
         answer = driver.answer(PATIENCE_S, look)
         if not driver.alive:  # Python may have had the time to say that its JVM is gone
@@ -216,8 +216,12 @@ class Campaign:
         return "frozen, overtaken, woken"
 
     def _prove(self, *, proof: bool = False) -> None:
-        """An undisturbed run comes to the end of the topics, and everything is there, once."""
-        clean(self._standby.order("run", PIPELINES))
+        """An undisturbed run comes to the end of the topics, and everything is there, once.
+
+        Its way changes after the first batch.
+        """
+        alters = Alteration(self._world.table("events")).beside()
+        clean(self._standby.order("run", PIPELINES, meanwhile=alters))
         self._judge(whole=False, proof=proof)
 
     def _judge(self, *, whole: bool, proof: bool = False) -> None:

@@ -17,8 +17,9 @@ from deltalake.exceptions import DeltaError
 
 from tests.faults.checker.log import Log
 
-PROPERTY = "delta.autoOptimize.optimizeWrite"
-"""Understood where it is false: a table that has it lands through Spark."""
+PROPERTY = "delta.deletedFileRetentionDuration"
+UNDERSTOOD, ASKS = "interval 7 days", "interval 1 week 0 days"
+"""Which spelling of the same is understood; with the other one a table lands through Spark."""
 AMID = "way changed in a run"
 
 
@@ -29,8 +30,8 @@ def alter(table: Path, *, asks: bool) -> bool:
     """
     if not DeltaTable.is_deltatable(str(table)):
         return False
-    delta, value = DeltaTable(str(table)), str(asks).lower()
-    if delta.metadata().configuration.get(PROPERTY, "false") == value:
+    delta, value = DeltaTable(str(table)), ASKS if asks else UNDERSTOOD
+    if delta.metadata().configuration.get(PROPERTY, UNDERSTOOD) == value:
         return False
     with suppress(DeltaError):
         delta.alter.set_table_properties({PROPERTY: value})
@@ -39,22 +40,23 @@ def alter(table: Path, *, asks: bool) -> bool:
 
 
 class Alteration:
-    """Alters a table amid a run: when the first commit of that run appears in its log."""
+    """Alters a table amid a run, to the other way: when a commit of that run appears in its log."""
 
-    def __init__(self, table: Path, *, asks: bool) -> None:
-        self._table, self._asks = table, asks
+    def __init__(self, table: Path) -> None:
+        self._table = table
         self._before = self._seen()
         self._done = False
 
     def _seen(self) -> set[Path]:
         return {*self._table.glob("_delta_log/*.json")}
 
-    def beside(self, look: Callable[[], bool]) -> Callable[[], bool]:
-        """A look that does this, too."""
+    def beside(self, look: Callable[[], bool] = lambda: False) -> Callable[[], bool]:
+        """A look at the run that does this, too."""
 
         def both() -> bool:
             if not self._done and self._seen() - self._before:
-                self._done, self._before = alter(self._table, asks=self._asks), self._seen()
+                self._done = any(alter(self._table, asks=asks) for asks in (True, False))
+                self._before = self._seen()
             return look()
 
         return both
