@@ -187,7 +187,9 @@ class Campaign:
             raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
         self._tally.survived += 1
         driver.calls.disarm()
-        clean(answer, but=_failed(answer) if kill.detail.startswith("python") else ())
+        failed = _failed(answer) if kill.detail.startswith("python") else []
+        self._tally.faults["task killed"] += bool(failed)
+        clean(answer, but=failed)
         return f"survived {kill.kind} {kill.detail}"
 
     def _died(self, driver: DriverProcess, kill: Kill) -> str:

@@ -13,16 +13,17 @@ _MADE = {
     "java": {"rename": 80, "unlink": 40, "mkdir": 78, "create": 120, "write": 140},
     "python": {
         "rename": 2,
-        "link": 2,
-        "unlink": 30,
+        "link": 4,
+        "unlink": 38,
         "mkdir": 6,
         "rmdir": 2,
-        "create": 9,
-        "write": 4,
+        "create": 30,
+        "write": 140,
     },
 }
 """Calls that change files, as counted (``calls.CallControl.counts``) in a run of one batch of
-each of the two pipelines; two thirds are Spark's and Delta's, a tenth delta-rs's."""
+each of the two pipelines; those of Python, and of its tasks, where the append lands as files. A
+call of a task kills that task alone."""
 CALLS = tuple(
     f"{program} {call} {k + 1}"
     for program, calls in _MADE.items()
