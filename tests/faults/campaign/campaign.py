@@ -185,11 +185,13 @@ class Campaign:
             return self._overtaken(driver)
         if answer is None:
             raise Violated(f"no answer for {PATIENCE_S} s under {kill}")
-        self._tally.survived += 1
+        task = driver.calls.struck()
         driver.calls.disarm()
-        failed = _failed(answer) if kill.detail.startswith("python") else []
-        self._tally.faults["task killed"] += bool(failed)
-        clean(answer, but=failed)
+        clean(answer, but=_failed(answer) if task else ())
+        if task:
+            self._tally.kills[f"task {kill.detail}"] += 1
+            return f"killed task {kill.detail}"
+        self._tally.survived += 1
         return f"survived {kill.kind} {kill.detail}"
 
     def _died(self, driver: DriverProcess, kill: Kill) -> str:
@@ -242,5 +244,5 @@ class Campaign:
 
 
 def _failed(answer: dict[str, Any]) -> list[str]:
-    """The pipelines whose batch failed: the call was that of a task, which died in its place."""
+    """The pipelines whose batch failed, as one does whose task has died."""
     return [name for name, code in answer["codes"].items() if code == FAILED]
