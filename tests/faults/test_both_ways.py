@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from deltalake import DeltaTable
 from rivermouth.write.files.known import why_not
 from rivermouth.write.files.table import definition_of
 from tests.builders import PIPELINE
+from tests.faults.campaign.calls import CallControl, library
 from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of
 from tests.faults.campaign.ways import AMID, Alteration, Told, alter
 from tests.faults.model.both_ways import BOTH_WAYS
@@ -138,6 +142,20 @@ def test_a_long_campaign_goes_both_ways_and_changes_them_between_runs_and_in_one
 def test_a_campaign_aims_at_points_as_at_calls() -> None:
     aimed = [round_of(7, n, ("P17", CALLS[3])).kill for n in range(2)]
     assert aimed == [Kill("point", "P17=1*kill"), Kill("call", CALLS[3])]
+
+
+def test_who_armed_a_call_knows_that_it_has_killed_a_process_besides_the_driver(
+    tmp_path: Path,
+) -> None:
+    preloaded, calls = library(tmp_path), CallControl(tmp_path / "calls")
+    calls.arm("python", "create", 1)
+    assert not calls.struck()
+    code = f"open({str(tmp_path / 'new')!r}, 'w')"
+    environment = {**os.environ, **calls.environment(preloaded)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -9
+    assert calls.struck()
+    calls.disarm()
+    assert not calls.struck()
 
 
 def test_an_altered_table_asks_for_spark_and_no_longer_once_it_is_altered_back(
