@@ -51,7 +51,7 @@ def test_a_campaign_that_aims_kills_there_and_leaves_the_faults_to_the_seed() ->
 
 @pytest.mark.unit
 def test_a_long_campaign_comes_to_every_point_call_kind_and_fault() -> None:
-    rounds = [round_of(1, n) for n in range(1000)]
+    rounds = [round_of(1, n) for n in range(1100)]
     details = {each.kill.detail for each in rounds}
     assert {f"{point}={times}*kill" for point in POINTS for times in (1, 2, 3)} <= details
     assert {*CALLS} <= details

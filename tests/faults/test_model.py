@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.model.__main__ import EVERY_REMOVAL
-from tests.faults.model.configurations import FILES, OBJECTS, PROTOCOL, UNDONE, small
-from tests.faults.model.deliveries import DELIVERIES
+from tests.faults.model.__main__ import EVERY, EVERY_REMOVAL
+from tests.faults.model.configurations import FILES, OBJECTS, UNDONE, small
 from tests.faults.model.explore import DEAD_END, FAULTS, Configuration, explore
 from tests.faults.model.guards import Guards
 from tests.faults.model.judge import DUPLICATE, LOST, MIXED, PROJECTION, UNEXPLAINED, Judge
@@ -34,8 +33,6 @@ from tests.faults.model.state import (
 from tests.faults.model.words import in_words
 
 pytestmark = pytest.mark.unit
-
-EVERY = (*PROTOCOL, *DELIVERIES)
 
 ROOT = Path(__file__).parents[2]
 

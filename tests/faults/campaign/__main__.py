@@ -1,8 +1,9 @@
 """``python -m tests.faults.campaign --rounds N --seed S [--tally FILE] [--minutes M]``.
 
 Prints its seed first, a line per round and end of a world, and last a line of JSON. The same
-tally goes on where it was stopped. ``--at "java rename 7"``, as often as wanted, kills at these
-calls in place of all kinds. Exit code 1 where anything was violated; that world's folder is kept.
+tally goes on where it was stopped. ``--at "java rename 7"`` or ``--at P16``, as often as wanted,
+kills at these calls and points in place of all kinds. Exit code 1 where anything was violated;
+that world's folder is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from tests.faults.campaign.calls import library
 from tests.faults.campaign.campaign import ROUNDS_OF_A_WORLD, Campaign
-from tests.faults.campaign.plan import CALLS
+from tests.faults.campaign.plan import CALLS, POINTS
 from tests.faults.campaign.tally import Tally
 
 
@@ -27,7 +28,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--tally", type=Path)
     parser.add_argument("--minutes", type=float, default=24 * 60.0)
-    parser.add_argument("--at", action="append", default=[], choices=CALLS, metavar="CALL")
+    parser.add_argument(
+        "--at", action="append", default=[], choices=(*CALLS, *POINTS), metavar="CALL"
+    )
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="rivermouth-torture-"))

@@ -63,6 +63,11 @@ class CallControl:
         struct.pack_into("ii", self._maps[program], 0, 0, count)
         struct.pack_into("i", self._maps[program], 0, CALLS.index(call) + 1)
 
+    def struck(self) -> bool:
+        """Whether what was armed has killed: where the driver lives, it was a task's worker."""
+        controls = (struct.unpack_from("ii", each, 0) for each in self._maps.values())
+        return any(armed and left <= 0 for armed, left in controls)
+
     def disarm(self) -> None:
         """Let all calls pass."""
         for program in PROGRAMS:

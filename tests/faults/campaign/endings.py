@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import TopicPartition
 
 from rivermouth.testing import create_topic, produce
-from tests.faults.campaign.plan import Fault
+from tests.faults.campaign.plan import PIPELINES, TABLES, Fault
 from tests.faults.campaign.producer import PARTITIONS
-from tests.faults.campaign.world import World
+from tests.faults.campaign.standby import Standby, clean
+from tests.faults.campaign.tally import Tally, Violated
+from tests.faults.campaign.world import PER_ROUND, World
 from tests.faults.checker.kafka import Cluster
 
 MORE = 20
@@ -20,6 +22,27 @@ MORE = 20
 Ends = Mapping[int, int]
 """Where the partitions of a topic end; the ledger stands there too, after a proof."""
 Deed = Callable[[World, str, Ends, random.Random], None]
+
+
+def end(world: World, standby: Standby, tally: Tally, ending: Fault) -> None:
+    """One topic is struck: its pipeline must stop before it writes, and the other go on."""
+    dice = random.Random(f"{tally.seed} {tally.rounds} end")
+    [other] = {*TABLES} - {ending.table}
+    world.produce(dice.randrange(1 << 30), **{**PER_ROUND, ending.table: 0})
+    code = finish(world, ending, dice)
+    before = {name: world.written(name) for name in TABLES}
+    answer = standby.order("run", PIPELINES)
+    told = f"{ending.name}, of {ending.table}"
+    if answer["codes"].get(ending.table) != code:
+        raise Violated(f"{told}: expected {code}, found {answer}")
+    clean(answer, but=(ending.table,))
+    if world.written(ending.table) != before[ending.table]:
+        raise Violated(f"{told}: stopped with {code}, but only after it had written")
+    if world.written(other) == before[other]:
+        raise Violated(f"{told}: {other} did not go on")
+    tally.faults[ending.name] += 1
+    tally.halts[code] += 1
+    print(f"  end {told}: {code}", flush=True)
 
 
 def finish(world: World, ending: Fault, dice: random.Random) -> str:

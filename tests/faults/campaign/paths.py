@@ -52,5 +52,5 @@ def _commits(table: Path) -> Sequence[Mapping[str, Any]]:
 def _as_dict(commit: Commit) -> Mapping[str, Any]:
     text = commit.metadata if commit.txns else None
     entry = first_format(json.loads(text)) if text else None
-    names = ("version", "operation", "parameters", "txns")
+    names = ("version", "operation", "parameters", "txns", "as_files")
     return {**{name: getattr(commit, name) for name in names}, "entry": entry}

@@ -6,21 +6,24 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", "P6", "P7", "P8", "P9", "P11")
+FILES_POINTS = ("P16", "P17", "P18")
+"""Those that only rows pass which land as files."""
+POINTS = ("P0", "P10", "P1", "P2", "P3", "P12", *FILES_POINTS, "P6", "P7", "P8", "P9", "P11")
 _MADE = {
     "java": {"rename": 80, "unlink": 40, "mkdir": 78, "create": 120, "write": 140},
     "python": {
         "rename": 2,
-        "link": 2,
-        "unlink": 30,
+        "link": 4,
+        "unlink": 38,
         "mkdir": 6,
         "rmdir": 2,
-        "create": 9,
-        "write": 4,
+        "create": 30,
+        "write": 140,
     },
 }
 """Calls that change files, as counted (``calls.CallControl.counts``) in a run of one batch of
-each of the two pipelines; two thirds are Spark's and Delta's, a tenth delta-rs's."""
+each of the two pipelines; those of Python, and of its tasks, where the append lands as files. A
+call of a task kills that task alone."""
 CALLS = tuple(
     f"{program} {call} {k + 1}"
     for program, calls in _MADE.items()
@@ -54,6 +57,8 @@ TABLES = ("events", "accounts")
 SHOPS = "shops"
 """The pipeline whose topics come and go."""
 PIPELINES = (*TABLES, SHOPS)
+APPENDS = ("events", SHOPS)
+"""The pipelines whose rows land as files, or through Spark; all others land through Spark."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,19 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Ways:
+    """Which way the appends of a round land.
+
+    ``by_spark`` are those whose configuration says ``commit: spark``. ``asks``: the table of
+    ``events`` asks for Spark's writer when the run begins; ``amid``: that changes in the run.
+    """
+
+    by_spark: tuple[str, ...] = ()
+    asks: bool = False
+    amid: bool = False
+
+
+@dataclass(frozen=True)
 class Round:
     """One round: records come in, faults happen, somebody accepts what he did on purpose, and
     then a driver starts and dies."""
@@ -98,20 +116,21 @@ class Round:
     kill: Kill
     faults: tuple[Fault, ...]
     operation: Operation | None = None
+    ways: Ways = Ways()
 
 
 def round_of(seed: int, number: int, aims: Sequence[str] = ()) -> Round:
     """The plan of one round. Points and calls are gone through in order, all else is drawn.
 
-    ``aims``: the calls to kill at, in turn, in place of all kinds.
+    ``aims``: the calls and points to kill at, in turn, in place of all kinds.
     """
     dice = random.Random(f"{seed} {number}")
     faults = tuple(
         Fault(dice.choice(HARMLESS if dice.random() < 0.8 else UNDOING), dice.choice(TABLES))
         for _ in range(dice.choice((0, 0, 1, 1, 2)))
     )
-    kill = Kill("call", aims[number % len(aims)]) if aims else _kill(dice, number)
-    return Round(number, kill, faults, _operation(seed, number))
+    kill = _aimed(aims[number % len(aims)]) if aims else _kill(dice, number)
+    return Round(number, kill, faults, _operation(seed, number), _ways(seed, number, kill))
 
 
 def ending_of(seed: int, number: int) -> Fault:
@@ -129,6 +148,18 @@ def _operation(seed: int, number: int) -> Operation | None:
     return Operation(
         OPERATIONS[turn % len(OPERATIONS)], dice.choice(TABLES), dice.choice(ACCEPTING)
     )
+
+
+def _ways(seed: int, number: int, kill: Kill) -> Ways:
+    """With dice of its own. Where the driver is to die at a point of files, all land as files."""
+    dice = random.Random(f"{seed} {number} ways")
+    by_spark = tuple(name for name in APPENDS if dice.random() < 0.25)
+    ways = Ways(by_spark, dice.random() < 0.25, dice.random() < 0.5)
+    return Ways() if kill.detail.startswith(FILES_POINTS) else ways
+
+
+def _aimed(aim: str) -> Kill:
+    return Kill("point", f"{aim}=1*kill") if aim in POINTS else Kill("call", aim)
 
 
 def _kill(dice: random.Random, number: int) -> Kill:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,21 @@ class Standby:
         driver.end()
 
     def order(
-        self, do: str, names: Sequence[str], *, by: DriverProcess | None = None, **more: Any
+        self,
+        do: str,
+        names: Sequence[str],
+        *,
+        by: DriverProcess | None = None,
+        meanwhile: Callable[[], bool] = lambda: False,
+        **more: Any,
     ) -> dict[str, Any]:
-        """Have something done, and return the answer. Raises Violated where none comes."""
+        """Have something done, and return the answer. Raises Violated where none comes.
+
+        ``meanwhile``: see ``DriverProcess.answer``.
+        """
         driver = by or self.next()
         self.give(driver, do, names, **more)
-        answer = driver.answer(PATIENCE_S)
+        answer = driver.answer(PATIENCE_S, meanwhile)
         if answer is None:
             raise Violated(f"no answer to {do} within {PATIENCE_S} s")
         return answer
@@ -74,3 +83,10 @@ class Standby:
         for each in self._drivers:
             each.end()
         self._drivers.clear()
+
+
+def clean(answer: dict[str, Any], but: Sequence[str] = ()) -> None:
+    """Raises Violated where a pipeline, but for those of ``but``, did not come to its end."""
+    bad = {name: code for name, code in answer["codes"].items() if code and name not in but}
+    if bad:
+        raise Violated(f"a halt or failure that nobody expected: {answer['errors']}")

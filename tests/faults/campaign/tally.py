@@ -18,8 +18,9 @@ class Violated(Exception):
 class Tally:
     """Counts of one campaign. ``rounds`` are those that are over.
 
-    ``faults`` are those that struck something, ``conformed`` how many pipelines, world by
-    world, have walked a path of the model.
+    ``faults`` are those that struck something, ``commits`` those of appends, by the way that they
+    were made, and how often that changed inside a run. ``conformed`` is how many pipelines, world
+    by world, have walked a path of the model.
     """
 
     seed: int
@@ -27,6 +28,7 @@ class Tally:
     kills: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     halts: Counter[str] = field(default_factory=Counter)
+    commits: Counter[str] = field(default_factory=Counter)
     survived: int = 0
     conformed: int = 0
     records: int = 0
@@ -38,11 +40,14 @@ class Tally:
         by_kind: Counter[str] = Counter()
         for name, number in self.kills.items():
             by_kind[name.split()[0]] += number
+        points = {name.split()[1]: n for name, n in self.kills.items() if name.startswith("point ")}
         return json.dumps(
             {
                 "seed": self.seed,
                 "rounds": self.rounds,
                 "kills": {"total": self.kills.total(), **dict(sorted(by_kind.items()))},
+                "points": dict(sorted(points.items())),
+                "commits": dict(sorted(self.commits.items())),
                 "faults": dict(sorted(self.faults.items())),
                 "halts": dict(sorted(self.halts.items())),
                 "conformed": self.conformed,
@@ -69,6 +74,6 @@ class Tally:
         facts: dict[str, Any] = json.loads(file.read_text("utf-8"))
         if facts["seed"] != seed:
             raise ValueError(f"{file} is the tally of seed {facts['seed']}")
-        for name in ("kills", "faults", "halts"):
-            facts[name] = Counter(facts[name])
+        for name in ("kills", "faults", "halts", "commits"):
+            facts[name] = Counter(facts.get(name, {}))
         return Tally(**facts)

@@ -16,7 +16,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.testing import create_topic
 from rivermouth.verify import verify
-from tests.faults.campaign.plan import SHOPS, TABLES
+from tests.faults.campaign.plan import APPENDS, SHOPS, TABLES
 from tests.faults.campaign.process import ROOT
 from tests.faults.checker.check import check
 from tests.faults.checker.cursor import Cursor
@@ -28,6 +28,8 @@ from tests.waiting import wait_for
 PASSWORD = "canary-4b1d9e2a77"
 """In every configuration, needed by nobody: it may show up nowhere."""
 PARTITIONS = 3
+PER_ROUND = {"events": 600, "accounts": 500}
+"""How many records are produced for each topic."""
 SHOP_TOPICS = tuple(f"shop-{number}" for number in range(2 * 24))
 """All topics of the pattern that there may ever be in a world."""
 EVENTS = "id BIGINT, seq BIGINT, body STRING"
@@ -53,7 +55,7 @@ class World:
         self.servers = self.broker.bootstrap_servers
         for topic in TABLES:
             create_topic(self.servers, topic, PARTITIONS)
-        self._configure()
+        self.configure()
         self._start_producer()
         return self
 
@@ -90,19 +92,26 @@ class World:
             file.write(json.dumps(line) + "\n")
         self._start_producer()
 
-    def _configure(self) -> None:
+    def configure(self, by_spark: Sequence[str] = ()) -> None:
+        """Write the configuration; the appends of ``by_spark`` land through Spark."""
         source = {"format": "json", "max_offsets_per_trigger": 3000}
         small = {"delta.checkpointInterval": "20"}
         upsert = {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
+        several = {**source, "max_offsets_per_trigger": 400}  # a way may change between them
+        commit = {each: "spark" if each in by_spark else "auto" for each in APPENDS}
         config = {
             "version": 1,
             "kafka": {"bootstrap.servers": self.servers, "ssl.key.password": PASSWORD},
             "warehouse": "./lake",
             "pipelines": {
                 "events": {
-                    "source": {"topics": ["events"], **source},
+                    "source": {"topics": ["events"], **several},
                     "schema": EVENTS,
-                    "target": {"table": "bronze.events", "properties": small},
+                    "target": {
+                        "table": "bronze.events",
+                        "properties": small,
+                        "commit": commit["events"],
+                    },
                 },
                 "accounts": {
                     "source": {"topics": ["accounts"], "key": "string", **source},
@@ -112,7 +121,11 @@ class World:
                 SHOPS: {
                     "source": {"topics": {"pattern": "shop-[0-9]+"}, **source},
                     "schema": EVENTS,
-                    "target": {"table": "bronze.shops", "properties": small},
+                    "target": {
+                        "table": "bronze.shops",
+                        "properties": small,
+                        "commit": commit[SHOPS],
+                    },
                 },
             },
         }

@@ -30,7 +30,10 @@ class Stale(Exception):
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit. ``emptied``: it took every row and brought none that we know of."""
+    """One commit. ``emptied``: it took every row and brought none that we know of.
+
+    ``engine`` is what made it, as it says.
+    """
 
     version: int
     operation: str
@@ -41,6 +44,12 @@ class Commit:
     removed: tuple[str, ...]
     changes_data: bool
     emptied: bool
+    engine: str
+
+    @property
+    def as_files(self) -> bool:
+        """Whether a driver committed files that its tasks wrote; all else of ours is Spark's."""
+        return bool(self.txns) and self.engine.startswith("delta-rs")
 
 
 class Log:
@@ -184,6 +193,7 @@ def _commit(version: int, actions: Iterable[Action], active: Collection[str]) ->
         removed=taken,
         changes_data=changes,
         emptied=_empties(operation) or (everything and (not added or operation == "WRITE")),
+        engine=str(info.get("engineInfo", "")),
     )
 
 

@@ -12,6 +12,8 @@ import json
 import sys
 import time
 
+from tests.faults.model.both_ways import BOTH_WAYS
+from tests.faults.model.both_ways_removals import BOTH_WAYS_REMOVALS
 from tests.faults.model.configurations import PROTOCOL, small
 from tests.faults.model.deliveries import DELIVERIES
 from tests.faults.model.delivery_removals import DELIVERY_REMOVALS
@@ -19,7 +21,8 @@ from tests.faults.model.explore import Configuration, Explored, explore
 from tests.faults.model.removals import REMOVALS, Removal
 from tests.faults.model.words import in_words
 
-EVERY_REMOVAL = (*REMOVALS, *DELIVERY_REMOVALS)
+EVERY = (*PROTOCOL, *BOTH_WAYS, *DELIVERIES)
+EVERY_REMOVAL = (*REMOVALS, *BOTH_WAYS_REMOVALS, *DELIVERY_REMOVALS)
 
 
 def main() -> int:
@@ -30,7 +33,7 @@ def main() -> int:
     asked = parser.parse_args()
     began = time.process_time()
     states, violations = 0, 0
-    for each in (*PROTOCOL, *DELIVERIES):
+    for each in EVERY:
         if asked.names and each.name not in asked.names:
             continue
         found = _explored(small(each) if asked.small else each)

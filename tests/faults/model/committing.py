@@ -12,11 +12,12 @@ from tests.faults.model.opening import (
     TABLE_UNDONE,
 )
 from tests.faults.model.reading import content, txn, walk
-from tests.faults.model.records import good, quarantined, readable, taken
+from tests.faults.model.records import good, kept, quarantined, readable, taken
 from tests.faults.model.sending import gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
     COMMITTING,
+    NOT_TOLD,
     ORPHAN,
     PLANNED,
     READY,
@@ -37,7 +38,7 @@ from tests.faults.model.steps import halted
 def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     """Give the entry its id, and write the bad records of the range ahead of the commit."""
     driver = state.drivers[d]
-    if driver.phase != PLANNED or driver.planned is None or _used(state, commit):
+    if driver.phase != PLANNED or driver.planned is None or used(state, commit):
         return None
     entry = driver.planned._replace(commit=commit)
     if not readable(state.topic, entry):
@@ -58,6 +59,8 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != STAGED or driver.planned is None:
         return None
+    if driver.planned.as_files:
+        return put(state, d, driver._replace(phase=COMMITTING))
     if is_due(state, guards, d, FIRST):
         return None
     entry, effect = driver.planned, state.effect
@@ -66,8 +69,8 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
             return halted(state, d, BATCH_FAILED)
         entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
     log = state.table.log
-    if guards.txn and txn(log) >= entry.sequence:
-        return _returned(state, guards, d)
+    if guards.txn and watermark(log, guards) >= entry.sequence:
+        return returned(state, guards, d)
     if effect.change:
         entry = entry._replace(wrote=effect.change(content(log), taken(state.topic, guards, entry)))
     snapshot = len(log) - 1
@@ -80,9 +83,13 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
     if driver.phase not in (COMMITTING, ORPHAN) or driver.planned is None:
         return None
     log, after = state.table.log, driver.snapshot + 1
-    rivals = any(isinstance(each, Entry) for each in log[after:])
+    rivals = watermark(log[after:], guards) > 0
     refused = rivals and guards.txn  # ConcurrentTransactionException
-    if refused and not guards.put_if_absent and isinstance(log[after], Entry):
+    if driver.planned.as_files:
+        taken_by_others = guards.exact_version and len(log) > after
+        log = log if taken_by_others else (*log, driver.planned)
+        answered = answered and not taken_by_others
+    elif refused and not guards.put_if_absent and isinstance(log[after], Entry):
         log = (*log[:after], driver.planned, *log[after + 1 :])  # renamed over the rival's file
     elif refused or (guards.rows_unmoved and _merges(state, driver) and _moved(log, after)):
         answered = False
@@ -91,7 +98,13 @@ def land(state: State, guards: Guards, d: int, answered: bool = True) -> State |
     state = state._replace(table=state.table._replace(log=log))
     if driver.phase == ORPHAN:
         return put(state, d, Driver())
-    return _returned(state, guards, d, answered)
+    return returned(state if answered else kept(state, guards, d), guards, d, answered)
+
+
+def watermark(log: Log, guards: Guards) -> int:
+    """The newest ``txn`` in some commits; 0 where there is none."""
+    carry = (e for e in log if isinstance(e, Entry) and (guards.files_txn or not e.as_files))
+    return txn(log) if guards.files_txn else txn(tuple(carry))
 
 
 def _merges(state: State, driver: Driver) -> bool:
@@ -108,12 +121,14 @@ def _moved(log: Log, after: int) -> bool:
 
 def fail(state: State, guards: Guards, d: int) -> State | None:
     """The write raises, and nothing of it is in the log."""
-    if state.drivers[d].phase not in (STAGED, COMMITTING):
+    phase = state.drivers[d].phase
+    if phase not in (STAGED, COMMITTING):
         return None
-    return _returned(gave_up(state, d), guards, d, answered=False)
+    state = kept(state, guards, d) if phase == COMMITTING else state
+    return returned(gave_up(state, d), guards, d, answered=False)
 
 
-def _returned(state: State, guards: Guards, d: int, answered: bool = True) -> State:
+def returned(state: State, guards: Guards, d: int, answered: bool = True) -> State:
     """The write returned or raised: the same to us. Without a read-back it is believed."""
     driver = state.drivers[d]
     if guards.read_back:
@@ -147,7 +162,9 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
     if not ours and guards.txn and txn(log) >= planned.sequence:
         return halted(state, d, COMMIT_FAILED)  # somebody wrote it, and the log shows nobody
     if not ours:  # it may be written again: the same range, the same sequence
-        again = planned._replace(commit=None, read=0, cuts=0, base=version, wrote=())
+        again = planned._replace(
+            commit=None, read=0, cuts=0, base=version, wrote=(), made=NOT_TOLD, held=None
+        )
         return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
     pending = (*driver.pending, *since)
     read = driver._replace(version=version, newest=ledger.newest, pending=pending)
@@ -165,5 +182,5 @@ def _verified(driver: Driver, entry: Entry) -> Driver:
     )
 
 
-def _used(state: State, commit: object) -> bool:
+def used(state: State, commit: object) -> bool:
     return any(isinstance(each, Entry) and each.commit == commit for each in state.table.log)

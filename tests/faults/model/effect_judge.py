@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from tests.faults.model.definition import unfit
 from tests.faults.model.effects import FIRST, Effect, Record
 from tests.faults.model.guards import Guards
 from tests.faults.model.reading import content, truth
@@ -16,7 +17,11 @@ WRONG_ROWS, UNSENT, REPEATED = "WRONG ROWS", "NOT SENT", "SENT AGAIN"
 
 
 def wrong_rows(table: Table, topic: Topic, guards: Guards, effect: Effect) -> Iterator[str]:
-    """The rows must be those of all records in effect, told in the order of their commits."""
+    """The rows must be those of all records in effect, told in the order of their commits.
+
+    Those that were written as files must be as the table asks.
+    """
+    yield from unfit(table.log)
     if effect.fold is None:
         return
     records = (taken(topic, guards, each) for each in truth(table.log).line)

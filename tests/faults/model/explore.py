@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.faults.model.effects import ROWS, Effect
 from tests.faults.model.guards import Guards
 from tests.faults.model.judge import Judge
-from tests.faults.model.machine import Action, apply
+from tests.faults.model.machine import SPARK, Action, apply
 from tests.faults.model.opening import ACCEPT, OLD, parts
 from tests.faults.model.reading import walk
 from tests.faults.model.state import (
@@ -46,7 +46,8 @@ class Configuration:
     """What is explored: where it begins, and which faults may happen, how often.
 
     ``may_halt`` are the codes that a driver may halt with, ``may_end`` those that may be the
-    end of it: from any other state a complete one must be within reach.
+    end of it: from any other state a complete one must be within reach. ``ways`` are those that
+    each commit may go.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Configuration:
     may_halt: frozenset[str] = frozenset()
     may_end: frozenset[str] = frozenset()
     effect: Effect = ROWS
+    ways: tuple[str, ...] = (SPARK,)
 
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
@@ -192,7 +194,8 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
         elif driver.phase == READY:
             yield from _plans(d, driver, state.topic)
         elif driver.phase == PLANNED:
-            yield "write", d, _unused(state)
+            for way in about.ways:
+                yield way, d, _unused(state)
         elif driver.phase in (COMMITTING, ORPHAN):
             yield "land", d
         if driver.unsent:
@@ -262,6 +265,8 @@ FAULTS: Mapping[str, Callable[[State], list[Action]]] = {
     "recreate": lambda state: [("recreate", 1), ("recreate", state.topic.high + 1)],
     "cut": lambda s: [("cut", high) for high in range(s.topic.low, s.topic.high)],
     "optimize": lambda state: [("optimize",)],
+    "alter": lambda state: [("alter", False), ("alter", True)],
+    "vacuum": lambda state: [("vacuum",)],
     "restore": lambda s: [("restore", n) for n in range(s.table.first, len(s.table.log) - 1)],
     "delete": lambda state: [("delete", n) for n in range(state.topic.high)],
     "empty": lambda state: [("empty",)],

@@ -63,6 +63,20 @@ class Guards:
     """They count only together with that commit, whose id they carry."""
     quarantine_standing: bool = True
     """And only while that commit stands in the table as it is."""
+    exact_version: bool = True
+    """Files are committed as the version that follows on the one planned on, or not at all."""
+    files_txn: bool = True
+    """Their commit carries a ``txn``, too: so Spark's skips a stale one and refuses a rival."""
+    left_to_spark: bool = True
+    """A table that asks for more than is understood is not written as files."""
+    waits_for_range: bool = True
+    """Files that wait are committed for the range only that they were written for."""
+    waits_for_definition: bool = True
+    """And only into a table that is defined as it was then."""
+    waits_whole: bool = True
+    """And only while all of them are there."""
+    waits_good: bool = True
+    """No files wait of a batch with bad records: these carry the id of the attempt."""
     rows_unmoved: bool = True
     """Delta's: a MERGE is refused where rows have come or gone since it read them."""
     acknowledged: bool = True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tests.faults.model import committing, sending, steps, world
+from tests.faults.model import as_files, committing, sending, steps, world
 from tests.faults.model.guards import Guards
 from tests.faults.model.state import State
 
@@ -24,6 +24,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             steps.project,
             steps.plan,
             committing.write,
+            as_files.write_files,
             sending.send,
             committing.begin,
             committing.land,
@@ -42,6 +43,8 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             world.recreate,
             world.cut,
             world.optimize,
+            world.alter,
+            world.vacuum,
             world.restore,
             world.empty,
             world.delete,
@@ -52,6 +55,9 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         )
     }
 )
+
+SPARK, AS_FILES = "write", "write_files"
+"""The ways of a commit, by the step that begins it."""
 
 ALL_GUARDS = Guards()
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from tests.faults.model.effects import Record
 from tests.faults.model.guards import Guards
-from tests.faults.model.state import BATCH, Bad, Entry, State, Table, Topic
+from tests.faults.model.state import BATCH, Bad, Entry, State, Table, Topic, Waiting, put
 
 
 def good(topic: Topic, guards: Guards, entry: Entry) -> list[int]:
     """The offsets of a batch that become rows of the table."""
     if entry.kind != BATCH or entry.start is None or entry.until is None:
         return []
+    start, until = entry.held or (entry.start, entry.until)
     hidden = (*topic.bad, *topic.aborted) if guards.read_committed else topic.bad
-    return [each for each in range(entry.start, entry.until) if each not in hidden]
+    return [each for each in range(start, until) if each not in hidden]
 
 
 def taken(topic: Topic, guards: Guards, entry: Entry) -> list[Record]:
@@ -35,3 +36,16 @@ def quarantined(state: State, entry: Entry) -> Table:
     offsets = [each for each in topic.bad if entry.start <= each < entry.until]
     rows = tuple(Bad(entry.commit, topic.id, each, topic.epoch) for each in offsets)
     return table._replace(quarantine=table.quarantine + rows)
+
+
+def kept(state: State, guards: Guards, d: int) -> State:
+    """The state in which the files that driver ``d`` did not commit wait for its next attempt."""
+    driver, topic = state.drivers[d], state.topic
+    entry = driver.planned
+    if entry is None or not entry.as_files or entry.kind != BATCH:
+        return state
+    start, until = entry.held or (entry.start or 0, entry.until or 0)
+    if guards.waits_good and any(start <= each < until for each in topic.bad):
+        return state
+    waiting = Waiting(start, until, entry.read, entry.cuts, entry.made)
+    return put(state, d, driver._replace(waiting=waiting))

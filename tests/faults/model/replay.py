@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.faults.model.effects import FIRST, LAST
+from tests.faults.model.machine import AS_FILES, SPARK
 from tests.faults.model.opening import (
     LEDGER_BROKEN,
     LEDGER_TRIMMED,
@@ -124,7 +125,9 @@ class Replay(Starting):
 
     def _write(self, line: Line) -> None:
         d, commit = self.expect(line, PLANNED), line.facts["commit"]
-        if not self.take(("write", d, commit)):
+        landed = self.commits.get(self.versions.get(commit, -1))
+        way = AS_FILES if landed is not None and landed.as_files else SPARK
+        if not self.take((way, d, commit)):
             raise self.refused(f"write under commit id {commit}, which was used before")
         planned = self.state.drivers[d].planned
         assert planned is not None
@@ -132,7 +135,6 @@ class Replay(Starting):
         named = line.range_of(self.place) or (planned.until, planned.until)
         self.claim("range", (planned.start, planned.until), named)
         self.claim("position", planned.until, line.position_of(self.place))
-        landed = self.commits.get(self.versions.get(commit, -1))
         if landed is not None and landed.applied == 0:  # none is good, so none is sent
             driver = self.state.drivers[d]._replace(attempt=None, unsent=())
             self.state = put(self.state, d, driver)

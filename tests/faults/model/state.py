@@ -20,6 +20,7 @@ ACCEPTING = (RESUME, RESET, CHANGE, ERASURE)
 # What others commit. EMPTY stands for TRUNCATE, REPLACE, and a DELETE or overwrite of all.
 CREATE, RESTORE, EMPTY, OPTIMIZE = "CREATE", "RESTORE", "EMPTY", "OPTIMIZE"
 DELETE = "DELETE"  # of some rows, on purpose
+ALTER, ASK = "ALTER", "ASK"  # another definition; one that asks for Spark's writer
 
 # Where a driver is. A frozen one (SIGSTOP) is one that takes no step for a while.
 DEAD = "dead"
@@ -49,7 +50,9 @@ class Entry(NamedTuple):
     ``accepts`` is the version of the undoing that an operator
     accepted with a RESUME or RESET, or of the DELETE with an ERASURE. ``base`` is the version that
     its driver had read; a trace does not tell it. ``wrote`` is what the commit does to the
-    rows, where the effect tells that.
+    rows, where the effect tells that. ``made`` is of commits of files: the version of the table's
+    definition that they were written for; ``held`` is the range whose rows they hold, where it is
+    another one. A trace tells neither.
     """
 
     kind: str
@@ -64,6 +67,13 @@ class Entry(NamedTuple):
     epoch: int = 0
     cuts: int = 0
     wrote: tuple[Wrote, ...] = ()
+    made: int = NOT_TOLD
+    held: tuple[int, int] | None = None
+
+    @property
+    def as_files(self) -> bool:
+        """Whether the driver commits files that its tasks wrote; else Spark commits."""
+        return self.made != NOT_TOLD
 
 
 class Other(NamedTuple):
@@ -140,6 +150,19 @@ class Topic(NamedTuple):
         return read, max(since, default=0), offset
 
 
+class Waiting(NamedTuple):
+    """Files that a driver has written for a range, and not committed: what they hold, for which
+    definition of the table they are made, and whether they are still there.
+    """
+
+    start: int
+    until: int
+    read: int
+    cuts: int
+    made: int
+    there: bool = True
+
+
 class Driver(NamedTuple):
     """One process that runs the pipeline.
 
@@ -148,6 +171,7 @@ class Driver(NamedTuple):
     the leader epoch that it names; ``pending`` are entries that it has still to project;
     ``snapshot`` is the version its transaction began at. ``attempt`` is the commit id of a batch
     whose records are sent and have not all found their end, ``unsent`` are those still to be sent.
+    ``waiting`` are files that a later attempt may commit.
     """
 
     phase: str = DEAD
@@ -165,6 +189,7 @@ class Driver(NamedTuple):
     code: str = ""
     attempt: object = None
     unsent: tuple[Record, ...] = ()
+    waiting: Waiting | None = None
 
 
 class Checkpoint(NamedTuple):

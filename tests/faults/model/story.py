@@ -33,6 +33,11 @@ class Story:
     def check(self) -> list[str]:
         return check_trace([json.dumps(each) for each in self.lines], self.log, effect=self.effect)
 
+    def as_files(self) -> Story:
+        """The newest commit is one of files."""
+        self.log[-1]["as_files"] = True
+        return self
+
     def did(self, operation: str, **parameters: object) -> Story:
         self.log.append({**self._commit(operation), "parameters": parameters})
         return self

@@ -60,12 +60,16 @@ class Line:
 
 @dataclass(frozen=True)
 class LogCommit:
-    """One commit of the log; ``entry`` is the pipeline's own, as JSON, if it carries one."""
+    """One commit of the log; ``entry`` is the pipeline's own, as JSON, if it carries one.
+
+    ``as_files``: the driver committed files; else it is Spark's.
+    """
 
     version: int
     operation: str
     parameters: Mapping[str, Any]
     entry: Mapping[str, Any] | None
+    as_files: bool = False
 
     @property
     def id(self) -> object:
@@ -143,7 +147,8 @@ def read_commits(commits: Sequence[Mapping[str, Any]], pipeline: str) -> list[Lo
         ours = ours and entry is not None and entry.get("pipeline", pipeline) == pipeline
         parameters = each.get("parameters") or {}
         version, operation = int(each["version"]), str(each["operation"])
-        read.append(LogCommit(version, operation, parameters, entry if ours else None))
+        as_files = bool(each.get("as_files"))
+        read.append(LogCommit(version, operation, parameters, entry if ours else None, as_files))
     return read
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.faults.model.machine import Action
 from tests.faults.model.opening import ACCEPT, DELETES, OLD, RECORD, TOPIC, TRUNCATION
-from tests.faults.model.state import HALTED, READY, Entry, State
+from tests.faults.model.state import HALTED, READY, STAGED, Entry, State
 
 OPTIONS = {
     ACCEPT: "to accept what was undone",
@@ -34,6 +34,7 @@ WORLD = {
     "recreate": "the topic is created anew, with {} records",
     "cut": "the log is cut at {}",
     "optimize": "somebody runs OPTIMIZE",
+    "vacuum": "VACUUM takes files that wait",
     "restore": "somebody restores version {}",
     "empty": "somebody truncates the table",
     "delete": "somebody deletes the row of offset {} on purpose",
@@ -47,6 +48,8 @@ WORLD = {
 def in_words(action: Action, before: State, after: State) -> str:
     """What happened, as one would tell it."""
     name, *rest = action
+    if name == "alter":
+        return f"the table is altered{', and asks for the writer of Spark' if rest[0] else ''}"
     if name == "settle":
         return f"the open transaction is {'committed' if rest[0] else 'aborted'}"
     if name in WORLD:
@@ -71,6 +74,8 @@ def _told(name: str, d: int, rest: list[object], before: State, after: State) ->
         return f"plans {what}{number}"
     if name == "write" and driver.phase == READY:
         return "finds only bad records and commits nothing"
+    if name == "write_files":
+        return _written(d, before, after)
     if name == "write":
         ahead = len(after.table.quarantine) > len(before.table.quarantine)
         return "writes bad records ahead" if ahead else "is about to write"
@@ -82,10 +87,21 @@ def _told(name: str, d: int, rest: list[object], before: State, after: State) ->
     return DRIVER[name]
 
 
+def _written(d: int, before: State, after: State) -> str:
+    driver = after.drivers[d]
+    if driver.phase != STAGED:
+        return "writes no file: its plan is stale"
+    again = before.drivers[d].waiting is not None and driver.planned and driver.planned.read
+    ahead = len(after.table.quarantine) > len(before.table.quarantine)
+    what = "takes files that wait" if again and not ahead else "writes files"
+    return f"{what}, and bad records ahead" if ahead else what
+
+
 def _landed(d: int, before: State, after: State) -> str:
     entry = before.drivers[d].planned
     if before.table.log == after.table.log or entry is None:
-        return "is refused: a rival's txn"
+        files = entry is not None and entry.as_files
+        return "is refused: others took its version" if files else "is refused: a rival's txn"
     versions = [n for n, each in enumerate(after.table.log) if isinstance(each, Entry)]
     version = next(n for n in versions if after.table.log[n] == entry)
     over = len(before.table.log) == len(after.table.log)

@@ -9,6 +9,8 @@ from tests.faults.model.guards import Guards
 from tests.faults.model.reading import projected, walk
 from tests.faults.model.sending import broken
 from tests.faults.model.state import (
+    ALTER,
+    ASK,
     AT_REST,
     COMMITTING,
     CREATE,
@@ -41,8 +43,8 @@ def crash(state: State, guards: Guards, d: int) -> State | None:
 def orphan(state: State, guards: Guards, d: int) -> State | None:
     """Python dies in the middle of a commit; the JVM lives on for a moment."""
     driver = state.drivers[d]
-    if driver.phase != COMMITTING:
-        return None
+    if driver.phase != COMMITTING or driver.planned is None or driver.planned.as_files:
+        return None  # files are committed by Python itself
     left = driver._replace(phase=ORPHAN, pending=(), attempt=None, unsent=())
     return put(broken(state, d), d, left)
 
@@ -114,6 +116,21 @@ def cut(state: State, guards: Guards, high: int) -> State | None:
 def optimize(state: State, guards: Guards) -> State | None:
     """A commit that changes no row: OPTIMIZE, a new property, another pipeline's batch."""
     return _commit(state, Other(OPTIMIZE))
+
+
+def alter(state: State, guards: Guards, asks: bool) -> State | None:
+    """The table gets another definition: one that is understood, or asks for Spark's writer."""
+    return _commit(state, Other(ASK if asks else ALTER))
+
+
+def vacuum(state: State, guards: Guards) -> State | None:
+    """VACUUM takes files that wait, which no commit names and which are old by now."""
+    waiting = [d for d, each in enumerate(state.drivers) if each.waiting and each.waiting.there]
+    for d in waiting:
+        driver = state.drivers[d]
+        assert driver.waiting
+        state = put(state, d, driver._replace(waiting=driver.waiting._replace(there=False)))
+    return state if waiting else None
 
 
 def restore(state: State, guards: Guards, version: int) -> State | None:

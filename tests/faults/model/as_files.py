@@ -1,0 +1,60 @@
+"""A batch as files: its tasks write them in one pass, and the driver commits what they wrote."""
+
+from __future__ import annotations
+
+from tests.faults.model.committing import returned, used, watermark
+from tests.faults.model.definition import definition
+from tests.faults.model.guards import Guards
+from tests.faults.model.opening import BATCH_FAILED
+from tests.faults.model.records import quarantined, readable
+from tests.faults.model.state import BATCH, PLANNED, STAGED, Driver, Entry, State, Waiting, put
+from tests.faults.model.steps import halted
+
+
+def write_files(state: State, guards: Guards, d: int, commit: object) -> State | None:
+    """Write files, which nobody sees, and then the bad records; nothing where the plan is stale.
+
+    Files that an earlier attempt left are taken where they are those of this batch.
+    """
+    driver, log = state.drivers[d], state.table.log
+    if driver.phase != PLANNED or driver.planned is None or used(state, commit):
+        return None
+    made, asks = definition(log)
+    if asks and guards.left_to_spark:
+        return None
+    entry = driver.planned._replace(commit=commit, made=made)
+    stale = guards.exact_version and len(log) - 1 != entry.base
+    if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
+        return returned(put(state, d, driver._replace(planned=entry)), guards, d, not stale)
+    if entry.kind == BATCH:
+        left = _left(guards, driver, entry)
+        driver = driver._replace(waiting=None)
+        if left is None and not readable(state.topic, entry):
+            return halted(state, d, BATCH_FAILED)
+        if left is not None:
+            entry = _holding(entry, left)
+        else:
+            entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
+            if guards.quarantine_ahead:
+                state = state._replace(table=quarantined(state, entry))
+    snapshot = len(log) - 1
+    return put(state, d, driver._replace(phase=STAGED, planned=entry, snapshot=snapshot))
+
+
+def _left(guards: Guards, driver: Driver, entry: Entry) -> Waiting | None:
+    """The files that wait, if they are those of this batch."""
+    left = driver.waiting
+    if left is None:
+        return None
+    others = (left.start, left.until) != (entry.start, entry.until)
+    if (others and guards.waits_for_range) or (not left.there and guards.waits_whole):
+        return None
+    return None if left.made != entry.made and guards.waits_for_definition else left
+
+
+def _holding(entry: Entry, left: Waiting) -> Entry:
+    """The entry of files that waited. Without a guard they may hold other rows, or none."""
+    until = left.until if left.there else left.start
+    own = (left.start, until) == (entry.start, entry.until)
+    held = None if own else (left.start, until)
+    return entry._replace(read=left.read, cuts=left.cuts, made=left.made, held=held)

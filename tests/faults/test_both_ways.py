@@ -1,0 +1,208 @@
+"""Appends as files and through Spark: in the model, in traces, and how a campaign tells them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.write.files.known import why_not
+from rivermouth.write.files.table import definition_of
+from tests.builders import PIPELINE
+from tests.faults.campaign.calls import CallControl, library
+from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of
+from tests.faults.campaign.ways import AMID, Alteration, Told, alter
+from tests.faults.model.both_ways import BOTH_WAYS
+from tests.faults.model.configurations import FILES, OBJECTS
+from tests.faults.model.definition import UNFIT, definition
+from tests.faults.model.judge import Judge
+from tests.faults.model.machine import Action, apply
+from tests.faults.model.opening import SUPERSEDED
+from tests.faults.model.state import ALTER, ASK, RESTORE, Entry, Other, State, Table, Topic, Waiting
+from tests.faults.model.story import Story
+from tests.faults.small_lake import Small
+
+pytestmark = pytest.mark.unit
+
+ONE = BOTH_WAYS[0].first()
+PLANNED: tuple[Action, ...] = (("start", 0), ("plan", 0, "batch", 0, 1))
+
+
+def path(state: State, *actions: Action) -> State:
+    for action in actions:
+        after = apply(state, action, OBJECTS)
+        assert after is not None, f"{action} is not enabled"
+        state = after
+    return state
+
+
+# The model
+
+
+def test_files_are_committed_as_the_next_version_or_not_at_all() -> None:
+    state = path(ONE, *PLANNED, ("write_files", 0, 1), ("begin", 0))
+    assert path(state, ("land", 0)).table.log[-1] == state.drivers[0].planned
+    refused = path(state, ("optimize",), ("land", 0), ("read_back", 0))
+    assert refused.table.log[-1] == Other("OPTIMIZE")
+    assert refused.drivers[0].waiting == Waiting(0, 1, read=1, cuts=0, made=0)
+
+
+def test_sparks_commit_goes_on_top_of_what_conflicts_with_nothing() -> None:
+    state = path(ONE, *PLANNED, ("write", 0, 1), ("begin", 0), ("optimize",), ("land", 0))
+    assert isinstance(state.table.log[-1], Entry)
+
+
+def test_no_file_is_written_for_a_plan_that_is_stale() -> None:
+    state = path(ONE, *PLANNED, ("optimize",), ("write_files", 0, 1))
+    assert state.drivers[0].phase == "returned"
+    assert state.table.quarantine == ()
+
+
+@pytest.mark.parametrize("way", ["write", "write_files"])
+def test_a_rivals_commit_is_noticed_either_way(way: str) -> None:
+    two = BOTH_WAYS[2].first()
+    start: tuple[Action, ...] = (("start", 1), ("plan", 1, "batch", 0, 2))
+    rival: tuple[Action, ...] = ((way, 1, 2), ("begin", 1), ("land", 1))
+    state = path(two, *PLANNED, ("write_files", 0, 1), ("begin", 0), *start, *rival)
+    assert path(state, ("land", 0), ("read_back", 0)).drivers[0].code == SUPERSEDED
+
+
+def test_files_that_wait_are_taken_by_the_next_attempt_also_where_kafka_has_lost_the_records() -> (
+    None
+):
+    state = path(ONE, *PLANNED, ("write_files", 0, 1), ("begin", 0), ("optimize",), ("land", 0))
+    state = path(state, ("read_back", 0), ("expire", 1))
+    again = path(state, ("write_files", 0, 2), ("begin", 0), ("land", 0), ("read_back", 0))
+    assert (again.drivers[0].phase, again.drivers[0].waiting) == ("verified", None)
+    lost = path(state, ("optimize",), ("write", 0, 2))
+    assert lost.drivers[0].code == "RM503", "Spark reads them anew"
+
+
+def test_a_table_that_asks_for_it_lands_through_spark() -> None:
+    state = path(ONE, ("alter", True), *PLANNED)
+    assert apply(state, ("write_files", 0, 1), FILES) is None
+    assert apply(state, ("write", 0, 1), FILES) is not None
+
+
+def test_a_restore_takes_a_definition_back_and_files_must_fit_it() -> None:
+    log = (Other("CREATE"), Other(ALTER), Other(ASK), Other(RESTORE, 1))
+    told = [definition(log[: n + 1]) for n in range(len(log))]
+    assert told == [(0, False), (1, False), (2, True), (1, False)]
+    for made, expected in ((1, ""), (0, UNFIT), (2, UNFIT)):
+        entry = Entry("discovery", 1, 0, 0, commit=1, base=3, made=made)
+        state = State(Table((*log, entry), 0, (), (entry,)), Topic(), ())
+        assert Judge(FILES).violation(state).split(":")[0] == expected
+
+
+# Traces
+
+
+@pytest.mark.parametrize("rival", [False, True])
+def test_a_commit_of_files_behind_that_of_others_is_no_path(rival: bool) -> None:
+    story = Story().opened().committed((0, 0, 0), kind="discovery")
+    story.planned((0, 0, 5)).announced((0, 0, 5))
+    if rival:
+        story.did("SET TBLPROPERTIES")
+    story.landed().settled()
+    assert story.check() == [], "Spark goes on top"
+    story.as_files()
+    assert ("version 3 holds entry 2" in str(story.check())) is rival
+    assert bool(story.check()) is rival
+
+
+# The campaign
+
+
+def one_batch(folder: Path, count: int = 1) -> Small:
+    """A table with so many batches of six rows."""
+    small = Small(folder)
+    small.broker.add(*((n, 0) for n in range(6 * count)))
+    for first in range(0, 6 * count, 6):
+        small.batch([(n, 0, 0, n) for n in range(first, first + 6)], (0, first, first + 6))
+    return small
+
+
+def test_a_long_campaign_goes_both_ways_and_changes_them_between_runs_and_in_one() -> None:
+    rounds = [round_of(1, n) for n in range(400)]
+    assert {each.ways.by_spark for each in rounds} == {(), ("events",), ("shops",), APPENDS}
+    assert {(each.ways.asks, each.ways.amid) for each in rounds} == {
+        (asks, amid) for asks in (False, True) for amid in (False, True)
+    }
+    files = [each for each in rounds if each.kill.detail.startswith(FILES_POINTS)]
+    assert len(files) > 12
+    assert {each.ways for each in files} == {Ways()}, "else nobody passes the point"
+
+
+def test_a_campaign_aims_at_points_as_at_calls() -> None:
+    aimed = [round_of(7, n, ("P17", CALLS[3])).kill for n in range(2)]
+    assert aimed == [Kill("point", "P17=1*kill"), Kill("call", CALLS[3])]
+
+
+def test_who_armed_a_call_knows_that_it_has_killed_a_process_besides_the_driver(
+    tmp_path: Path,
+) -> None:
+    preloaded, calls = library(tmp_path), CallControl(tmp_path / "calls")
+    calls.arm("python", "create", 1)
+    assert not calls.struck()
+    code = f"open({str(tmp_path / 'new')!r}, 'w')"
+    environment = {**os.environ, **calls.environment(preloaded)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -9
+    assert calls.struck()
+    calls.disarm()
+    assert not calls.struck()
+
+
+def test_an_altered_table_asks_for_spark_and_no_longer_once_it_is_altered_back(
+    tmp_path: Path,
+) -> None:
+    table = one_batch(tmp_path).table
+    assert why_not(definition_of(DeltaTable(str(table)))) == ""
+    assert not alter(table, asks=False)
+    assert alter(table, asks=True)
+    assert not alter(table, asks=True)
+    assert "1 week 0 days" in why_not(definition_of(DeltaTable(str(table))))
+    assert alter(table, asks=False)
+    assert why_not(definition_of(DeltaTable(str(table)))) == ""
+
+
+def test_a_table_is_altered_amid_a_run_once_when_that_has_committed(tmp_path: Path) -> None:
+    small = one_batch(tmp_path)
+    look = Alteration(small.table).beside(lambda: True)
+    assert look()
+    version = DeltaTable(str(small.table)).version()
+    small.delete("id = 2")
+    assert look()
+    assert DeltaTable(str(small.table)).version() == version + 2
+    small.delete("id = 3")
+    assert look()
+    assert DeltaTable(str(small.table)).version() == version + 3
+
+
+def test_commits_are_told_by_way_and_a_change_by_the_run_it_came_in(tmp_path: Path) -> None:
+    small, trace = one_batch(tmp_path, 4), tmp_path / "trace.jsonl"
+    steps: list[dict[str, str]] = []
+    runs = (("files", True), ("spark", False), ("spark", True), ("files", True))
+    files = [*map(written_by, sorted(small.table.glob("_delta_log/*.json"))[-4:], runs)]
+    for commit, (_, opens) in zip(files, runs, strict=True):
+        common = {"process": "a", "pipeline": PIPELINE}
+        steps += [{**common, "step": "open"}] if opens else []
+        steps.append({**common, "step": "write", "commit": commit})
+    told = Told(trace, {PIPELINE: small.table})
+    trace.write_text("\n".join(map(json.dumps, steps)))
+    assert told.count() == Counter(files=2, spark=2, **{AMID: 1})
+    assert told.count() == Counter()
+
+
+def written_by(file: Path, run: tuple[str, bool]) -> str:
+    """Let a commit say that it was made this way; its id."""
+    actions = [json.loads(each) for each in file.read_text().splitlines()]
+    about = next(each["commitInfo"] for each in actions if "commitInfo" in each)
+    about["engineInfo"] = {"files": "delta-rs:py-1", "spark": "Apache-Spark/4"}[run[0]]
+    file.write_text("\n".join(map(json.dumps, actions)))
+    return str(json.loads(about["userMetadata"])["commit"])
