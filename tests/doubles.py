@@ -67,7 +67,7 @@ from rivermouth.warehouse.memory.offsets import MemoryOffsets
 from rivermouth.warehouse.memory.warehouse import counted
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
-from rivermouth.write.landing import Decode
+from rivermouth.write.landing import RawBatch
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -365,8 +365,8 @@ class MemoryLanding:
     world: World
     crash: Crash
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
-        rows = cast(list[Offset], decode(raw))
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
+        rows = cast(list[Offset], batch.decoded())
         counts = []
         for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]
@@ -384,7 +384,7 @@ class MemoryLanding:
         self.crash.at("write returned")
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        self.land(cast(DataFrame, []), lambda raw: raw, plan)
+        self.land(RawBatch(cast(DataFrame, []), lambda raw: raw), plan)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
 from rivermouth.warehouse import end_of_log
 from rivermouth.warehouse.ports import Counted
-from rivermouth.write.landing import Decode
+from rivermouth.write.landing import RawBatch
 from tests import doubles
 from tests.doubles import CrashingOffsets, MemoryLanding, World
 
@@ -132,10 +132,11 @@ def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
 def _quarantine_behind(patch: pytest.MonkeyPatch) -> None:
     """Bad records are written after the commit that accounts for them."""
 
-    def land(self: MemoryLanding, raw: Any, decode: Decode, plan: CommitPlan) -> None:
-        rows: Any = [each for each in raw if not doubles.is_bad(each)]
-        real(self, rows, decode, plan)
-        bad = [each for each in raw if doubles.is_bad(each)]
+    def land(self: MemoryLanding, batch: RawBatch, plan: CommitPlan) -> None:
+        rows: Any = batch.rows
+        good: Any = [each for each in rows if not doubles.is_bad(each)]
+        real(self, RawBatch(good, batch.decode), plan)
+        bad = [each for each in rows if doubles.is_bad(each)]
         self.world.quarantine += [(plan.commit, each) for each in bad]
 
     real = MemoryLanding.land

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.spark.address import quoted
 from rivermouth.write.counts import grouped_counts, quarantined
 from rivermouth.write.entry import session_confs, statement_confs
-from rivermouth.write.landing import Decode, Site
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.rows import Plain
 from rivermouth.write.staging import staged
 
@@ -21,9 +19,9 @@ class StagedInsert:
             raise TypeError("an INSERT lands rows to add")
         self._site, self._columns, self._stage = site, site.rows.columns, site.staging()
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the copy comes first."""
-        with staged(decode(raw), self._stage / plan.commit) as copy:
+        with staged(batch.decoded(), self._stage / plan.commit) as copy:
             counts = grouped_counts(copy, plan.draft.ranges)
             if quarantined(counts):
                 self._site.quarantine.write(copy.where("code IS NOT NULL"), plan, counts)

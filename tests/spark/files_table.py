@@ -12,6 +12,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.files import Files
 from tests.spark.conftest import Bench, RawRow
 
@@ -46,7 +47,7 @@ class Table:
         plan = replace(self.bench.plan(self.sequence, rows, Position()), base=self.version)
         # Not coalesce: the landing's own one, above it, would replace it.
         raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).repartition(tasks)
-        self.files.land(raw, decoder(self.pipeline), plan)
+        self.files.land(RawBatch(raw, decoder(self.pipeline)), plan)
 
     def numbers(self) -> list[int]:
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))

@@ -19,7 +19,7 @@ from rivermouth.warehouse.catalog.row_counts import with_counts
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.entry import record
-from rivermouth.write.landing import Landing, Records, Site
+from rivermouth.write.landing import Landing, RawBatch, Records, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.files import Files
 from tests.builders import entry_after, span
@@ -56,7 +56,7 @@ def landing(bench: Bench, made: Made) -> tuple[Landing, FolderLog]:
 
 def land(bench: Bench, append: Landing, rows: list[RawRow], sequence: int = 1) -> None:
     plan = bench.plan(sequence, rows, Position())
-    append.land(bench.raw(rows), decoder(a_pipeline()), plan)
+    append.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
 
 
 def numbers(bench: Bench) -> list[int]:
@@ -102,7 +102,7 @@ def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     site = bench.site(wide, "wide")
     create_target(bench.spark, wide, site.address)
     rows: list[RawRow] = [(None, b'{"n7": 1}', 0, each) for each in (3, 4)]
-    made(site).land(bench.raw(rows), decoder(wide), bench.plan(1, rows, Position()))
+    made(site).land(RawBatch(bench.raw(rows), decoder(wide)), bench.plan(1, rows, Position()))
 
     table = DeltaTable(str(bench.folder / "wide"))
     assert [each.name for each in table.schema().fields].index("_kafka") == kafka_at
@@ -133,7 +133,7 @@ def test_a_stale_sequence_appends_nothing(bench: Bench, made: Made) -> None:
     rows: list[RawRow] = [(None, b'{"n": 2}', 0, 0), (None, b'{"n": 3}', 0, 1)]
     late = bench.plan(1, rows, Position())
 
-    append.land(bench.raw(rows), decoder(a_pipeline()), late)
+    append.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), late)
 
     assert numbers(bench) == [1]
     assert classify(late, log.commits()) is Outcome.SUPERSEDED

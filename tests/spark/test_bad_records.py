@@ -15,6 +15,7 @@ from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.merge import Merge
 from tests.spark.conftest import RAW, Bench, RawRow, a_pipeline
@@ -57,7 +58,7 @@ def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
     notes = bench.folder / "notes"
     raw = noting(bench, rows, notes)
 
-    landing(site).land(raw, decoder(pipeline), bench.plan(1, rows, Position()))
+    landing(site).land(RawBatch(raw, decoder(pipeline)), bench.plan(1, rows, Position()))
 
     read: dict[str, int] = {}
     for each in notes.iterdir():

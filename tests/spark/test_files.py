@@ -22,6 +22,7 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.task import Apart, task
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
 from tests.spark.conftest import Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
@@ -56,7 +57,7 @@ def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(
     table.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
 
     with pytest.raises(CommitConflict, match="in the way"):
-        table.files.land(table.bench.raw(GOOD), decoder(table.pipeline), plan)
+        table.files.land(RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
 
     assert not files_in(table.bench.folder)
     assert table.version == 1
@@ -191,5 +192,5 @@ def failing(into: Folder, apart: Apart, decode: InTask | None, dies: bool) -> An
 def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:
     plan = table.bench.plan(1, GOOD[:2], Position())
     with pytest.raises(BatchFailed, match="other records"):
-        table.files.land(table.bench.raw(GOOD), decoder(table.pipeline), plan)
+        table.files.land(RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
     assert table.version == 0

@@ -17,6 +17,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.preview import RowChanges, row_changes
 from rivermouth.write.rows import Keyed
@@ -66,7 +67,7 @@ class Table:
         position = self.plans[-1].draft.position if self.plans else Position()
         plan = self.bench.plan(len(self.plans) + 1, batch, position)
         raw = self.bench.raw(batch)
-        Merge(self.bench.site(PIPELINE, "orders")).land(raw, decoder(PIPELINE), plan)
+        Merge(self.bench.site(PIPELINE, "orders")).land(RawBatch(raw, decoder(PIPELINE)), plan)
         self.plans.append(plan)
 
     def again(self, made: list[Batch]) -> RowChanges:

@@ -14,7 +14,7 @@ from rivermouth.protocol.commits import Outcome, classify
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.landing import Landing
+from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
@@ -53,7 +53,7 @@ def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
     for sequence, rows in enumerate(BATCHES, 1):
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
-        landing.land(bench.raw(rows), decoder(pipeline), plan)
+        landing.land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
         log = FolderLog(bench.folder / "orders")
         assert classify(plan, log.commits()) is Outcome.COMMITTED
 

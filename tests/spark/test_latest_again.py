@@ -17,7 +17,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.landing import Changing, Landing
+from rivermouth.write.landing import Changing, Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.preview import RowChanges, row_changes
@@ -77,7 +77,7 @@ class Table:
         position, landing = Position(), self.landing(self.site.rows)
         for number, rows in enumerate(made, 1):
             plan = self.bench.plan(number, rows, position)
-            landing.land(self.bench.raw(rows), decoder(self.pipeline), plan)
+            landing.land(RawBatch(self.bench.raw(rows), decoder(self.pipeline)), plan)
             self.plans.append(plan)
             position = plan.draft.position
 

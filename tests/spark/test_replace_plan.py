@@ -11,6 +11,7 @@ import pytest
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import replaced_rows
 from rivermouth.write.rows import Keyed
@@ -33,7 +34,7 @@ def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
     site = bench.site(pipeline, "orders")
     create_target(bench.spark, pipeline, site.address)
     raw: list[RawRow] = [(b"%d" % key, order(key, 5), 0, key) for key in range(20)]
-    Merge(site).land(bench.raw(raw), decoder(pipeline), bench.plan(1, raw, Position()))
+    Merge(site).land(RawBatch(bench.raw(raw), decoder(pipeline)), bench.plan(1, raw, Position()))
 
 
 def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(

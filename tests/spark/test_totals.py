@@ -21,7 +21,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.registry.formats import FORMATS
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.landing import Landing
+from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
@@ -143,7 +143,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
 
-        landing.land(bench.raw(rows), decoder(totals_pipeline()), plan)
+        landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
 
         refused = {offset + each for each in added(totals, values)}
         commits = [*log.commits()]
@@ -177,7 +177,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(values)]
     plan = bench.plan(1, rows, Position())
 
-    landing.land(bench.raw(rows), decoder(totals_pipeline()), plan)
+    landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
 
     assert quarantined(bench, plan.commit) == {0: "RM606", 1: "RM603", 2: "RM606", 4: "RM605"}
     assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
@@ -194,7 +194,7 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     rows: list[RawRow] = [(None, record(1, each), 0, at) for at, each in enumerate(order)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(site).land(bench.raw(rows), decoder(pipeline), plan)
+    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
 
     assert quarantined(bench, plan.commit) == {}
     assert table_of(bench)[1, BEGIN][2] == GREATEST - 4
@@ -212,7 +212,7 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     rows: list[RawRow] = [(None, json.dumps(told).encode(), 0, 0), (None, record(1, 2), 0, 1)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(site).land(bench.raw(rows), decoder(pipeline), plan)
+    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
 
     assert quarantined(bench, plan.commit) == {0: "RM605"}
     assert [row[0] for row in table_of(bench).values()] == [1]
@@ -221,6 +221,6 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
 def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
     rows: list[RawRow] = [(None, b"{oops", 0, 0)]
     plan = bench.plan(1, rows, Position())
-    landing.land(bench.raw(rows), decoder(totals_pipeline()), plan)
+    landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
     assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
     assert table_of(bench) == {}

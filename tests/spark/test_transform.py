@@ -16,6 +16,7 @@ from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from tests.spark import own_code
 from tests.spark.conftest import Bench, RawRow
@@ -49,7 +50,9 @@ def land(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | N
     create_target(bench.spark, pipeline, site.address)
     landing = DataFrameWriter(site)
     for number, rows in enumerate(batches, 1):
-        landing.land(bench.raw(rows), decoder(pipeline), bench.plan(number, rows, Position()))
+        landing.land(
+            RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(number, rows, Position())
+        )
     entry = entry_of([*FolderLog(bench.folder / "made").commits()][-1], "p")
     assert entry is not None
     return entry.rows
@@ -69,7 +72,7 @@ def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
     for name, (pipeline, _) in cases.items():
         landing = DataFrameWriter(bench.site(pipeline, "made"))
         with pytest.raises(TransformFailed) as failed:
-            landing.land(bench.raw(GOOD), decode, bench.plan(1, GOOD, Position()))
+            landing.land(RawBatch(bench.raw(GOOD), decode), bench.plan(1, GOOD, Position()))
         said[name] = str(failed.value)
     assert not [name for name, (_, words) in cases.items() if words not in said[name]], said
     for name, (pipeline, _) in cases.items():

@@ -46,7 +46,7 @@ from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
-from rivermouth.write.landing import Landing, SendsAfter
+from rivermouth.write.landing import Landing, RawBatch, SendsAfter
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,16 @@ class Ingest:
         edges.listener.opened(opened(self.pipeline, found, self._facts, edges.landing))
         return found.starts
 
-    def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
-        """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``."""
+    def batch(
+        self,
+        raw: DataFrame,
+        ranges: Sequence[OffsetRange],
+        was_read: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``.
+
+        ``was_read``: see ``RawBatch``.
+        """
         committer = self._opened()
         self._check_kafka(ranges)
         decision = decide(self.pipeline.name, ranges, committer.history.newest)
@@ -119,7 +127,7 @@ class Ingest:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
             check = partial(self._check_kafka, ranges)
             landing = self._edges.landing
-            write = partial(landing.land, raw, self._edges.decode)
+            write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read))
             after = [landing.after_commit] if isinstance(landing, SendsAfter) else []
             committer.commit(plan, write, check, *after)
 

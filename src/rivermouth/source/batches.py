@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +36,16 @@ class Batches(Protocol):
     def pipeline(self) -> Pipeline:
         """Its configuration."""
 
-    def batch(self, raw: DataFrame, ranges: Sequence[OffsetRange]) -> None:
-        """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``."""
+    def batch(
+        self,
+        raw: DataFrame,
+        ranges: Sequence[OffsetRange],
+        was_read: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``.
+
+        ``was_read`` may be called once ``raw`` will hardly be read again: only the commit is left.
+        """
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
         """What Kafka holds now. Raises the Halt that applies to ``position``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +19,7 @@ from rivermouth.config import Pipeline, Topics
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import Position
 from rivermouth.source.batches import Batches, Stop, Trigger
+from rivermouth.source.beside import Beside
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
 
@@ -47,14 +49,18 @@ def _topics(topics: Topics) -> dict[str, str]:
 
 
 class Stream:
-    """One streaming query whose micro-batches are committed by ``batches``."""
+    """One streaming query whose micro-batches are committed by ``batches``.
+
+    While a batch that was read is being committed, Spark plans the next one. That does not begin
+    before the commit stands.
+    """
 
     def __init__(self, batches: Batches, checkpoint: Checkpoint) -> None:
         self._batches = batches
         self._checkpoint = checkpoint
         self._busy = threading.Lock()
         self._stopping = False
-        self._fault: Exception | None = None
+        self._beside = Beside()
 
     def run(
         self,
@@ -78,16 +84,16 @@ class Stream:
             query = writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
         began = False
         try:
-            while not query.awaitTermination(_POLL_S) and not stop.is_set():
+            while not (query.awaitTermination(_POLL_S) or stop.is_set() or self._beside.fault):
                 if not began and query.lastProgress is not None:
                     began = True
                     well()
         except PySparkException as fault:
-            raise self._fault or translate(fault, self._batches.pipeline.name) from fault
+            self._beside.settle()  # what it raises says more
+            raise translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
-        if self._fault is not None:  # of the batch that was to finish
-            raise self._fault
+        self._beside.settle()
         reach("P9")
 
     def _end(self, query: StreamingQuery) -> None:
@@ -95,21 +101,19 @@ class Stream:
         reach("P11")
         with self._busy:
             self._stopping = True
+        self._beside.end()
         query.stop()
 
     def _on_batch(self, raw: DataFrame, batch_id: int) -> None:
+        self._beside.settle()
         if batch_id > 0:
             reach("P9")
         reach("P1")
         with self._busy:
             if self._stopping:
                 return
-            try:
-                self._batches.batch(raw, self._checkpoint.ranges(batch_id))
-            except Exception as fault:
-                # Through the JVM only its text would come back.
-                self._fault = fault
-                raise
+            ranges = self._checkpoint.ranges(batch_id)
+            self._beside.begin(partial(self._batches.batch, raw, ranges))
 
 
 _POLL_S = 1

@@ -28,6 +28,24 @@ Decode = Callable[[DataFrame], DataFrame]
 """Makes decoded rows (``formats.decoded``) of Kafka's."""
 
 
+@dataclass(frozen=True)
+class RawBatch:
+    """Kafka's rows of a batch.
+
+    ``decode`` makes of them all that is known of each record; a landing that needs less, or decodes
+    in its tasks, need not call it. ``was_read`` may be called once the rows will hardly be read
+    again, so that only the commit is left to make: the next batch is planned meanwhile.
+    """
+
+    rows: DataFrame
+    decode: Decode
+    was_read: Callable[[], object] = lambda: None
+
+    def decoded(self) -> DataFrame:
+        """The rows, decoded."""
+        return self.decode(self.rows)
+
+
 class Quarantine(Protocol):
     """Where bad records go, ahead of the commit that accounts for them.
 
@@ -51,11 +69,9 @@ class Quarantine(Protocol):
 class Landing(Protocol):
     """One way in which the batches of a pipeline land in its table."""
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """Make the commit of the plan, with the rows of the batch and ``plan.entry(counts)``.
 
-        ``raw`` are Kafka's rows. ``decode`` makes of them all that is known of each record; a
-        landing that needs less, or decodes in its tasks, need not call it.
         The counts are in the entry where they are known before the commit. Bad records lie in
         quarantine before. Raises what Spark raises: only the log, read back, tells what became
         of the write.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -58,7 +59,7 @@ class Feed:
     def __init__(self, fault: Exception) -> None:
         self._fault = fault
 
-    def batch(self, raw: object, ranges: object) -> None:
+    def batch(self, raw: object, ranges: object, was_read: object) -> None:
         raise self._fault
 
 
@@ -92,6 +93,69 @@ def test_what_a_batch_raised_is_raised_and_not_what_spark_made_of_it(fault: Exce
         run(spark, fault)
     assert raised.value is fault
     assert spark.stopped == 1
+
+
+class Overlapping:
+    """A pipeline whose batches are read at once, and end when they may. They fail by ``fault``."""
+
+    pipeline = a_pipeline()
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self._fault = fault
+        self.may_end = threading.Event()
+        self.said: list[str] = []
+
+    def batch(self, raw: object, ranges: object, was_read: Callable[[], object]) -> None:
+        self.said.append(f"read {raw}")
+        was_read()
+        self.may_end.wait(10)
+        if self._fault is not None:
+            raise self._fault
+        self.said.append(f"committed {raw}")
+
+
+def overlapping(feed: Overlapping, *polls: Callable[[Spark], bool]) -> None:
+    stream = Stream(cast(Batches, feed), NoCheckpoint(Path("/nowhere")))
+    stream.run(cast(SparkSession, Spark(*polls)), {}, Trigger(1000), threading.Event())
+
+
+def test_spark_goes_on_once_a_batch_was_read_and_the_next_begins_when_it_is_committed() -> None:
+    feed = Overlapping()
+
+    def plans_meanwhile(spark: Spark) -> bool:
+        spark.batch("1", 0)
+        feed.said.append("planned 2")
+        feed.may_end.set()
+        spark.batch("2", 1)
+        return False
+
+    overlapping(feed, plans_meanwhile, lambda _: True)
+    assert feed.said == ["read 1", "planned 2", "committed 1", "read 2", "committed 2"]
+
+
+@pytest.mark.parametrize("at", ["the next batch", "a look", "the end"])
+def test_what_a_batch_raises_after_it_was_read_is_raised_and_no_batch_follows(at: str) -> None:
+    fault = BatchFailed("late")
+    feed = Overlapping(fault)
+
+    def fails_late(spark: Spark) -> bool:
+        spark.batch("1", 0)
+        feed.may_end.set()
+        if at == "the next batch":
+            try:
+                spark.batch("2", 1)
+            except BatchFailed as raised:
+                raise PySparkException("[STREAM_FAILED]") from raised
+        return at == "the end"
+
+    def looks(spark: Spark) -> bool:
+        time.sleep(0.01)
+        return False
+
+    with pytest.raises(BatchFailed) as raised:
+        overlapping(feed, fails_late, *([looks] * 1_000 if at == "a look" else []))
+    assert raised.value is fault
+    assert feed.said == ["read 1"]
 
 
 def test_what_spark_itself_raised_is_told_by_its_root() -> None:

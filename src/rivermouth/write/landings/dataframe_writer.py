@@ -20,7 +20,7 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.write.bad_records import kept, refused, refusing
 from rivermouth.write.counts import grouped_counts, quarantined
 from rivermouth.write.entry import writer_options
-from rivermouth.write.landing import Decode, Site
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.rows import Plain
 from rivermouth.write.transform.shape import RowsOfRecord
 from rivermouth.write.transform.transform import Made
@@ -39,11 +39,11 @@ class DataFrameWriter:
         self._refusing = refusing()
         self._stage: Path | None = None
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are known where a record was bad, and where the own code
         may have left out rows or made several: an entry counts the records that took effect.
         """
-        decoded = self._site.few(decode(raw))
+        decoded = self._site.few(batch.decoded())
         made = self._made(decoded, plan)
         if not made.one_pass:
             self._land_split(decoded, plan)

@@ -39,7 +39,7 @@ from rivermouth.write.files.task import (
     task,
 )
 from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
-from rivermouth.write.landing import Decode, Landing, Site
+from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 
 
@@ -87,22 +87,23 @@ class Files:
         self._table.newest()
         return way_into(self._way, *self._definitions())
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts of files are always known.
 
         The tasks decode where the format knows how.
         """
         if self._way.reason:
-            self._through_spark.land(raw, decode, plan)
+            self._through_spark.land(batch, plan)
             return
         if not self._may_commit(plan):
             return
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
-            self._through_spark.land(raw, decode, plan)
+            self._through_spark.land(batch, plan)
             return
         into = _folder(self._table.path, table), _folder(self._bad.path, bad)
-        written = self._left(plan, table) or self._write(self._rows(raw, decode), plan, *into)
+        written = self._left(plan, table) or self._write(self._rows(batch), plan, *into)
+        batch.was_read()
         reach("P16")
         counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
         if written.bad:
@@ -114,11 +115,11 @@ class Files:
         self._commit(plan, written, counts)
         self._waiting = None
 
-    def _rows(self, raw: DataFrame, decode: Decode) -> DataFrame:
+    def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
         if self._in_task is not None:
-            return raw.select(*KAFKA_COLUMNS)
-        return decode(raw).select(self._columns)
+            return batch.rows.select(*KAFKA_COLUMNS)
+        return batch.decoded().select(self._columns)
 
     def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.

@@ -12,7 +12,7 @@ from rivermouth.spark.address import Address, quoted
 from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
-from rivermouth.write.landing import Decode, Site, to_fold
+from rivermouth.write.landing import RawBatch, Site, to_fold
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -38,17 +38,17 @@ class Merge:
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first.
 
         Only a batch with bad records carries what quarantine needs.
         """
         try:
-            self._land_clean(self._site.few((self._decode or decode)(raw)), plan)
+            self._land_clean(self._site.few((self._decode or batch.decode)(batch.rows)), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(decode(raw)), plan)
+            self._land_split(self._site.few(batch.decoded()), plan)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

@@ -21,7 +21,7 @@ from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
-from rivermouth.write.landing import Decode, Site, to_fold
+from rivermouth.write.landing import RawBatch, Site, to_fold
 from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
@@ -61,18 +61,18 @@ class ReplaceUsing:
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first.
 
         Only a batch with bad records carries what quarantine needs.
         """
         try:
-            self._land_clean(self._site.few((self._decode or decode)(raw)), plan)
+            self._land_clean(self._site.few((self._decode or batch.decode)(batch.rows)), plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(decode(raw)), plan)
-        self._remove_marked(raw.sparkSession)
+            self._land_split(self._site.few(batch.decoded()), plan)
+        self._remove_marked(batch.rows.sparkSession)
 
     def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
         counting = CountedOnTheWay(plan.draft.ranges)

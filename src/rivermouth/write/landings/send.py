@@ -28,7 +28,7 @@ from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import record_entry
-from rivermouth.write.landing import Decode, Site
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks.sink import Sink
@@ -51,16 +51,16 @@ class Send:
         self._waiting: DataFrame | None = None
         self._sent: tuple[OffsetRange, ...] = ()
 
-    def land(self, raw: DataFrame, decode: Decode, plan: CommitPlan) -> None:
+    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``."""
         self._forget()
         try:
-            rows = self._site.few(decode(raw))
-            batch = self._kept.enter_context(kept(rows, self._folder(plan)))
-            counts = grouped_counts(batch, plan.draft.ranges)
+            rows = self._site.few(batch.decoded())
+            decoded = self._kept.enter_context(kept(rows, self._folder(plan)))
+            counts = grouped_counts(decoded, plan.draft.ranges)
             if quarantined(counts):
-                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
-            good = batch.where("code IS NULL") if applied(counts) else None
+                self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, counts)
+            good = decoded.where("code IS NULL") if applied(counts) else None
             left_out = 0
             if good is not None and self._own is not None:
                 made = self._own.made(good, plan, partial(self._keep_made, plan))

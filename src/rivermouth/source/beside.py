@@ -1,0 +1,64 @@
+"""A batch in a thread of its own, which Spark need not wait for once the batch was read.
+
+What Spark does between two batches (it notes that one has ended, asks Kafka, plans the next one)
+takes about as long as a small commit. So it does that while the commit is made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+Work = Callable[[Callable[[], object]], object]
+"""One batch; it is given what it may call once it was read."""
+
+
+class Beside:
+    """Does one piece of work at a time, in one thread, which keeps its connection to the JVM."""
+
+    def __init__(self) -> None:
+        self.fault: BaseException | None = None
+        """What the newest piece raised. Spark would give back only its text."""
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._goes_on, self._idle = threading.Event(), threading.Event()
+        self._idle.set()
+
+    def begin(self, work: Work) -> None:
+        """Begin with it; return once it was read or has ended. Raises what it raised till then.
+
+        ``settle`` comes before.
+        """
+        self._goes_on.clear()
+        self._idle.clear()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
+            self._thread.start()
+        self._work.put(work)
+        self._goes_on.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    def settle(self) -> None:
+        """Wait until the work has ended. Raises what it raised, each time."""
+        self._idle.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    def end(self) -> None:
+        """Wait until the work has ended; there will be no more."""
+        self._idle.wait()
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work(self._goes_on.set)
+            except BaseException as fault:  # whoever waits has to hear of it
+                self.fault = fault
+            self._goes_on.set()
+            self._idle.set()
