@@ -7,7 +7,7 @@ P0 before the ledger is read · P10 offsets table up to date, nothing planned ye
 P1 batch begun, Spark has written ``offsets/N`` · P2 batch planned · P3 before the write ·
 P12 bad records written ahead · P13 rows to delete are marked · P6 the write returned ·
 P7 commit read back · P8 its entry is in the offsets table, written beside the next batches ·
-P9 Spark has written ``commits/N`` ·
+P9 the batch has ended, for Spark, too (``commits/N``) ·
 P16 a batch's files are written, and no commit names them · P17 before the commit that names them ·
 P18 that commit is made, and a checkpoint that is due is not ·
 P11 before the stop · P14 before the rows of a batch are sent to a sink · P15 all of them were sent

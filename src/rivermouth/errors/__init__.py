@@ -11,7 +11,8 @@
     │   ├── MissingPackage     RM206          an optional Python package is needed
     │   ├── SecretUnavailable  RM207          a secret cannot be read
     │   ├── UpsertUnsupported  RM208          the engine does not replace rows by key
-    │   └── SinkUnsupported    RM209          the platform cannot send as configured
+    │   ├── SinkUnsupported    RM209          the platform cannot send as configured
+    │   └── WorkersLackPackage RM210          Spark's Python workers do not have rivermouth
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -121,6 +122,7 @@ from rivermouth.errors.setup import (
     SetupError,
     SinkUnsupported,
     UpsertUnsupported,
+    WorkersLackPackage,
 )
 
 __all__ = [
@@ -179,5 +181,6 @@ __all__ = [
     "TransformFailed",
     "Unexpected",
     "UpsertUnsupported",
+    "WorkersLackPackage",
     "of_the_disk",
 ]

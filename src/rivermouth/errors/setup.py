@@ -55,3 +55,8 @@ class UpsertUnsupported(SetupError):
 class SinkUnsupported(SetupError):
     code = "RM209"
     default_remedy = "Write delivery: at-least-once, or use a cluster in dedicated mode"
+
+
+class WorkersLackPackage(SetupError):
+    code = "RM210"
+    default_remedy = "Install the same version of rivermouth where Spark's tasks run"

@@ -14,6 +14,7 @@ from rivermouth.errors import (
     Passing,
     RetentionLost,
     RivermouthError,
+    WorkersLackPackage,
     of_the_disk,
 )
 from rivermouth.kafka.answers import Answer, java_answer, source_error
@@ -23,6 +24,7 @@ __all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
 
 FAULTS = (PySparkException, Py4JError, ConnectionError)
 """What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
+_LACKS = re.compile(r"ModuleNotFoundError: No module named 'rivermouth")
 # The driver's words, and an executor's.
 _LOST = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost because they are not available")
 # As Delta names them, in its conditions and by its classes; Databricks has the same names.
@@ -60,6 +62,9 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     text = said(fault)
     chain = causes(text)
     found = _reason(text, chain) or repr(fault)
+    if _LACKS.search(text):
+        what = "Spark's Python workers cannot decode: they do not have rivermouth"
+        return WorkersLackPackage(what, where=where, found=found)
     if _LOST.search(text):
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=found)
     if _CONFLICT.search(text):

@@ -271,6 +271,18 @@ def test_what_a_python_worker_raised_is_told_without_its_frames() -> None:
     assert (told.code, told.found) == ("RM503", "OSError: [Errno 28] No space left on device")
 
 
+def test_workers_without_our_package_are_told_so_and_not_tried_again() -> None:
+    text = (
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        '  File "serializers.py", line 500, in loads\n    return cloudpickle.loads(obj)\n'
+        "ModuleNotFoundError: No module named 'rivermouth'"
+    )
+    told = translate(PySparkException(text), "p")
+    assert (told.code, told.exit_code) == ("RM210", 2)
+    assert told.passes is NO
+    assert "where Spark's tasks run" in told.remedy
+
+
 def test_the_trace_that_spark_connect_keeps_to_itself_is_read() -> None:
     fault = PySparkException("Job aborted.")
     trace = thrown("org.apache.spark.SparkException", f"{KAFKA}.TimeoutException: over")
