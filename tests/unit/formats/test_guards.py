@@ -54,3 +54,22 @@ def test_it_sees(value: bytes) -> None:
 def test_two_objects_in_one_record_are_found() -> None:
     texts = pa.array(["{}", '{"a":{}}', "{}{}", "{}\r\n\t {}", '{"a":"}{"}'])
     assert holds_two_objects(texts).tolist() == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize(
+    "values",
+    [
+        (b"{}\xc3", b""),
+        (b"{}\xc3", b"", b""),
+        (b"", b"{}", b"", b"\xc3", b""),
+        (b"\xc3\xa9", b"\xff", b"", b"{}"),
+    ],
+)
+def test_what_is_not_utf8_is_found_beside_empty_values(
+    values: tuple[bytes, ...], kind: pa.DataType
+) -> None:
+    expected = [each if each.decode(errors="ignore").encode() == each else b"" for each in values]
+    # A slice, too: it begins amid the bytes of the whole.
+    for given in (pa.array(values, kind), pa.array([b"\xff", *values, b"\xff"], kind)[1:-1]):
+        assert [each.encode() for each in as_text(given).to_pylist()] == expected

@@ -47,13 +47,15 @@ def _valid(values: pa.Array) -> np.ndarray:
 
 
 def _beyond_ascii(values: pa.Array) -> np.ndarray:
-    """The values that are not ASCII, and perhaps empty ones."""
+    """The values that are not ASCII."""
     width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     _, offsets, whole = values.buffers()
     starts = np.frombuffer(offsets, width)[values.offset : values.offset + len(values) + 1]
+    # An empty value has no byte to look at, and where it begins may be the end of all bytes.
+    there = np.flatnonzero(np.diff(starts))
     codes = np.frombuffer(whole, np.uint8)[: starts[-1]]
-    most = np.maximum.reduceat(codes, np.minimum(starts[:-1], len(codes) - 1))
-    return np.flatnonzero(most > 0x7F)
+    most = np.maximum.reduceat(codes, starts[there])
+    return there[most > 0x7F]
 
 
 def _is_utf8(value: bytes) -> bool:

@@ -31,7 +31,7 @@ _LETTERS = 1_000_000
 _LONGEST = 50_000
 _NAMES = 500
 _ITEMS = 100
-"""A sample is not looked at beyond these, so that a very large one does not cost much."""
+"""What is not looked at beyond these does not cost much, however large it is."""
 _SPACE = r"[ \t\r\n]*"
 _HEX = "[0-9a-fA-F]"
 # Halves of a surrogate pair come as a pair only.
@@ -107,10 +107,12 @@ def _object(kind: pa.StructType, samples: list[Members]) -> str:
     if not names:
         return _anything(1)
     fields = {each.name: each.type for each in kind}
-    members = (
-        _member(name, fields.get(name), [v for each in samples for n, v in each if n == name])
-        for name in names
-    )
+    values: dict[str, list[object]] = {each: [] for each in names}
+    for sample in samples:
+        for name, value in sample:
+            if name in values:
+                values[name].append(value)
+    members = (_member(name, fields.get(name), values[name]) for name in names)
     return rf"(?:\{{{_SPACE})?{''.join(members)}\}}"
 
 
@@ -161,12 +163,19 @@ def _depth(values: list[object]) -> int:
 
 
 def _in_order(samples: Iterable[Members]) -> list[str]:
-    """All names, each where a record has it after the one before it."""
+    """The names, each where a record has it after the one before it.
+
+    Not more than ``_NAMES``: where each record has names of its own, no form would be theirs.
+    """
     names: list[str] = []
+    known: set[str] = set()
     for sample in samples:
         place = 0
-        for name, _ in sample[:_NAMES]:
-            if name not in names:
+        for name, _ in sample:
+            if name not in known:
+                if len(known) == _NAMES:
+                    return names
+                known.add(name)
                 names.insert(place, name)
             place = names.index(name) + 1
     return names
