@@ -117,7 +117,7 @@ class Files:
     def _rows(self, raw: DataFrame, decode: Decode) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
         if self._in_task is not None:
-            return raw.select(*KAFKA_COLUMNS)
+            return raw.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
         return decode(raw).select(self._columns)
 
     def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
