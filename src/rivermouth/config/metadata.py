@@ -46,7 +46,7 @@ def has_rows_of_records(mode: str, metadata: tuple[str, ...]) -> Iterator[Fault]
         yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
     if metadata and shape.sends:
         message = "{path} has no meaning for a target that is no table"
-        fix = "there is no column _kafka; a topic gets headers by forward_headers: true; remove it"
+        fix = "a topic gets the headers by forward_headers: true; remove it"
         yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
 
 

@@ -42,11 +42,9 @@ def decoder(
 ) -> Callable[[DataFrame], DataFrame]:
     """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decoded``.
 
-    They have ``headers``, too, where ``source.metadata`` asks for them.
-
-    The rows come in no more parts than ``tasks``, if that is given. ``headers``: they have this
-    column, too, and it stays. ``whole``: those that became rows of an append keep ``key`` and
-    ``value``, too.
+    They have ``headers``, too, where ``source.metadata`` asks for them. The rows come in no more
+    parts than ``tasks``, if that is given. ``headers``: they have this column, and it stays.
+    ``whole``: those that became rows of an append keep ``key`` and ``value``, too.
 
     The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
     """
@@ -137,9 +135,9 @@ def _stage(
     key = None if isinstance(message_key, SparkColumn) else message_key
     told = pipeline.source.metadata
     kept = {**KAFKA_COLUMNS, **(HEADERS if asked.headers or "headers" in told else {})}
-    columns = asked.parsed(pipeline)
+    columns, with_key = asked.parsed(pipeline), "key" in told
     names = tuple(each.name for each in columns)
-    stage = Stage(value, key, tuple(kept), names, whole=asked.whole, with_key="key" in told)
+    stage = Stage(value, key, tuple(kept), names, whole=asked.whole, with_key=with_key)
     made = {**kept, "parsed": _struct(columns), "why": "STRING", "absent": "STRING"}
     if key is not None:
         made["message_key"] = _struct(_keys(pipeline))
