@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ OF_FILES = ("P18", "P17", "P16")
 WATCHED = ("data files written", "commit visible")
 POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
 MODES = {
-    "append": append_pipeline,
+    "append": partial(append_pipeline, metadata=["key", "headers"]),
     "spark": through_spark,
     "upsert": upsert_pipeline,
     "aggregate": totals_pipeline,

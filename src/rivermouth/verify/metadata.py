@@ -53,16 +53,22 @@ def _key(message: Message) -> bytes | None:
 def _headers(message: Message) -> Any:
     try:
         found = message.headers()
-    except UnicodeDecodeError:  # Spark's client replaces such bytes of a name; this one refuses
+    except (UnicodeDecodeError, SystemError):
+        # A name is not UTF-8: Spark's client replaces such bytes, this one gives no header at all.
         return NOT_VERIFIABLE
     return tuple(found) if found else None
 
 
 def _held_headers(values: pa.Array) -> list[Any]:
-    return [
-        None if each is None else tuple((one["key"], one["value"]) if one else one for one in each)
-        for each in values.to_pylist()
-    ]
+    lists = values.to_pylist()
+    return [None if each is None else tuple(map(_held_header, each)) for each in lists]
+
+
+def _held_header(held: Any) -> Any:
+    """Name and value. What follows a NUL in a name is not compared: the client cuts names there."""
+    if held is None or held["key"] is None:
+        return held
+    return held["key"].partition("\0")[0], held["value"]
 
 
 def _held_keys(values: pa.Array) -> list[Any]:

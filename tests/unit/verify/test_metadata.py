@@ -60,6 +60,7 @@ def test_what_a_row_must_hold_is_what_its_entry_tells_of_the_record(
         ({"key": None, "headers": None}, (None, None)),
         ({"key": b"", "headers": []}, (b"", ())),
         ({"key": b"k", "headers": [None]}, (b"k", (None,))),
+        ({"key": b"", "headers": [{"key": "a\0b", "value": None}]}, (b"", (("a", None),))),
         (
             {"key": b"k", "headers": [{"key": name, "value": value} for name, value in HEADERS]},
             (b"k", tuple(HEADERS)),
@@ -84,12 +85,20 @@ def test_a_table_without_a_field_is_not_verified() -> None:
 class Strange:
     """A record with a header whose name is not UTF-8."""
 
+    def __init__(self, fault: Exception) -> None:
+        self._fault = fault
+
     def headers(self) -> None:
-        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        raise self._fault
 
 
-def test_headers_that_the_client_cannot_name_are_counted_and_not_compared() -> None:
-    message: Any = Strange()
+@pytest.mark.parametrize(
+    "fault", [SystemError(), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid")]
+)
+def test_headers_that_the_client_cannot_name_are_counted_and_not_compared(
+    fault: Exception,
+) -> None:
+    message: Any = Strange(fault)
     found = Metadata(["headers"], [entry("headers")]).of_record(0, message)
     [told] = pickle.loads(pickle.dumps(found))
     assert told is NOT_VERIFIABLE
