@@ -89,9 +89,9 @@ def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
     assert (bad["code"], bad["key"]) == ("RM603", b"bad")
     [proof] = proofs(lake)
     assert proof.ok, proof.problems
-    _spoil(rivermouth_spark, lake, table, "key", "X'00'", "auction = 3")
-    _spoil(rivermouth_spark, lake, table, "headers", "array()", "auction = 0")
-    _spoil(rivermouth_spark, lake, table, "headers", "reverse(_kafka.headers)", "auction = 1")
+    spoil(rivermouth_spark, lake, table, "key", "X'00'", "auction = 3")
+    spoil(rivermouth_spark, lake, table, "headers", "array()", "auction = 0")
+    spoil(rivermouth_spark, lake, table, "headers", "reverse(_kafka.headers)", "auction = 1")
     [wrong] = verify(load(lake.file)).pipelines
     assert wrong.counts[Kind.DIFFERENT] == 3
     found = sorted((each.split(": ")[0][-2:], each.split()[-1]) for each in wrong.problems)
@@ -116,8 +116,8 @@ def test_the_row_of_a_key_has_the_metadata_of_its_newest_record(
     assert held(lake, table, "order_id") == {0: TOLD[2], 1: TOLD[1], 2: TOLD[2]}
     [proof] = proofs(lake)
     assert proof.ok, proof.problems
-    _spoil(rivermouth_spark, lake, table, "key", "null", "order_id = 1")
-    _spoil(rivermouth_spark, lake, table, "headers", "null", "order_id = 2")
+    spoil(rivermouth_spark, lake, table, "key", "null", "order_id = 1")
+    spoil(rivermouth_spark, lake, table, "headers", "null", "order_id = 2")
     [wrong] = verify(load(lake.file)).pipelines
     assert wrong.counts[Kind.DIFFERENT] == 2
 
@@ -152,7 +152,7 @@ def test_metadata_that_come_later_are_null_in_the_rows_from_before(
     for proof in proofs(lake):
         assert proof.ok, proof.problems
     # A row from before that has them now is not what its entry wrote.
-    _spoil(rivermouth_spark, lake, tables["a"], "key", "X''", "auction = 0")
+    spoil(rivermouth_spark, lake, tables["a"], "key", "X''", "auction = 0")
     counts = [each.counts[Kind.DIFFERENT] for each in verify(load(lake.file)).pipelines]
     assert counts == [1, 0]
 
@@ -162,7 +162,7 @@ def test_metadata_that_come_later_are_null_in_the_rows_from_before(
         assert "source: {metadata: [key, headers]}" in end.error.remedy
 
 
-def _spoil(
+def spoil(
     session: SparkSession, lake: Lake, table: str, field: str, value: str, where: str
 ) -> None:
     """Somebody writes another value into a field of ``_kafka``."""

@@ -7,6 +7,7 @@ null there, and no record has an empty list. Names may repeat, values may be nul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,12 @@ class Metadata:
         return [*zip(*columns, strict=True)] if self.fields else [()] * batch.num_rows
 
 
+_HEADERS = methodcaller("headers")
+"""``message.headers()``, where Python checks the result. The client gives one and leaves an error
+behind, which in a plain call may come up at any later place.
+"""
+
+
 def _key(message: Message) -> bytes | None:
     found: Any = message.key()
     return None if found is None else bytes(found)
@@ -52,7 +59,7 @@ def _key(message: Message) -> bytes | None:
 
 def _headers(message: Message) -> Any:
     try:
-        found = message.headers()
+        found = _HEADERS(message)
     except (UnicodeDecodeError, SystemError):
         # A name is not UTF-8: Spark's client replaces such bytes, this one gives no header at all.
         return NOT_VERIFIABLE
