@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +61,15 @@ def held(lake: Lake, table: str, column: str) -> dict[Any, Told]:
     }
 
 
+def shown_on_the_page(session: SparkSession, lake: Lake, table: str) -> dict[int, bytes | None]:
+    """The header ``trace`` of each row, as docs/tables.md asks for it."""
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^## Message key and headers\n.*?^```sql\n(.*?)^```", page, re.M | re.S)
+    asked = shown.replace("/data/lake/bronze/bids", str(lake.path(table)))
+    rows = session.sql(f"SELECT auction, trace FROM ({asked})").collect()
+    return {row["auction"]: row["trace"] and bytes(row["trace"]) for row in rows}
+
+
 def proofs(lake: Lake) -> list[Any]:
     return [*verify(load(lake.file), strict=True).pipelines]
 
@@ -85,6 +96,10 @@ def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
 
     assert heard.ends[0].error is None, heard.ends[0].error
     assert held(lake, table, "auction") == dict(enumerate(TOLD))
+    newest = DeltaTable(str(lake.path(table))).history(1)[0]
+    assert newest["engineInfo"].startswith("Apache-Spark") is (way != "files")
+    traces = shown_on_the_page(rivermouth_spark, lake, table)
+    assert traces == {0: None, 1: b"\xff\x00", 2: None, 3: None}
     [bad] = lake.rows(f"{table}_quarantine")
     assert (bad["code"], bad["key"]) == ("RM603", b"bad")
     [proof] = proofs(lake)
