@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.decoded import PLACE
 from rivermouth.formats.in_arrow import InArrow, absent
 
 
@@ -22,7 +23,7 @@ class InTask:
 
     values: InArrow
     code: str
-    kafka: tuple[str, ...] = ("topic", "partition", "offset", "timestamp")
+    kafka: tuple[str, ...] = PLACE
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of ``decoded`` that an append needs, and ``reason``: what its code does not
