@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rivermouth.testing import Record
@@ -57,9 +58,10 @@ def _order(key: int, seed: int, number: int) -> bytes:
 
 _OFTEN = frozenset({"P0", "P1", "P2", "P7", "P8", "P9", "P10", "P11", "P12", "P13"})
 """Points where all that lands by key does the same: the upsert is killed there."""
+_BOTH = ["key", "headers"]
 MODES: Mapping[str, Mode] = {
-    "append": Mode(append_pipeline, _bid, never=frozenset({"P13"})),
-    "upsert": Mode(upsert_pipeline, _order, tombstones=True),
+    "append": Mode(partial(append_pipeline, metadata=_BOTH), _bid, never=frozenset({"P13"})),
+    "upsert": Mode(partial(upsert_pipeline, metadata=_BOTH), _order, tombstones=True),
     "insert": Mode(insert_pipeline, _bid, never=_OFTEN),
     "aggregate": Mode(totals_pipeline, _bid, never=_OFTEN - {"P9", "P12"}),
 }

@@ -13,9 +13,11 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,8 +45,8 @@ IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0
 OF_FILES = ("P18", "P17", "P16")
 WATCHED = ("data files written", "commit visible")
 POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
-MODES = {
-    "append": append_pipeline,
+MODES: dict[str, Callable[..., dict[str, Any]]] = {
+    "append": partial(append_pipeline, metadata=["key", "headers"]),
     "spark": through_spark,
     "upsert": upsert_pipeline,
     "aggregate": totals_pipeline,

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from rivermouth.formats.decoded import kafka_struct
 from rivermouth.write.files.file import DataFile, Files, Folder
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.statistics import leaves_of
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LONG = "x" * 31
 STRUCT = "STRUCT<x: BIGINT, y: STRUCT<z: STRING, q: ARRAY<INT>>, b: BINARY>"
+KAFKA = kafka_struct(["key", "headers"])
 CASES: dict[str, tuple[str, list[str]]] = {
     "whole numbers": (
         "TINYINT, SMALLINT, INT, BIGINT",
@@ -79,6 +81,15 @@ CASES: dict[str, tuple[str, list[str]]] = {
             " named_struct('k', true), null",
             "named_struct('x', null, 'y', null, 'b', null), null, null",
             "null, null, null",
+        ],
+    ),
+    "what Kafka tells": (
+        KAFKA,
+        [
+            "named_struct('topic', 't', 'partition', 0, 'offset', 7L, 'timestamp', '2026-01-01',"
+            " 'key', X'00', 'headers', array(named_struct('key', 'a', 'value', X'01'), null))",
+            "named_struct('topic', 't', 'partition', 1, 'offset', 9L, 'timestamp', '2026-01-02',"
+            " 'key', null, 'headers', null)",
         ],
     ),
     "nothing but null": ("STRING, DOUBLE, TIMESTAMP, DECIMAL(9,2)", ["null, null, null, null"]),

@@ -18,6 +18,7 @@ from rivermouth.config.column_rules import (
     of_sent_rows,
 )
 from rivermouth.config.decoding import fits_the_format
+from rivermouth.config.metadata import has_rows_of_records
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
 from rivermouth.config.problems import Fault, Kind, Path, closest
 from rivermouth.config.sink_rules import (
@@ -171,6 +172,7 @@ RULES = (
         ("source.format", "source.timestamps.unit", "source.timestamps.fraction"),
         fits_the_format("timestamps", "unit", "fraction"),
     ),
+    Rule(("target.mode", "source.metadata"), has_rows_of_records),
     Rule(("source.format", "source.lenient"), fits_the_format("lenient")),
     Rule(("source.start", "source.topics"), _topics_are_read),
     Rule(("source.min_offsets_per_trigger", "source.max_offsets_per_trigger"), _fewer_than_most),

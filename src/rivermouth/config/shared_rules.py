@@ -20,6 +20,7 @@ AGREED = {
     "target.order_by": "order_by",
     "schema": "schema",
     "target.schema": "target.schema",
+    "source.metadata": "source.metadata",
 }
 """What pipelines of one table must agree on, in words for people."""
 

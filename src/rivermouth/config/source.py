@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from rivermouth.config.decoding import Lenient, Timestamps
+from rivermouth.config.metadata import Metadata
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
@@ -67,6 +68,7 @@ class Source(Model):
         description="How the message key holds the columns of `keys`. If it is given, a record"
         " without a value deletes the row of its key.",
     )
+    metadata: Metadata = ()
     max_offsets_per_trigger: Annotated[Count, SparkName("maxOffsetsPerTrigger")] = Field(
         default=500_000, description="The most offsets in one batch."
     )

@@ -4,7 +4,8 @@ A decoded row has these columns:
 
 - ``row`` STRUCT of the configured columns, null for a tombstone or a bad record
 - ``key_columns`` STRUCT of the key columns (keyed shapes only): of the row or the message key
-- ``_kafka`` STRUCT<topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP>
+- ``_kafka`` STRUCT<topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP>, and after
+  these what ``source.metadata`` asks for: ``key`` and ``headers``, as Kafka has them
 - ``tombstone`` BOOLEAN, never null
 - ``code`` STRING, null for a good record, else why it goes to quarantine (RM6xx)
 - ``reason`` STRING, what is wrong with a record that cannot be decoded, where its format tells it
@@ -16,4 +17,19 @@ A decoded row has these columns:
 
 from __future__ import annotations
 
-KAFKA_STRUCT = "STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>"
+from collections.abc import Sequence
+
+from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS
+
+PLACE = ("topic", "partition", "offset", "timestamp")
+"""The fields of ``_kafka`` that every row has."""
+
+
+def kafka_struct(metadata: Sequence[str]) -> str:
+    """The type of ``_kafka``, with the fields that ``source.metadata`` asks for."""
+    return f"STRUCT<{', '.join(f'{e}: {kafka_field(e)}' for e in (*PLACE, *metadata))}>"
+
+
+def kafka_field(name: str) -> str:
+    """The type of a field of ``_kafka``."""
+    return {**KAFKA_COLUMNS, **HEADERS}[name]

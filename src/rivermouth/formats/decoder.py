@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column, KeyPart, Pipeline
+from rivermouth.formats.decoded import PLACE
 from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import quoted
@@ -41,9 +42,9 @@ def decoder(
 ) -> Callable[[DataFrame], DataFrame]:
     """What decodes Kafka rows (key, value, topic, partition, offset, timestamp); see ``decoded``.
 
-    The rows come in no more parts than ``tasks``, if that is given. ``headers``: they have this
-    column, too, and it stays. ``whole``: those that became rows of an append keep ``key`` and
-    ``value``, too.
+    They have ``headers``, too, where ``source.metadata`` asks for them. The rows come in no more
+    parts than ``tasks``, if that is given. ``headers``: they have this column, and it stays.
+    ``whole``: those that became rows of an append keep ``key`` and ``value``, too.
 
     The columns are built here, once: each is dozens of calls into the JVM, too dear per batch.
     """
@@ -94,7 +95,7 @@ def _decoder(
     before = _stage(pipeline, value.in_arrow, message_key, asked)
     why = F.col("why") if value.in_arrow is not None else F.lit(None).cast("string")
     parsed = [
-        F.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
+        F.struct(*PLACE, *pipeline.source.metadata).alias("_kafka"),
         F.col("key"),
         F.col("value"),
         value.parsed.alias("parsed"),
@@ -132,9 +133,11 @@ def _stage(
     if value is None:
         return lambda raw: raw
     key = None if isinstance(message_key, SparkColumn) else message_key
-    kept = {**KAFKA_COLUMNS, **(HEADERS if asked.headers else {})}
-    columns = asked.parsed(pipeline)
-    stage = Stage(value, key, tuple(kept), tuple(e.name for e in columns), whole=asked.whole)
+    told = pipeline.source.metadata
+    kept = {**KAFKA_COLUMNS, **(HEADERS if asked.headers or "headers" in told else {})}
+    columns, with_key = asked.parsed(pipeline), "key" in told
+    names = tuple(each.name for each in columns)
+    stage = Stage(value, key, tuple(kept), names, whole=asked.whole, with_key=with_key)
     made = {**kept, "parsed": _struct(columns), "why": "STRING", "absent": "STRING"}
     if key is not None:
         made["message_key"] = _struct(_keys(pipeline))

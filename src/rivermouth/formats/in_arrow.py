@@ -56,7 +56,8 @@ class Stage:
 
     ``whole``: ``key`` and ``value`` stay as they are. Else they are null for a record whose value
     gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to
-    carry them back to the JVM costs as much as to decode them.
+    carry them back to the JVM costs as much as to decode them. ``with_key``: ``key`` stays all the
+    same.
     """
 
     value: InArrow
@@ -64,6 +65,7 @@ class Stage:
     given: tuple[str, ...]
     columns: tuple[str, ...]
     whole: bool
+    with_key: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -75,7 +77,8 @@ class Stage:
         columns = {name: batch.column(name) for name in self.given}
         if not self.whole:
             without = found.rows.is_null()
-            columns |= {"key": _only(keys, without), "value": _only(values, without)}
+            columns["value"] = _only(values, without)
+            columns["key"] = keys if self.with_key else _only(keys, without)
         parsed = _of_columns(found.rows, self.columns)
         columns |= {"parsed": parsed, "why": found.reasons, "absent": absent(values)}
         if self.key is not None:

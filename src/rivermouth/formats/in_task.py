@@ -10,15 +10,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.decoded import PLACE
 from rivermouth.formats.in_arrow import InArrow, absent
 
 
 @dataclass(frozen=True)
 class InTask:
-    """What a task makes of Kafka's rows; ``code`` is that of values which ``values`` finds bad."""
+    """What a task makes of Kafka's rows; ``code`` is that of values which ``values`` finds bad.
+
+    ``kafka`` are the columns of these rows that stand in ``_kafka``, in this order.
+    """
 
     values: InArrow
     code: str
+    kafka: tuple[str, ...] = PLACE
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of ``decoded`` that an append needs, and ``reason``: what its code does not
@@ -28,8 +33,7 @@ class InTask:
         found = self.values.decode(value)
         bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
         code = pc.coalesce(absent(value), bad)
-        names = ["topic", "partition", "offset", "timestamp"]
-        kafka = pa.StructArray.from_arrays([raw.column(each) for each in names], names)
+        kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
         columns = {
             "row": found.rows,
             "_kafka": kafka,

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column, Pipeline
+from rivermouth.formats.decoded import PLACE
 from rivermouth.formats.decoder import ValueDecoder, settings_of
 from rivermouth.formats.in_task import InTask
 from rivermouth.formats.strict_json.decoder import StrictJson
@@ -34,4 +35,5 @@ def key(columns: Sequence[Column], settings: Mapping[str, Any]) -> StrictJson:
 
 def in_task(pipeline: Pipeline) -> InTask:
     """What decodes values in the task that writes them."""
-    return InTask(key(pipeline.columns, settings_of(pipeline)), "RM603")
+    values = key(pipeline.columns, settings_of(pipeline))
+    return InTask(values, "RM603", (*PLACE, *pipeline.source.metadata))

@@ -116,6 +116,7 @@ def _draft(
         config=pipeline.identity,
         columns=tuple((each.name, each.type) for each in pipeline.columns),
         decoder=pipeline.decoder,
+        metadata=pipeline.source.metadata,
         lost=lost,
         accepted=newest.accepted if newest else (),
         epochs={each: epochs[each] for each in position if each in epochs},

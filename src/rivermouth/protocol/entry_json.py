@@ -49,6 +49,7 @@ def to_json(entry: Entry) -> str:
     told = {
         "columns": [[*each] for each in entry.columns],
         "decoder": dict(entry.decoder),
+        "metadata": [*entry.metadata],
         "lost": _listed(entry.lost),
         "accepts": None if entry.accepts is None else vars(entry.accepts),
         "deletes": [listed(each) for each in entry.deletes],
@@ -148,6 +149,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "config": dict(facts["config"]),
         "columns": tuple((_text(name), _text(kind)) for name, kind in facts.get("columns", ())),
         "decoder": dict(facts.get("decoder", {})),
+        "metadata": tuple(_text(each) for each in facts.get("metadata", ())),
         "lost": _ranges(facts.get("lost", ())),
         "accepts": None if accepts is None else Accepted(**accepts),
         "deletes": tuple(from_listed(each) for each in facts.get("deletes", ())),

@@ -178,6 +178,8 @@ def _unlike(recorded: Recorded, pipeline: Pipeline, marks: Marks, deleted: int) 
         return f"{what} was decoded by other columns than there are now"
     if dict(entry.decoder) != pipeline.decoder:
         return f"{what} was decoded by another version, or other settings, than there are now"
+    if entry.metadata != pipeline.source.metadata:
+        return f"{what} was written with another source.metadata than there is now"
     for each in covered:
         mark = marks.get(each.topic_partition)
         if mark is None:

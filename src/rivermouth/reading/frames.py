@@ -10,19 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.formats.decoder import decoder
+from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.reading.asked import configured, joined, one_per_partition
 from rivermouth.reading.held import Given, held
 from rivermouth.registry.platforms import platform_of
 from rivermouth.source.driver_planned import read_ranges
-from rivermouth.source.options import kafka_options, reader_options
+from rivermouth.source.options import header_options, kafka_options, reader_options
 from rivermouth.spark.errors import translate
 
-RAW = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
-    " timestampType INT"
-)
-"""The columns of Kafka rows."""
+RAW = {**KAFKA_COLUMNS, "timestampType": "INT"}
+"""The columns of Kafka rows, with their types."""
 
 
 def read(
@@ -42,7 +40,8 @@ def read(
 
     - ``row`` STRUCT of the configured columns; it says nothing of a tombstone or a bad record
     - ``key_columns`` STRUCT of the key columns, for a target with ``keys``
-    - ``_kafka`` STRUCT of topic, partition, offset and timestamp
+    - ``_kafka`` STRUCT of topic, partition, offset and timestamp, and of what ``source.metadata``
+      asks for
     - ``tombstone`` BOOLEAN
     - ``code`` STRING: null for a good record, else why a run puts it into quarantine
     - ``reason`` STRING: what is wrong with a record that cannot be decoded
@@ -73,14 +72,16 @@ def read(
 
 def _options(config: Config, pipeline: Pipeline | None, secrets: Secrets) -> dict[str, str]:
     own = pipeline.source.options if pipeline is not None else {}
-    return kafka_options(config.kafka.revealed(secrets), own, platform_of())
+    told = kafka_options(config.kafka.revealed(secrets), own, platform_of())
+    return told if pipeline is None else told | header_options(pipeline)
 
 
 def _raw(
     spark: SparkSession, options: dict[str, str], ranges: tuple[OffsetRange, ...]
 ) -> DataFrame:
     if not ranges:
-        return spark.createDataFrame([], RAW)
+        columns = {**RAW, **(HEADERS if "includeHeaders" in options else {})}
+        return spark.createDataFrame([], ", ".join(f"{n} {kind}" for n, kind in columns.items()))
     parts = one_per_partition(ranges)
     reader = reader_options(options, len({each.topic_partition for each in ranges}))
     return reduce(DataFrame.unionAll, [read_ranges(spark, reader, each) for each in parts])

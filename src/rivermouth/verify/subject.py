@@ -19,6 +19,7 @@ from rivermouth.verify.ledger.coverage import Coverage, Span
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.ledger.erased import Erased, nothing_erased
 from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.metadata import Metadata
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable
 from rivermouth.verify.tables.sql_types import schema_of
@@ -51,6 +52,11 @@ class Subject:
     shared_parts: frozenset[Partition] = frozenset()
     retired: Coverage = field(default_factory=lambda: Coverage(()))
     erased: Erased = field(default_factory=nothing_erased)
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What ``_kafka`` tells beside the coordinates."""
+        return Metadata(self.pipeline.source.metadata, self.ledger.effective)
 
     @property
     def shape(self) -> Shape:

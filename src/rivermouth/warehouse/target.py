@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from rivermouth.config import Pipeline
+from rivermouth.config.metadata import METADATA
 from rivermouth.errors import SchemaDiffers
-from rivermouth.formats.decoded import KAFKA_STRUCT
+from rivermouth.formats.decoded import kafka_field, kafka_struct
 from rivermouth.spark.address import Address, literal, quoted
 from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
 from rivermouth.warehouse.creation import make_table
@@ -46,11 +47,14 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
     for each in wanted:
         here = found.get(each.name)
         if here is None or here.dataType.simpleString() != each.dataType.simpleString():
+            ours = here is not None and each.name == "_kafka"
+            remedy = _metadata_remedy(pipeline, address, here.dataType) if here and ours else ""
             raise SchemaDiffers(
                 f"column {each.name} is not as configured",
                 where=f"{pipeline.name} {pipeline.target.table}",
                 expected=f"{each.name} {each.dataType.simpleString()}",
                 found=here.dataType.simpleString() if here else "no such column",
+                remedy=remedy,
             )
     if pipeline.shape.keyed and foreign_mark(schema):
         raise SchemaDiffers(
@@ -59,6 +63,21 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
             expected="no such column: an upsert takes rows where it is true for deleted",
             remedy="Rename it",
         )
+
+
+def _metadata_remedy(pipeline: Pipeline, address: Address, there: DataType) -> str:
+    """What to do where ``_kafka`` of the table has other fields than ``source.metadata`` names."""
+    told = there.names if isinstance(there, StructType) else []
+    asked = pipeline.source.metadata
+    if more := [each for each in METADATA if each in told and each not in asked]:
+        every = ", ".join(each for each in METADATA if each in (*asked, *more))
+        return f"Write source: {{metadata: [{every}]}}, as the table has it"
+    # Delta's writer matches fields by name, but their order is to be that of a new table.
+    before = {"key": " AFTER timestamp"}
+    lacking = [each for each in asked if each not in told]
+    added = ", ".join(f"_kafka.{e} {kafka_field(e)}{before.get(e, '')}" for e in lacking)
+    statement = f"ALTER TABLE {address.sql} ADD COLUMNS ({added})"
+    return f"Add them, null in the rows that are there: {statement}" if added else ""
 
 
 def no_rows(session: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -83,7 +102,7 @@ def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:
     columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.table_columns]
     if pipeline.shape.totals:
         return ", ".join(columns)
-    kafka = f"_kafka {KAFKA_STRUCT}"
+    kafka = f"_kafka {kafka_struct(pipeline.source.metadata)}"
     return ", ".join([kafka, *columns] if kafka_first else [*columns, kafka])
 
 

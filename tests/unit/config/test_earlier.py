@@ -36,6 +36,7 @@ LATER = {
     "header_columns",
     "timestamps",
     "lenient",
+    "metadata",
     "explode",
 }
 """Settings of a section that came after the files here were written."""

@@ -262,6 +262,7 @@ def test_the_entry_repeats_each_field_of_the_newest_but_what_concerned_its_commi
         ends=position(20, 30),
         columns=(("id", "BIGINT"),),
         decoder={"version": 2},
+        metadata=("key",),
         transform="shop.rows:clean",
         explode=True,
         rows=(RowCounts(1, 0),),

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.unit
 KAFKA = KafkaFacts("c", {"t": "id"}, {})
 LOG = TableLog().wrote(span(0, 5))
 HISTORY = replayed(LOG.records)
+BOTH = ["key", "headers"]
 TOLD = {"version": 2, "lenient": ["any_case"], "timestamps": {"unit": "ms"}}
 
 
@@ -70,6 +71,13 @@ def test_a_later_version_is_named_beside_the_columns(kind: str) -> None:
     assert (draft.columns, draft.decoder) == ((("id", "BIGINT"),), TOLD)
     assert drafted(draft)["decoder"] == TOLD
     assert drafted(made(pipeline())[kind])["decoder"] == {"version": 2}
+
+
+@pytest.mark.parametrize("kind", ["a batch", "a heartbeat", "a rollback", "a change"])
+def test_metadata_are_told_where_rows_have_them(kind: str) -> None:
+    assert drafted(made(pipeline(metadata=["headers", "key"]))[kind])["metadata"] == BOTH
+    assert "metadata" not in drafted(made(pipeline())[kind])
+    assert pipeline(metadata=BOTH).identity == pipeline().identity
 
 
 def test_an_entry_that_was_not_decoded_anew_repeats_the_decoder_of_the_newest() -> None:

@@ -54,6 +54,7 @@ def entries(draw: st.DrawFn) -> Entry:
         epochs=draw(st.dictionaries(PLACES, st.integers(0, 9), max_size=3)),
         columns=tuple(draw(st.lists(st.tuples(TEXTS, TEXTS), max_size=2))),
         decoder=draw(st.dictionaries(TEXTS, st.integers(2, 9) | st.lists(TEXTS), max_size=2)),
+        metadata=tuple(draw(st.lists(TEXTS, max_size=2))),
         base=draw(st.none() | OFFSETS),
     )
 

@@ -69,6 +69,9 @@ class _NotVerifiable:
     def __repr__(self) -> str:
         return "NOT_VERIFIABLE"
 
+    def __reduce__(self) -> str:
+        return "NOT_VERIFIABLE"  # it is the same one after it was on disk
+
 
 NOT_VERIFIABLE = _NotVerifiable()
 """Stands for a column that the checker cannot tell: it is equal to every value."""

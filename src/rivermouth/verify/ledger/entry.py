@@ -84,6 +84,8 @@ class LedgerEntry:
     """The names of the columns that the records were decoded with; None: not told."""
     decoder: Mapping[str, Any] = field(default_factory=dict)
     """The version of what decoded the records, and its settings; empty: version 1."""
+    metadata: tuple[str, ...] = ()
+    """What ``_kafka`` tells of each record beside its place and time."""
     deletes: tuple[Deletion, ...] = ()
     """Rows that an operator accepted as deleted on purpose."""
     replayed: tuple[LedgerRange, ...] = ()
@@ -132,6 +134,7 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
         columns=None if columns is None else tuple(str(name) for name, _ in columns),
         decoder=dict(facts.get("decoder", {})),
+        metadata=tuple(str(each) for each in facts.get("metadata", ())),
         deletes=tuple(parse_deletion(each) for each in facts.get("deletes", ())),
         replayed=_ranges(facts.get("replayed", ())),
         changes=_changes(facts["changes"]) if "changes" in facts else None,

@@ -36,7 +36,9 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     made = bool(subject.pipeline.made_by)  # the values are not those of the records
     columns = [] if made else [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
-    comparison = Comparison(columns)
+    metadata = subject.metadata
+    metadata.require(stored.table.schema)
+    comparison = Comparison(columns, metadata.fields)
     plain = EntryReaders(subject, stored.table.schema, columns)
     readers, left_out = MadeReaders(subject, plain), LeftOut(subject.ledger.effective)
     total, bounds = subject.coverage.total(), workspace.bounds

@@ -78,7 +78,7 @@ class RowsByOffset:
         return np.frombuffer(self._offsets.take((partition, number)), np.int64)
 
     def samples(self, partition: Partition, number: int) -> dict[int, list[tuple[Any, ...]]]:
-        """The sampled rows of a window by offset: values, then the timestamp. Forgotten here."""
+        """The sampled rows of a window by offset, see ``Comparison``; they are forgotten here."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         for offset, row in self._samples.take_items((partition, number)):
             found.setdefault(offset, []).append(row)
@@ -108,8 +108,8 @@ class RowsByOffset:
 
     def _values(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
         stamps = field(batch, "_kafka", "timestamp").to_pylist()
-        rows = tuples(batch, self._columns)
-        return [(*row, stamp) for row, stamp in zip(rows, stamps, strict=True)]
+        rows, told = tuples(batch, self._columns), self._subject.metadata.of_rows(batch)
+        return [(*row, stamp, *more) for row, stamp, more in zip(rows, stamps, told, strict=True)]
 
     def _outside(self, partition: Partition, offsets: Offsets) -> None:
         earlier = self._subject.coverage.former.times(partition, offsets) > 0

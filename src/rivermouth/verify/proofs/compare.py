@@ -43,36 +43,41 @@ def key_part(value: Any, width: int | None) -> Any:
 
 
 class Comparison:
-    """Compares whole rows: ``columns``, and the timestamp of the record.
+    """Compares whole rows: ``columns``, and what ``_kafka`` tells of the record.
+
+    That is the timestamp, and the fields ``metadata``.
 
     ``untold`` counts the values that the reader could not tell; the others of a row are compared.
     ``made`` counts the rows whose values are none of the record's.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], metadata: Sequence[str] = ()) -> None:
         self.untold = 0
         self.made = 0
-        self._names = (*columns, "_kafka.timestamp")
+        self._columns = tuple(columns)
+        self._told = ("_kafka.timestamp", *(f"_kafka.{each}" for each in metadata))
 
     def differences(
-        self, read: Reader, value: bytes | None, timestamp_us: int, row: Sequence[Any]
+        self, read: Reader, value: bytes | None, told: Sequence[Any], row: Sequence[Any]
     ) -> str:
         """Names the columns of ``row`` that the record does not have so; empty where none.
 
-        ``read`` is the reader of the record's entry. ``row`` are the canonical values of the
-        columns, then the timestamp in microseconds. Raises Undecodable where the record value
-        cannot be read.
+        ``read`` is the reader of the record's entry. ``told`` are the timestamp in microseconds and
+        the metadata. ``row`` are the canonical values of the columns, then those two. Raises
+        Undecodable where the record value cannot be read.
         """
+        number = len(self._columns)
+        self.untold += sum(each is NOT_VERIFIABLE for each in told)
         try:
             found = decoded(read, value)
         except CannotTell:
-            self.untold += len(self._names) - 1
-            return differences(self._names[-1:], (timestamp_us,), row[-1:])
+            self.untold += number
+            return differences(self._told, told, row[number:])
         except NotCompared:
             self.made += 1
-            return differences(self._names[-1:], (timestamp_us,), row[-1:])
+            return differences(self._told, told, row[number:])
         self.untold += sum(each is NOT_VERIFIABLE for each in found)
-        return differences(self._names, (*found, timestamp_us), row)
+        return differences((*self._columns, *self._told), (*found, *told), row)
 
     def report(self, findings: Findings) -> None:
         """Say how many values could not be told, and how many rows were not compared."""

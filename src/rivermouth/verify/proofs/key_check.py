@@ -208,10 +208,11 @@ class KeyCheck:
         return is_first and self._subject.may_be_former(row.partition, row.offset)
 
     def _compare(self, key: Key, found: Expected, expected: Change, row: Row) -> None:
-        held = (*row.values, row.timestamp_us)
+        held = (*row.values, row.timestamp_us, *row.metadata)
+        told = (expected.timestamp_us, *expected.metadata)
         read = self._readers.of(expected.entry)
         try:
-            line = self._comparison.differences(read, expected.value, expected.timestamp_us, held)
+            line = self._comparison.differences(read, expected.value, told, held)
         except Undecodable as fault:
             line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
             self._subject.findings.add(Kind.DIFFERENT, line)

@@ -39,7 +39,8 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     table, coverage = stored.table, subject.coverage
     columns = [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
-    comparison = Comparison(columns)
+    subject.metadata.require(table.schema)
+    comparison = Comparison(columns, subject.metadata.fields)
     readers = EntryReaders(subject, table.schema, columns)
     number = pairing.buckets(coverage.total(), workspace.bounds)
     changes = Buckets(workspace.folder / "changes", number)
@@ -48,9 +49,9 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     for seen in replay(subject, stored, workspace.progress):
         for key, change in keyed.of(seen):
             keyed.touched.add(key)
-            changes.add(key, change, len(change.value or b""))
+            changes.add(key, change, len(change.value or b"") + pairing.size(change.metadata))
     for key, row in table_rows(subject, table, columns, keyed.touched):
-        rows.add(key, row, pairing.size(row.values))
+        rows.add(key, row, pairing.size(row.values) + pairing.size(row.metadata))
     doubts = Doubts(workspace.folder / "doubts")
     untold = Untold(keyed.untold, keyed.untold_deletes)
     check = KeyCheck(subject, comparison, readers, rule, doubts, untold)
@@ -149,6 +150,7 @@ class _Changes:
             raise Undecodable("a key column is null")
         stamp = message.timestamp()[1] * 1000
         offset = int(message.offset() or 0)
+        told = self._subject.metadata.of_record(entry, message)
         return pairing.plain(key), Change(
-            entry, partition, offset, pairing.plain(order), stamp, value
+            entry, partition, offset, pairing.plain(order), stamp, value, told
         )

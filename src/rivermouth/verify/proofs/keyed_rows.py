@@ -52,12 +52,13 @@ def table_rows(
             batch = batch.take(pa.array(_verified(subject, batch, keys, touched)))
         names = ("topic", "partition", "offset", "timestamp")
         facts = zip(*(field(batch, "_kafka", name).to_pylist() for name in names), strict=True)
-        found = zip(tuples(batch, keys), tuples(batch, columns), facts, strict=True)
-        for key, values, (topic, partition, offset, stamp) in found:
+        told = subject.metadata.of_rows(batch)
+        found = zip(tuples(batch, keys), tuples(batch, columns), facts, told, strict=True)
+        for key, values, (topic, partition, offset, stamp), more in found:
             if topic is None or partition is None or offset is None:
                 unknown += 1
             else:
-                yield key, Row((topic, partition), offset, values, stamp)
+                yield key, Row((topic, partition), offset, values, stamp, more)
     if unknown:
         line = f"{count(unknown, 'row')} without Kafka coordinates"
         subject.findings.add(Kind.UNEXPECTED, line, count=unknown)

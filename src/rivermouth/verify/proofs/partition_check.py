@@ -179,11 +179,9 @@ class PartitionCheck:
                 continue  # the row is not that of a bad record
             where = f"{shown(self._partition)}@{offset}"
             read = self._readers.of(entry)
-            stamp = each.timestamp()[1] * 1000
+            due = (each.timestamp()[1] * 1000, *self._subject.metadata.of_record(entry, each))
             try:
-                told = [
-                    self._comparison.differences(read, each.value(), stamp, row) for row in rows
-                ]
+                told = [self._comparison.differences(read, each.value(), due, row) for row in rows]
             except Undecodable as fault:
                 told = [f"in the table, but verify cannot decode its record: {fault}"]
             found = next((line for line in told if line), "")

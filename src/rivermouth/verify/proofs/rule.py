@@ -25,6 +25,7 @@ class Change(NamedTuple):
     order: tuple[Any, ...]
     timestamp_us: int
     value: bytes | None
+    metadata: tuple[Any, ...] = ()
 
     @property
     def rank(self) -> Rank:
@@ -42,6 +43,7 @@ class Row(NamedTuple):
     offset: int
     values: tuple[Any, ...]
     timestamp_us: int | None
+    metadata: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{shown(self.partition)}@{self.offset}"

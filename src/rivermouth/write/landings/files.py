@@ -118,7 +118,7 @@ class Files:
     def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
         if self._in_task is not None:
-            return batch.rows.select(*KAFKA_COLUMNS)
+            return batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
         return batch.decoded().select(self._columns)
 
     def _left(self, plan: CommitPlan, table: Definition) -> Written | None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from rivermouth.formats.decoded import PLACE
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import literal
 
@@ -56,6 +57,8 @@ def _bound(ranges: dict[int, OffsetRange], name: str) -> str:
 
 
 def refusal(what: str, why: str) -> Column:
-    """Evaluating it fails the job, which tells ``_kafka`` of the row."""
-    said = F.concat(F.lit(f"{what}: {why}: "), F.coalesce(F.to_json("_kafka"), F.lit("null")))
+    """Evaluating it fails the job, which tells place and time of the row, and no message key."""
+    place = F.struct(*(F.col("_kafka").getField(each).alias(each) for each in PLACE))
+    told = F.when(F.col("_kafka").isNotNull(), F.to_json(place))
+    said = F.concat(F.lit(f"{what}: {why}: "), F.coalesce(told, F.lit("null")))
     return F.raise_error(said)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from rivermouth.config import Pipeline
 from rivermouth.config.transform import expressions
 from rivermouth.errors import Passing, RivermouthError, TransformFailed
-from rivermouth.formats.decoded import KAFKA_STRUCT
+from rivermouth.formats.decoded import kafka_struct
 from rivermouth.protocol.batch import Batch
 from rivermouth.spark.address import quoted
 from rivermouth.spark.causes import raised
@@ -206,7 +206,8 @@ def transform_of(pipeline: Pipeline) -> Transform | None:
 
 def _schema(session: SparkSession, pipeline: Pipeline) -> StructType:
     columns = [f"{quoted(each.name)} {each.type}" for each in pipeline.row_columns]
-    return session.createDataFrame([], ", ".join([*columns, f"_kafka {KAFKA_STRUCT}"])).schema
+    kafka = f"_kafka {kafka_struct(pipeline.source.metadata)}"
+    return session.createDataFrame([], ", ".join([*columns, kafka])).schema
 
 
 def _types(schema: StructType) -> dict[str, str]:

@@ -44,12 +44,18 @@ def test_what_old_entries_do_not_have_is_empty() -> None:
     old.pop("ends", None)
     entry = parse_entry(0, old)
     assert (entry.lost, entry.accepts, entry.ends, entry.decoder) == ((), None, {}, {})
+    assert entry.metadata == ()
 
 
 def test_the_decoder_is_read_as_the_writer_names_it() -> None:
     told = {"version": 2, "lenient": ["any_case"], "timestamps": {"unit": "ms"}}
     newest = replace(entry_after(None, span(3, 5)), decoder=told)
     assert parse_entry(0, json.loads(to_json(newest))).decoder == told
+
+
+def test_metadata_are_read_as_the_writer_names_them() -> None:
+    newest = replace(entry_after(None, span(3, 5)), metadata=("key", "headers"))
+    assert parse_entry(0, json.loads(to_json(newest))).metadata == ("key", "headers")
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_differences_are_named_and_nan_is_itself() -> None:
 
 def test_a_row_is_compared_with_its_timestamp() -> None:
     comparison = Comparison(["a", "b"])
-    assert comparison.differences(read, b"\x01\x02", 9, (1, 2, 9)) == ""
-    found = comparison.differences(read, b"\x01\x02", 9, (1, 3, 8))
+    assert comparison.differences(read, b"\x01\x02", (9,), (1, 2, 9)) == ""
+    found = comparison.differences(read, b"\x01\x02", (9,), (1, 3, 8))
     assert found == "other values in b, _kafka.timestamp"
 
 
