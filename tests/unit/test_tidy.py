@@ -73,6 +73,12 @@ def test_nothing_is_switched_off_or_left_for_later(path: Path) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=short)
+def test_no_page_has_the_marks_of_a_merge(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [each for each in lines if each.startswith(("<" * 7, ">" * 7))] == []
+
+
 @pytest.mark.parametrize("path", CODE, ids=short)
 def test_only_what_talks_to_people_prints(path: Path) -> None:
     if any(path.is_relative_to(folder) for folder in MAY_PRINT):

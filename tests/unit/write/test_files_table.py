@@ -168,6 +168,25 @@ def test_a_checkpoint_that_fails_harms_no_commit(
     assert numbers(made.path) == [1]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what is open is told by Linux's /proc")
+def test_a_checkpoint_reaches_the_disk_before_commits_are_cleaned_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table(tmp_path, checkpointInterval="1")
+    made.append([a_file(made, 1)], "said", (TXN, 1))
+    order, sync = list[str](), os.fsync
+
+    def noted(handle: int) -> None:
+        order.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(DeltaTable, "cleanup_metadata", lambda _: order.append("clean-up"))
+    made.keep_up()
+    names = [f"{1:020d}.checkpoint.parquet", "_last_checkpoint", "_delta_log", "clean-up"]
+    assert order == names
+
+
 def test_a_checkpoint_begins_a_new_handle_and_fits_its_hint(tmp_path: Path) -> None:
     """A handle that stays goes on replaying all commits since it was opened."""
     made = table(tmp_path, checkpointInterval="2")

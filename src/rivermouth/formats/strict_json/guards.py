@@ -54,7 +54,7 @@ def _beyond_ascii(values: pa.Array) -> np.ndarray:
     # An empty value has no byte to look at, and where it begins may be the end of all bytes.
     there = np.flatnonzero(np.diff(starts))
     codes = np.frombuffer(whole, np.uint8)[: starts[-1]]
-    most = np.maximum.reduceat(codes, starts[there])
+    most = np.maximum.reduceat(codes, starts[there].astype(np.int64))
     return there[most > 0x7F]
 
 

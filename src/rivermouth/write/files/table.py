@@ -4,7 +4,8 @@ The log takes each version once. So a commit at the version after the one that i
 stands only where nobody has committed since.
 
 delta-rs leaves it to the system when a commit reaches the disk. So the names of the data files are
-made to reach it before a commit, and the commit before anybody is told of it.
+made to reach it before a commit, and the commit before anybody is told of it. A checkpoint reaches
+it before the commits in it are cleaned up.
 """
 
 from __future__ import annotations
@@ -102,6 +103,12 @@ class FilesTable:
             _sync(self._commit_file(version))
         _sync(Path(self.path, "_delta_log"))
 
+    def _sync_checkpoint(self, version: int) -> None:
+        """What clean-up takes is in the checkpoint alone from then on."""
+        log = Path(self.path, "_delta_log")
+        for each in (*log.glob(f"{version:020d}.checkpoint*"), log / "_last_checkpoint", log):
+            _sync(each)
+
     def conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
         what = "commits of others were in the way"
@@ -119,6 +126,7 @@ class FilesTable:
             # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
             Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
             self._table().create_checkpoint()
+            self._sync_checkpoint(version)
             if definition.cleans_up:
                 self._table().cleanup_metadata()
             self._handle = None  # one that was opened before goes on replaying all commits since
