@@ -32,6 +32,7 @@ from rivermouth.run.report import Listener, PipelineReport
 from rivermouth.run.stale import OtherTopics, UntilStale
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.run.tally import Tally
+from rivermouth.spark.session import POOL
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.deleted_rows import deleted_rows
 from rivermouth.warehouse.warehouse import warehouse_of
@@ -132,7 +133,7 @@ class Run:
         attempts = Attempts.by(pipeline.retry, together.stop)
         attempts = replace(attempts, pause=giving_way(together.turns, attempts.pause))
         if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool
-            self._session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+            self._session.sparkContext.setLocalProperty(POOL, name)
         with together.turns:
             began = time.monotonic()
             watch = Supervision(pipeline, tally, together.stop, attempts)

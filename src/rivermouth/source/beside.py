@@ -25,6 +25,13 @@ class Beside:
         self._goes_on, self._idle = threading.Event(), threading.Event()
         self._idle.set()
 
+    def start(self, prepare: Callable[[], object]) -> None:
+        """Start the thread, which first calls ``prepare``; ``settle`` raises what that raises."""
+        self._idle.clear()
+        self._work.put(lambda was_read: prepare())
+        self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
+        self._thread.start()
+
     def begin(self, work: Work) -> None:
         """Begin with it; return once it was read or has ended. Raises what it raised till then.
 
@@ -32,9 +39,6 @@ class Beside:
         """
         self._goes_on.clear()
         self._idle.clear()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
-            self._thread.start()
         self._work.put(work)
         self._goes_on.wait()
         if self.fault is not None:

@@ -22,6 +22,7 @@ from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.source.beside import Beside
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
+from rivermouth.spark.session import same_pool
 
 
 def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) -> dict[str, str]:
@@ -74,14 +75,27 @@ class Stream:
 
         ``well`` is called when the first trigger has come to its end, with records or without.
         """
+        self._beside.start(same_pool(session))
+        try:
+            query = self._query(session, options, trigger)
+            self._watch(query, stop, well)
+            self._beside.settle()
+        finally:
+            self._beside.end()
+        reach("P9")
+
+    def _query(
+        self, session: SparkSession, options: Mapping[str, str], trigger: Trigger
+    ) -> StreamingQuery:
         source = session.readStream.format("kafka").options(**options).load()
         writer = source.writeStream.foreachBatch(self._on_batch)
         # Not as_uri(): Spark would take its %20 for the name of the folder.
         writer = writer.option("checkpointLocation", f"file:{self._checkpoint.path}")
         if trigger.every_ms is None:
-            query = writer.trigger(availableNow=True).start()
-        else:
-            query = writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
+
+    def _watch(self, query: StreamingQuery, stop: Stop, well: Callable[[], object]) -> None:
         began = False
         try:
             while not (query.awaitTermination(_POLL_S) or stop.is_set() or self._beside.fault):
@@ -93,8 +107,6 @@ class Stream:
             raise translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
-        self._beside.settle()
-        reach("P9")
 
     def _end(self, query: StreamingQuery) -> None:
         """Let a batch that has begun finish, refuse the next one, and stop the query."""

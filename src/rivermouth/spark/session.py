@@ -1,8 +1,14 @@
-"""A session beside the running one."""
+"""Sessions beside the running one, and threads beside the one that a session works in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from pyspark.sql import SparkSession
+
+POOL = "spark.scheduler.pool"
+"""The property of a thread that says in which pool its jobs are scheduled."""
 
 
 def separate(session: SparkSession) -> SparkSession:
@@ -16,3 +22,10 @@ def separate(session: SparkSession) -> SparkSession:
         if own.conf.get(name, None) != value:  # it was set since Spark began
             own.conf.set(name, value)
     return own
+
+
+def same_pool(session: SparkSession) -> Callable[[], object]:
+    """What gives another thread the scheduling pool of the one that asks. Not for Spark Connect."""
+    context = session.sparkContext
+    pool = context.getLocalProperty(POOL)
+    return partial(context.setLocalProperty, POOL, pool) if pool else lambda: None

@@ -32,7 +32,7 @@ class Spark:
         self.stopped = 0
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("readStream", "writeStream"):
+        if name in ("readStream", "writeStream", "sparkContext"):
             return self
         return lambda *given, **named: self
 
