@@ -52,17 +52,27 @@ behind, which in a plain call may come up at any later place.
 """
 
 
+def headers_of(message: Message) -> Any:
+    """Pairs of name and value; None where there are none.
+
+    NOT_VERIFIABLE where a name is not UTF-8: Spark's client replaces such bytes, this one gives no
+    header at all.
+    """
+    try:
+        return _HEADERS(message)
+    except (UnicodeDecodeError, SystemError):
+        return NOT_VERIFIABLE
+
+
 def _key(message: Message) -> bytes | None:
     found: Any = message.key()
     return None if found is None else bytes(found)
 
 
 def _headers(message: Message) -> Any:
-    try:
-        found = _HEADERS(message)
-    except (UnicodeDecodeError, SystemError):
-        # A name is not UTF-8: Spark's client replaces such bytes, this one gives no header at all.
-        return NOT_VERIFIABLE
+    found = headers_of(message)
+    if found is NOT_VERIFIABLE:
+        return found
     return tuple(found) if found else None
 
 

@@ -223,9 +223,10 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     file = a_file(made, 1, 2)
     assert order == [(file.name, file.size)], "all of it"
     made.append([file], "said", (TXN, 1))
-    entry = commits()[1]
+    of_another, entry = commits()
     assert order[1:] == [
         (tmp_path.name, 1),  # the name of the file, while there is one commit
+        (of_another.name, of_another.stat().st_size),
         (entry.name, entry.stat().st_size),
         (log.name, 2),
     ]
@@ -237,6 +238,16 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     assert [name for name, _ in order] == [
         tmp_path.name,
         *(each.name for each in commits()[2:]),
+        log.name,
+    ]
+
+    order.clear()
+    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others, seen before ours
+    made.newest()
+    made.append([], "said", (TXN, 2))
+    assert [name for name, _ in order] == [
+        tmp_path.name,
+        *(each.name for each in commits()[-2:]),
         log.name,
     ]
 

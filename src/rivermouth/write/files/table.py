@@ -4,8 +4,9 @@ The log takes each version once. So a commit at the version after the one that i
 stands only where nobody has committed since.
 
 delta-rs leaves it to the system when a commit reaches the disk. So the names of the data files are
-made to reach it before a commit, and the commit before anybody is told of it. A checkpoint reaches
-it before the commits in it are cleaned up.
+made to reach it before a commit, and the commit before anybody is told of it, with those of others
+since the last one: a log with a hole cannot be read. A checkpoint reaches the disk before the
+commits in it are cleaned up.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class FilesTable:
     def __init__(self, path: str, where: str) -> None:
         self.path, self._where = path, where
         self._handle: DeltaTable | None = None
+        self._synced: int | None = None  # up to this version, commits have reached the disk
 
     @property
     def exists(self) -> bool:
@@ -98,10 +100,14 @@ class FilesTable:
         except (DeltaError, OSError) as fault:
             raise self._failed("the commit cannot be written", fault) from fault
 
-    def _sync_commits(self, first: int, last: int) -> None:
-        for version in range(first, last + 1):
-            _sync(self._commit_file(version))
+    def _sync_commits(self, own: int, last: int) -> None:
+        """Up to ``last``; what is before ``own`` is of others, and may be cleaned up already."""
+        first = max(own - 1, 0) if self._synced is None else self._synced + 1
+        for version in range(min(first, own), last + 1):
+            with suppress(*[FileNotFoundError] if version < own else []):
+                _sync(self._commit_file(version))
         _sync(Path(self.path, "_delta_log"))
+        self._synced = last
 
     def _sync_checkpoint(self, version: int) -> None:
         """What clean-up takes is in the checkpoint alone from then on."""

@@ -97,6 +97,23 @@ def left(asked: Subject) -> dict[Unchecked, int]:
     return asked.findings.proof().left
 
 
+class OfAnother(Message):
+    """A record of another program, with a header whose name is not UTF-8."""
+
+    def headers(self) -> None:
+        raise SystemError
+
+
+def test_a_record_of_another_program_whose_headers_cannot_be_read_is_no_record_of_ours(
+    tmp_path: Path,
+) -> None:
+    odd = OfAnother(topic="out", partition=0, offset=2, value=b"?", timestamp=(1, STAMP_MS))
+    kafka = source(records(0, 1), [*copies(0, 1), odd])
+    asked = verified(tmp_path, kafka, entry(1, span(0, 2), config=MOST))
+    assert problems(asked) == ()
+    assert left(asked) == {}
+
+
 @pytest.mark.parametrize("window", [1, 3, 100])
 def test_all_that_was_sent_is_there_again_or_lacks(tmp_path: Path, window: int) -> None:
     kafka = source(records(*range(8)), copies(0, 1, 2, 3, 3, 3, 4, 5, 6))
