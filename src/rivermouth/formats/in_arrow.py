@@ -12,6 +12,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.collector import spare_what_is_loaded
+
 KAFKA_COLUMNS: Mapping[str, str] = {
     "key": "BINARY",
     "value": "BINARY",
@@ -70,6 +72,7 @@ class Stage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield self._decoded(batch)
+        spare_what_is_loaded()
 
     def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         values, keys = batch.column("value"), batch.column("key")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.collector import spare_what_is_loaded
 from rivermouth.write.files.file import DataFile, Files, Folder, bad, good
 from rivermouth.write.files.statistics import Leaf
 
@@ -104,6 +105,7 @@ def task(
             rows.discard()
             quarantine.discard()
             raise
+        spare_what_is_loaded()
 
     return written
 

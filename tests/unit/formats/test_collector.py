@@ -1,0 +1,53 @@
+"""What a worker of Spark has loaded is spared the garbage collector, as its first task ends."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.formats.collector import spare_what_is_loaded
+from rivermouth.formats.in_arrow import Stage
+from rivermouth.write.files.file import Folder
+from rivermouth.write.files.task import Apart, task
+
+pytestmark = pytest.mark.unit
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+NOBODY: Any = None
+
+
+def writing(folder: Path) -> Task:
+    into = Folder(str(folder), [], tight=False)
+    return task(into, Apart(into, "c", "p", 1, {}))
+
+
+def decoding(folder: Path) -> Task:
+    return Stage(NOBODY, None, (), (), whole=True)
+
+
+@pytest.fixture
+def not_spared() -> Iterator[None]:
+    gc.unfreeze()
+    spare_what_is_loaded.cache_clear()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("not_spared")
+@pytest.mark.parametrize("made", [writing, decoding])
+def test_a_task_spares_what_is_loaded_and_only_the_first_one(
+    made: Callable[[Path], Task], tmp_path: Path
+) -> None:
+    run = made(tmp_path)
+    assert gc.get_freeze_count() == 0
+    assert list(run(iter([]))) == []
+    spared = gc.get_freeze_count()
+    assert spared > 0
+    more = [[each] for each in range(1000)]
+    assert list(run(iter([]))) == []
+    assert gc.get_freeze_count() <= spared < spared + len(more)
