@@ -1,7 +1,8 @@
-"""A batch in a thread of its own, which Spark need not wait for once the batch was read.
+"""A batch in a thread of its own, which Spark need not wait for.
 
 What Spark does between two batches (it notes that one has ended, asks Kafka, plans the next one)
-takes about as long as a small commit. So it does that while the commit is made.
+takes longer than a small commit. So it does that while the commit is made, or while the batch is
+read, too, where it is known that more records wait.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Beside:
     def __init__(self) -> None:
         self.fault: BaseException | None = None
         """What the newest piece raised. Spark would give back only its text."""
+        self.done = 0
+        """How many pieces have ended well."""
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._goes_on, self._idle = threading.Event(), threading.Event()
@@ -32,14 +35,26 @@ class Beside:
         self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
         self._thread.start()
 
-    def begin(self, work: Work) -> None:
-        """Begin with it; return once it was read or has ended. Raises what it raised till then.
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is being done, and the last piece, if there was one, has ended well."""
+        return self._idle.is_set() and self.fault is None  # in this order: a fault comes before
 
-        ``settle`` comes before.
+    def begin(self, work: Work, *, ahead: bool = False) -> None:
+        """Begin with it; return once it was read or has ended, or (``ahead``) at once.
+
+        ``settle`` comes before. Raises what it raised till then.
         """
+
+        def counted(was_read: Callable[[], object]) -> None:
+            work(was_read)
+            self.done += 1
+
         self._goes_on.clear()
         self._idle.clear()
-        self._work.put(work)
+        self._work.put(counted)
+        if ahead:
+            return
         self._goes_on.wait()
         if self.fault is not None:
             raise self.fault

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pyspark.errors import PySparkException
@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.config import Pipeline, Topics
 from rivermouth.debug.failpoints import reach
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.source.beside import Beside
 from rivermouth.source.checkpoint import Checkpoint
@@ -52,8 +52,9 @@ def _topics(topics: Topics) -> dict[str, str]:
 class Stream:
     """One streaming query whose micro-batches are committed by ``batches``.
 
-    While a batch that was read is being committed, Spark plans the next one. That does not begin
-    before the commit stands.
+    While a batch that was read is being committed, Spark plans the next one; and already while it
+    is being read, where it has as many offsets as may be taken at once: then more are waiting, and
+    none of them has to wait longer. The next batch does not begin before the commit stands.
     """
 
     def __init__(self, batches: Batches, checkpoint: Checkpoint) -> None:
@@ -73,7 +74,7 @@ class Stream:
     ) -> None:
         """Run until the end is reached, ``stop`` is set, or an error is raised.
 
-        ``well`` is called when the first trigger has come to its end, with records or without.
+        ``well`` is called once a batch was committed, or a trigger has ended without a record.
         """
         self._beside.start(same_pool(session))
         try:
@@ -99,7 +100,7 @@ class Stream:
         began = False
         try:
             while not (query.awaitTermination(_POLL_S) or stop.is_set() or self._beside.fault):
-                if not began and query.lastProgress is not None:
+                if not began and self._goes_well(query):
                     began = True
                     well()
         except PySparkException as fault:
@@ -107,6 +108,11 @@ class Stream:
             raise translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
+
+    def _goes_well(self, query: StreamingQuery) -> bool:
+        # Spark's trigger may end while its batch goes on.
+        without_records = query.lastProgress is not None and self._beside.at_rest
+        return self._beside.done > 0 or without_records
 
     def _end(self, query: StreamingQuery) -> None:
         """Let a batch that has begun finish, refuse the next one, and stop the query."""
@@ -125,7 +131,13 @@ class Stream:
             if self._stopping:
                 return
             ranges = self._checkpoint.ranges(batch_id)
-            self._beside.begin(partial(self._batches.batch, raw, ranges))
+            work = partial(self._batches.batch, raw, ranges)
+            self._beside.begin(work, ahead=self._is_full(ranges))
+
+    def _is_full(self, ranges: Sequence[OffsetRange]) -> bool:
+        """Whether Spark has left offsets for the next batch; it rounds down in each partition."""
+        most = self._batches.pipeline.source.max_offsets_per_trigger
+        return sum(each.span for each in ranges) + len(ranges) > most
 
 
 _POLL_S = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,13 +14,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import BatchFailed, KafkaUnreachable
+from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.source.batches import Batches, Trigger
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.streaming import Stream, streaming_options
-from tests.builders import position
+from tests.builders import position, span
 from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
+
+FULL = (250_000, 250_000)
 
 
 class Spark:
@@ -64,8 +68,12 @@ class Feed:
 
 
 class NoCheckpoint(Checkpoint):
-    def ranges(self, batch_id: int) -> tuple[()]:
-        return ()
+    """Each batch covers so many offsets of partitions 0 and 1."""
+
+    spans = (0, 0)
+
+    def ranges(self, batch_id: int) -> tuple[OffsetRange, ...]:
+        return tuple(span(0, n, partition) for partition, n in enumerate(self.spans))
 
 
 def run(spark: Spark, fault: Exception, well: Callable[[], object] = lambda: None) -> None:
@@ -96,16 +104,21 @@ def test_what_a_batch_raised_is_raised_and_not_what_spark_made_of_it(fault: Exce
 
 
 class Overlapping:
-    """A pipeline whose batches are read at once, and end when they may. They fail by ``fault``."""
+    """A pipeline whose batches are read when they may, and end when they may, or fail by ``fault``.
+
+    The configuration lets a batch have 500,000 offsets.
+    """
 
     pipeline = a_pipeline()
 
     def __init__(self, fault: Exception | None = None) -> None:
         self._fault = fault
-        self.may_end = threading.Event()
+        self.may_read, self.may_end = threading.Event(), threading.Event()
+        self.may_read.set()
         self.said: list[str] = []
 
     def batch(self, raw: object, ranges: object, was_read: Callable[[], object]) -> None:
+        self.may_read.wait(10)
         self.said.append(f"read {raw}")
         was_read()
         self.may_end.wait(10)
@@ -114,9 +127,16 @@ class Overlapping:
         self.said.append(f"committed {raw}")
 
 
-def overlapping(feed: Overlapping, *polls: Callable[[Spark], bool]) -> None:
-    stream = Stream(cast(Batches, feed), NoCheckpoint(Path("/nowhere")))
-    stream.run(cast(SparkSession, Spark(*polls)), {}, Trigger(1000), threading.Event())
+def overlapping(
+    feed: Overlapping,
+    *polls: Callable[[Spark], bool],
+    spans: tuple[int, int] = (0, 0),
+    well: Callable[[], object] = lambda: None,
+) -> None:
+    checkpoint = NoCheckpoint(Path("/nowhere"))
+    checkpoint.spans = spans
+    stream = Stream(cast(Batches, feed), checkpoint)
+    stream.run(cast(SparkSession, Spark(*polls)), {}, Trigger(1000), threading.Event(), well)
 
 
 def test_spark_goes_on_once_a_batch_was_read_and_the_next_begins_when_it_is_committed() -> None:
@@ -131,6 +151,63 @@ def test_spark_goes_on_once_a_batch_was_read_and_the_next_begins_when_it_is_comm
 
     overlapping(feed, plans_meanwhile, lambda _: True)
     assert feed.said == ["read 1", "planned 2", "committed 1", "read 2", "committed 2"]
+
+
+@pytest.mark.parametrize("spans", [FULL, (249_999, 250_000)], ids=["exactly", "rounded down"])
+def test_spark_goes_on_while_a_full_batch_is_read_and_the_next_begins_when_it_is_committed(
+    spans: tuple[int, int],
+) -> None:
+    feed = Overlapping()
+    feed.may_read.clear()
+
+    def plans_meanwhile(spark: Spark) -> bool:
+        spark.batch("1", 0)
+        feed.said.append("planned 2")
+        feed.may_read.set()
+        feed.may_end.set()
+        spark.batch("2", 1)
+        return True
+
+    overlapping(feed, plans_meanwhile, spans=spans)
+    assert feed.said == ["planned 2", "read 1", "committed 1", "read 2", "committed 2"]
+
+
+def test_spark_waits_until_a_batch_that_is_not_full_was_read() -> None:
+    feed = Overlapping()
+    feed.may_read.clear()
+    feed.may_end.set()
+    threading.Timer(0.1, feed.may_read.set).start()
+
+    def plans(spark: Spark) -> bool:
+        spark.batch("1", 0)
+        feed.said.append("planned 2")
+        return True
+
+    overlapping(feed, plans, spans=(249_999, 249_999))
+    assert feed.said.index("read 1") < feed.said.index("planned 2")
+
+
+@pytest.mark.parametrize("fault", [None, BatchFailed("late")])
+def test_a_trigger_has_gone_well_once_its_batch_is_committed(fault: BatchFailed | None) -> None:
+    """Else a batch that fails each time would be tried for ever."""
+    feed, well = Overlapping(fault), list[str]()
+
+    def ends_before_its_batch(spark: Spark) -> bool:
+        spark.batch("1", 0)
+        spark.progress = {"numInputRows": 2}
+        return False
+
+    def commits(spark: Spark) -> bool:
+        feed.said.append("not yet" if not well else "well too early")
+        feed.may_end.set()
+        time.sleep(0.05)
+        return False
+
+    polls = (ends_before_its_batch, commits, lambda _: True)
+    with nullcontext() if fault is None else pytest.raises(BatchFailed):
+        overlapping(feed, *polls, spans=FULL, well=lambda: well.append("well"))
+    assert "not yet" in feed.said
+    assert well == (["well"] if fault is None else [])
 
 
 @pytest.mark.parametrize("at", ["the next batch", "a look", "the end"])
