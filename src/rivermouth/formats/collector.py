@@ -16,5 +16,4 @@ def spare_what_is_loaded() -> None:
 
     To be called at the end of a task: all that tasks need is loaded then.
     """
-    gc.collect()  # what is garbage now would never be collected
     gc.freeze()

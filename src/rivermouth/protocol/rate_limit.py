@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
@@ -43,6 +43,11 @@ class Pace:
 def lag(position: Position, ends: Ends) -> int:
     """How many offsets wait between ``position`` and ``ends``."""
     return sum(_backlog(position, ends).values())
+
+
+def waiting_after(ranges: Iterable[OffsetRange], ends: Ends) -> int:
+    """How many offsets wait between the ends of the ranges and those of their partitions."""
+    return sum(max(0, ends.get(each.topic_partition, 0) - each.until_offset) for each in ranges)
 
 
 def share(

@@ -32,6 +32,7 @@ from rivermouth.protocol.guards import (
 )
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
+from rivermouth.protocol.rate_limit import waiting_after
 from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.replay import replay
 from rivermouth.protocol.resume import nothing_left
@@ -125,6 +126,9 @@ class Ingest:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
+            ends = {each: end.offset for each, end in self._facts.ends.items()}
+            if waiting_after(ranges, ends) >= self.pipeline.source.max_offsets_per_trigger:
+                was_read()  # who plans the next batch now finds as much for it as later
             check = partial(self._check_kafka, ranges)
             landing = self._edges.landing
             write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read))

@@ -44,7 +44,8 @@ class Batches(Protocol):
     ) -> None:
         """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``.
 
-        ``was_read`` may be called once ``raw`` will hardly be read again: only the commit is left.
+        ``was_read`` may be called once ``raw`` will hardly be read again: only the commit is left;
+        and before that, where Kafka already holds another full batch.
         """
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:

@@ -1,8 +1,8 @@
-"""A batch in a thread of its own, which Spark need not wait for.
+"""A batch in a thread of its own, which Spark need not wait for to its end.
 
 What Spark does between two batches (it notes that one has ended, asks Kafka, plans the next one)
-takes longer than a small commit. So it does that while the commit is made, or while the batch is
-read, too, where it is known that more records wait.
+takes longer than a small commit. So it does that while the commit is made, and while the batch is
+read, too, where another full one waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 Work = Callable[[Callable[[], object]], object]
-"""One batch; it is given what it may call once it was read."""
+"""One batch; it is given what it may call once nobody need wait for it to be read."""
 
 
 class Beside:
@@ -40,10 +40,10 @@ class Beside:
         """Whether nothing is being done, and the last piece, if there was one, has ended well."""
         return self._idle.is_set() and self.fault is None  # in this order: a fault comes before
 
-    def begin(self, work: Work, *, ahead: bool = False) -> None:
-        """Begin with it; return once it was read or has ended, or (``ahead``) at once.
+    def begin(self, work: Work) -> None:
+        """Begin with it; return once it was read or has ended. Raises what it raised till then.
 
-        ``settle`` comes before. Raises what it raised till then.
+        ``settle`` comes before.
         """
 
         def counted(was_read: Callable[[], object]) -> None:
@@ -53,8 +53,6 @@ class Beside:
         self._goes_on.clear()
         self._idle.clear()
         self._work.put(counted)
-        if ahead:
-            return
         self._goes_on.wait()
         if self.fault is not None:
             raise self.fault

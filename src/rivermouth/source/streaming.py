@@ -52,9 +52,9 @@ def _topics(topics: Topics) -> dict[str, str]:
 class Stream:
     """One streaming query whose micro-batches are committed by ``batches``.
 
-    While a batch that was read is being committed, Spark plans the next one; and already while it
-    is being read, where it has as many offsets as may be taken at once: then more are waiting, and
-    none of them has to wait longer. The next batch does not begin before the commit stands.
+    While a batch that was read is being committed, Spark plans the next one, and already while it
+    is being read, where the batch lets it (``was_read``). The next one does not begin before the
+    commit stands. Spark's own figures of a batch may then be those of a part of it.
     """
 
     def __init__(self, batches: Batches, checkpoint: Checkpoint) -> None:
@@ -130,14 +130,15 @@ class Stream:
         with self._busy:
             if self._stopping:
                 return
-            ranges = self._checkpoint.ranges(batch_id)
-            work = partial(self._batches.batch, raw, ranges)
-            self._beside.begin(work, ahead=self._is_full(ranges))
+            ranges = self._ranges(batch_id)
+            self._beside.begin(partial(self._batches.batch, raw, ranges))
 
-    def _is_full(self, ranges: Sequence[OffsetRange]) -> bool:
-        """Whether Spark has left offsets for the next batch; it rounds down in each partition."""
-        most = self._batches.pipeline.source.max_offsets_per_trigger
-        return sum(each.span for each in ranges) + len(ranges) > most
+    def _ranges(self, batch_id: int) -> Sequence[OffsetRange]:
+        try:
+            return self._checkpoint.ranges(batch_id)
+        except Exception as fault:
+            self._beside.fault = fault  # Spark would give back only its text
+            raise
 
 
 _POLL_S = 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.rate_limit import Pace, lag, next_ranges, share
+from rivermouth.protocol.rate_limit import Ends, Pace, lag, next_ranges, share, waiting_after
 from tests.builders import place, position, span
 
 pytestmark = pytest.mark.unit
@@ -124,6 +124,13 @@ def test_the_turn_is_that_of_the_position() -> None:
 
 def test_what_waits_is_counted_where_there_is_a_position() -> None:
     assert lag(Position({A: 10, B: 20}), {A: 12, B: 4, C: 5}) == 2
+
+
+@pytest.mark.parametrize(
+    ("ends", "waiting"), [({A: 15, B: 7}, 6), ({A: 12, B: 9, C: 99}, 5), ({A: 3}, 0), ({}, 0)]
+)
+def test_what_waits_behind_ranges_is_that_of_their_partitions(ends: Ends, waiting: int) -> None:
+    assert waiting_after((OffsetRange(A, 10, 12), OffsetRange(B, 0, 4)), ends) == waiting
 
 
 PACE = Pace(at_least=100, delay_s=60, per_second=5, every_s=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -513,3 +514,19 @@ def test_every_halt_of_a_start_exits_with_3() -> None:
     with pytest.raises(RivermouthError) as caught:
         Driver(world).open()
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(("end", "early"), [(5, False), (6, True)])
+def test_the_next_batch_may_be_planned_at_once_where_another_full_one_waits(
+    end: int, early: bool
+) -> None:
+    """And not else: the next batch is to hold what came while this one was read."""
+    pipeline = a_pipeline()
+    source = pipeline.source.model_copy(update={"max_offsets_per_trigger": 3})
+    world, said = a_world(end), list[int]()
+    ingest = Driver(world, pipeline.model_copy(update={"source": source})).open().ingest
+    opened = len(world.commits)
+    rows: Any = [(place(), each) for each in range(3)]
+    ingest.batch(rows, (span(0, 3),), lambda: said.append(len(world.commits) - opened))
+    assert said == ([0] if early else [])
+    assert len(world.commits) == opened + 1

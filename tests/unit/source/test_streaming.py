@@ -14,16 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import BatchFailed, KafkaUnreachable
-from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.beside import Beside
 from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.source.streaming import Stream, streaming_options
-from tests.builders import position, span
+from tests.builders import position
 from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
-
-FULL = (250_000, 250_000)
 
 
 class Spark:
@@ -68,12 +66,13 @@ class Feed:
 
 
 class NoCheckpoint(Checkpoint):
-    """Each batch covers so many offsets of partitions 0 and 1."""
+    def ranges(self, batch_id: int) -> tuple[()]:
+        return ()
 
-    spans = (0, 0)
 
-    def ranges(self, batch_id: int) -> tuple[OffsetRange, ...]:
-        return tuple(span(0, n, partition) for partition, n in enumerate(self.spans))
+class BrokenCheckpoint(Checkpoint):
+    def ranges(self, batch_id: int) -> tuple[()]:
+        raise BatchFailed("the checkpoint of this run cannot be read")
 
 
 def run(spark: Spark, fault: Exception, well: Callable[[], object] = lambda: None) -> None:
@@ -104,21 +103,16 @@ def test_what_a_batch_raised_is_raised_and_not_what_spark_made_of_it(fault: Exce
 
 
 class Overlapping:
-    """A pipeline whose batches are read when they may, and end when they may, or fail by ``fault``.
-
-    The configuration lets a batch have 500,000 offsets.
-    """
+    """A pipeline whose batches are read at once, and end when they may. They fail by ``fault``."""
 
     pipeline = a_pipeline()
 
     def __init__(self, fault: Exception | None = None) -> None:
         self._fault = fault
-        self.may_read, self.may_end = threading.Event(), threading.Event()
-        self.may_read.set()
+        self.may_end = threading.Event()
         self.said: list[str] = []
 
     def batch(self, raw: object, ranges: object, was_read: Callable[[], object]) -> None:
-        self.may_read.wait(10)
         self.said.append(f"read {raw}")
         was_read()
         self.may_end.wait(10)
@@ -130,12 +124,9 @@ class Overlapping:
 def overlapping(
     feed: Overlapping,
     *polls: Callable[[Spark], bool],
-    spans: tuple[int, int] = (0, 0),
     well: Callable[[], object] = lambda: None,
 ) -> None:
-    checkpoint = NoCheckpoint(Path("/nowhere"))
-    checkpoint.spans = spans
-    stream = Stream(cast(Batches, feed), checkpoint)
+    stream = Stream(cast(Batches, feed), NoCheckpoint(Path("/nowhere")))
     stream.run(cast(SparkSession, Spark(*polls)), {}, Trigger(1000), threading.Event(), well)
 
 
@@ -153,40 +144,6 @@ def test_spark_goes_on_once_a_batch_was_read_and_the_next_begins_when_it_is_comm
     assert feed.said == ["read 1", "planned 2", "committed 1", "read 2", "committed 2"]
 
 
-@pytest.mark.parametrize("spans", [FULL, (249_999, 250_000)], ids=["exactly", "rounded down"])
-def test_spark_goes_on_while_a_full_batch_is_read_and_the_next_begins_when_it_is_committed(
-    spans: tuple[int, int],
-) -> None:
-    feed = Overlapping()
-    feed.may_read.clear()
-
-    def plans_meanwhile(spark: Spark) -> bool:
-        spark.batch("1", 0)
-        feed.said.append("planned 2")
-        feed.may_read.set()
-        feed.may_end.set()
-        spark.batch("2", 1)
-        return True
-
-    overlapping(feed, plans_meanwhile, spans=spans)
-    assert feed.said == ["planned 2", "read 1", "committed 1", "read 2", "committed 2"]
-
-
-def test_spark_waits_until_a_batch_that_is_not_full_was_read() -> None:
-    feed = Overlapping()
-    feed.may_read.clear()
-    feed.may_end.set()
-    threading.Timer(0.1, feed.may_read.set).start()
-
-    def plans(spark: Spark) -> bool:
-        spark.batch("1", 0)
-        feed.said.append("planned 2")
-        return True
-
-    overlapping(feed, plans, spans=(249_999, 249_999))
-    assert feed.said.index("read 1") < feed.said.index("planned 2")
-
-
 @pytest.mark.parametrize("fault", [None, BatchFailed("late")])
 def test_a_trigger_has_gone_well_once_its_batch_is_committed(fault: BatchFailed | None) -> None:
     """Else a batch that fails each time would be tried for ever."""
@@ -198,19 +155,54 @@ def test_a_trigger_has_gone_well_once_its_batch_is_committed(fault: BatchFailed 
         return False
 
     def commits(spark: Spark) -> bool:
-        feed.said.append("not yet" if not well else "well too early")
+        feed.said.append("too early" if well else "not yet")
         feed.may_end.set()
-        time.sleep(0.05)
         return False
 
-    polls = (ends_before_its_batch, commits, lambda _: True)
+    def looks(spark: Spark) -> bool:
+        time.sleep(0.01)
+        return bool(well)
+
+    polls = (ends_before_its_batch, commits, *([looks] * 1_000))
     with nullcontext() if fault is None else pytest.raises(BatchFailed):
-        overlapping(feed, *polls, spans=FULL, well=lambda: well.append("well"))
+        overlapping(feed, *polls, well=lambda: well.append("well"))
     assert "not yet" in feed.said
     assert well == (["well"] if fault is None else [])
 
 
-@pytest.mark.parametrize("at", ["the next batch", "a look", "the end"])
+def test_nothing_is_at_rest_that_works_or_has_failed() -> None:
+    beside, may_end = Beside(), threading.Event()
+    beside.start(lambda: None)
+    beside.settle()
+    assert (beside.at_rest, beside.done) == (True, 0)
+
+    def works(was_read: Callable[[], object]) -> None:
+        was_read()
+        may_end.wait(10)
+
+    beside.begin(works)
+    assert not beside.at_rest
+    may_end.set()
+    beside.settle()
+    assert (beside.at_rest, beside.done) == (True, 1)
+
+    def fails(was_read: Callable[[], object]) -> None:
+        raise BatchFailed("now")
+
+    with pytest.raises(BatchFailed):
+        beside.begin(fails)
+    beside.end()
+    assert (beside.at_rest, beside.done) == (False, 1)
+
+
+def test_what_the_checkpoint_raises_is_raised_and_not_what_spark_made_of_it() -> None:
+    stream = Stream(cast(Batches, Overlapping()), BrokenCheckpoint(Path("/nowhere")))
+    session, trigger = cast(SparkSession, Spark(a_batch_fails)), Trigger(1000)
+    with pytest.raises(BatchFailed, match="checkpoint of this run"):
+        stream.run(session, {}, trigger, threading.Event())
+
+
+@pytest.mark.parametrize("at", ["the next batch", "no plan", "a look", "the end"])
 def test_what_a_batch_raises_after_it_was_read_is_raised_and_no_batch_follows(at: str) -> None:
     fault = BatchFailed("late")
     feed = Overlapping(fault)
@@ -223,6 +215,8 @@ def test_what_a_batch_raises_after_it_was_read_is_raised_and_no_batch_follows(at
                 spark.batch("2", 1)
             except BatchFailed as raised:
                 raise PySparkException("[STREAM_FAILED]") from raised
+        if at == "no plan":
+            raise PySparkException("[STREAM_FAILED] TimeoutException: Kafka is away")
         return at == "the end"
 
     def looks(spark: Spark) -> bool:

@@ -219,16 +219,18 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     def commits() -> list[Path]:
         return sorted(log.glob("*.json"))
 
+    write_deltalake(made.path, pa.table({"n": [9]}), mode="append")  # of others
+    made.newest()
     monkeypatch.setattr(os, "fsync", noted)
     file = a_file(made, 1, 2)
     assert order == [(file.name, file.size)], "all of it"
     made.append([file], "said", (TXN, 1))
-    of_another, entry = commits()
+    *of_others, entry = commits()
     assert order[1:] == [
-        (tmp_path.name, 1),  # the name of the file, while there is one commit
-        (of_another.name, of_another.stat().st_size),
+        (tmp_path.name, 2),  # the name of the file, while there are two commits
+        *((each.name, each.stat().st_size) for each in of_others),
         (entry.name, entry.stat().st_size),
-        (log.name, 2),
+        (log.name, 3),
     ]
 
     order.clear()
@@ -237,7 +239,7 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
     made.append([], "said")
     assert [name for name, _ in order] == [
         tmp_path.name,
-        *(each.name for each in commits()[2:]),
+        *(each.name for each in commits()[3:]),
         log.name,
     ]
 

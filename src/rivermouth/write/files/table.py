@@ -29,6 +29,8 @@ from rivermouth.write.files.file import DataFile
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
 
 _TRIAL_BYTES = 1 << 16
+_OTHERS = 100
+"""So many commits before our first one are made to reach the disk: a checkpoint is not as old."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -102,7 +104,7 @@ class FilesTable:
 
     def _sync_commits(self, own: int, last: int) -> None:
         """Up to ``last``; what is before ``own`` is of others, and may be cleaned up already."""
-        first = max(own - 1, 0) if self._synced is None else self._synced + 1
+        first = max(own - _OTHERS, 0) if self._synced is None else self._synced + 1
         for version in range(min(first, own), last + 1):
             with suppress(*[FileNotFoundError] if version < own else []):
                 _sync(self._commit_file(version))
