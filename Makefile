@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ bench-fixed: setup ## What a batch of one record costs, and a trigger with nothi
 
 bench-latency: setup ## From a record's timestamp to its commit, at a steady rate: SECONDS=n
 	@$(BIN)/python bench/latency.py --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),40)
+
+bench-upsert: setup ## Compare upserts into a large table with and without deletion vectors
+	@$(BIN)/python bench/upsert.py
 
 databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 	@$(BIN)/python tools/databricks_cli/build.py >/dev/null
