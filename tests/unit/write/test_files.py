@@ -88,6 +88,13 @@ def test_good_rows_are_one_file_with_counts_by_partition(tmp_path: Path) -> None
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+def test_distinct_values_are_not_all_in_a_dictionary(tmp_path: Path) -> None:
+    numbers = 20_000
+    [only] = run(tmp_path, batch(*range(numbers))).good
+    held = pq.ParquetFile(tmp_path / "good" / only.name).metadata.row_group(0).column(0)
+    assert held.total_uncompressed_size < 1.15 * 8 * numbers
+
+
 def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
     found = run(tmp_path, batch(1, 2, 3, bad=(2,)), batch(4, bad=(4,), partition=1))
 
