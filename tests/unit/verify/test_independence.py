@@ -35,6 +35,7 @@ FLOORS = (
     "ledger",
     "formats",
     "tables",
+    "metadata",
     "kafka",
     "subject",
     "proofs",
