@@ -126,8 +126,8 @@ class Ingest:
             raise decision.halt
         if decision.action is Action.PROCEED and ranges:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
-            ends = {each: end.offset for each, end in self._facts.ends.items()}
-            if waiting_after(ranges, ends) >= self.pipeline.source.max_offsets_per_trigger:
+            waiting = waiting_after(ranges, plan.draft.ends.offsets)
+            if waiting >= self.pipeline.source.max_offsets_per_trigger:
                 was_read()  # who plans the next batch now finds as much for it as later
             check = partial(self._check_kafka, ranges)
             landing = self._edges.landing

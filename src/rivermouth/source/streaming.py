@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyspark.errors import PySparkException
@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.config import Pipeline, Topics
 from rivermouth.debug.failpoints import reach
-from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.offsets import Position
 from rivermouth.source.batches import Batches, Stop, Trigger
 from rivermouth.source.beside import Beside
 from rivermouth.source.checkpoint import Checkpoint
@@ -130,15 +130,10 @@ class Stream:
         with self._busy:
             if self._stopping:
                 return
-            ranges = self._ranges(batch_id)
-            self._beside.begin(partial(self._batches.batch, raw, ranges))
+            self._beside.begin(partial(self._batch, raw, batch_id))
 
-    def _ranges(self, batch_id: int) -> Sequence[OffsetRange]:
-        try:
-            return self._checkpoint.ranges(batch_id)
-        except Exception as fault:
-            self._beside.fault = fault  # Spark would give back only its text
-            raise
+    def _batch(self, raw: DataFrame, batch_id: int, was_read: Callable[[], object]) -> None:
+        self._batches.batch(raw, self._checkpoint.ranges(batch_id), was_read)
 
 
 _POLL_S = 1

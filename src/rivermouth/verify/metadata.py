@@ -7,13 +7,13 @@ null there, and no record has an empty list. Names may repeat, values may be nul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
+from rivermouth.verify.kafka.headers import headers_of
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.tables.batches import field
 from rivermouth.verify.tables.ports import Unreadable
@@ -46,24 +46,6 @@ class Metadata:
         return [*zip(*columns, strict=True)] if self.fields else [()] * batch.num_rows
 
 
-_HEADERS = methodcaller("headers")
-"""``message.headers()``, where Python checks the result. The client gives one and leaves an error
-behind, which in a plain call may come up at any later place.
-"""
-
-
-def headers_of(message: Message) -> Any:
-    """Pairs of name and value; None where there are none.
-
-    NOT_VERIFIABLE where a name is not UTF-8: Spark's client replaces such bytes, this one gives no
-    header at all.
-    """
-    try:
-        return _HEADERS(message)
-    except (UnicodeDecodeError, SystemError):
-        return NOT_VERIFIABLE
-
-
 def _key(message: Message) -> bytes | None:
     found: Any = message.key()
     return None if found is None else bytes(found)
@@ -71,9 +53,7 @@ def _key(message: Message) -> bytes | None:
 
 def _headers(message: Message) -> Any:
     found = headers_of(message)
-    if found is NOT_VERIFIABLE:
-        return found
-    return tuple(found) if found else None
+    return NOT_VERIFIABLE if found is None else tuple(found) or None
 
 
 def _held_headers(values: pa.Array) -> list[Any]:

@@ -35,7 +35,6 @@ FLOORS = (
     "ledger",
     "formats",
     "tables",
-    "metadata",
     "kafka",
     "subject",
     "proofs",

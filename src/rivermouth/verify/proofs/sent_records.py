@@ -13,9 +13,9 @@ import numpy as np
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
+from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
+from rivermouth.verify.kafka.headers import headers_of
 from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.metadata import headers_of
 from rivermouth.verify.proofs.compare import decoded
 from rivermouth.verify.proofs.sent_ids import FormerIds
 from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark
@@ -89,9 +89,8 @@ class SentRecords:
     def _keep(self, topic: int, messages: Iterable[Message], read: Reader) -> None:
         found: dict[tuple[Partition, int], list[tuple[int, int, int]]] = defaultdict(list)
         for each in messages:
-            headers = headers_of(each)
-            # The sink's own records have names that can be read: this is another program's.
-            for header in () if headers is NOT_VERIFIABLE else headers or ():
+            # The sink's own records have names that can be read: others are another program's.
+            for header in headers_of(each) or ():
                 owner = _owner(*header)
                 if owner is None or owner[0] != self._subject.pipeline.ledger_name:
                     continue

@@ -105,9 +105,11 @@ class FilesTable:
     def _sync_commits(self, own: int, last: int) -> None:
         """Up to ``last``; what is before ``own`` is of others, and may be cleaned up already."""
         first = max(own - _OTHERS, 0) if self._synced is None else self._synced + 1
-        for version in range(min(first, own), last + 1):
-            with suppress(*[FileNotFoundError] if version < own else []):
+        for version in range(first, own):
+            with suppress(FileNotFoundError):
                 _sync(self._commit_file(version))
+        for version in range(own, last + 1):
+            _sync(self._commit_file(version))
         _sync(Path(self.path, "_delta_log"))
         self._synced = last
 
