@@ -48,6 +48,8 @@ class World:
         default_factory=lambda: [[] for _ in range(PARTITIONS)]
     )
     kills: Counter[str] = field(default_factory=Counter)
+    stood: dict[int, Row] = field(default_factory=dict)
+    """The first rows at the last look: none of them may change, whatever comes."""
 
     @property
     def killed(self) -> int:
@@ -70,6 +72,15 @@ class World:
         point = self.dice.choice((*POINTS, MOMENT, MOMENT, MOMENT))
         self.kills[strike(self.lake, ("totals", "firsts"), point, self.dice)] += 1
 
+    def limit(self) -> None:
+        """Two batches a round; more records in each where kills have left many unread.
+
+        A driver that is not killed reads all of them, and has little time.
+        """
+        read = min(sum(self.positions(table)) for table in (GOLD, FIRST))
+        unread = sum(map(len, self.records)) - read
+        self.configure(max_offsets_per_trigger=max(PER_ROUND // 2, unread // 4))
+
     def configure(self, **source: Any) -> None:
         """Write the file, with more settings for each source."""
         self.lake.configure(
@@ -83,11 +94,12 @@ class World:
             said = said_by(driver)
         proof = verify(load(self.lake.file))
         wrong = [] if driver.returncode == 0 else [f"the last driver failed: {said[-500:]}"]
-        behind = [len(each) for each in self.records] != self.positions(GOLD)
+        ends = [len(each) for each in self.records]
+        behind = [table for table in (GOLD, FIRST) if self.positions(table) != ends]
         return [
             *wrong,
             *(line for each in proof.pipelines for line in each.problems),
-            *(["it did not read to the end"] if behind else []),
+            *(f"{table} did not read to the end" for table in behind),
         ]
 
     def positions(self, table: str) -> list[int]:
@@ -114,7 +126,16 @@ class World:
                     found += [
                         f"{table} {key}: {rows.get(key)}, not {wanted.get(key)}" for key in keys
                     ]
-        return found
+        return [*found, *self.changed()]
+
+    def changed(self) -> list[str]:
+        """First rows that are no longer what they were at the last look."""
+        before, self.stood = self.stood, self.rows(FIRST) if any(self.positions(FIRST)) else {}
+        return [
+            f"{FIRST} {key}: {self.stood.get(key)}, and {row} was the first"
+            for key, row in before.items()
+            if self.stood.get(key) != row
+        ]
 
     def rows(self, table: str) -> dict[int, Row]:
         """Of each key what is compared."""
@@ -176,9 +197,9 @@ def main() -> int:
         lake = Lake(folder, broker.bootstrap_servers)
         lake.topic(TOPIC, PARTITIONS)
         world = World(lake, random.Random(asked.seed))
-        world.configure(max_offsets_per_trigger=PER_ROUND // 2)
         while world.killed < asked.kills and not violations and not stop.is_set():
             world.produce()
+            world.limit()
             world.kill()
             violations += world.wrong()
             if world.kills.total() % 10 == 0:
