@@ -50,10 +50,10 @@ def exact(text: str) -> tuple[int, str, int]:
     return (-1 if sign == "-" else 1), kept, moved
 
 
-def whole(text: str) -> int:
-    """The value of a number that is whole, of at most ``_WIDEST`` digits. Raises Undecodable."""
+def whole(text: str, widest: int = _WIDEST) -> int:
+    """The value of a number that is whole, of at most ``widest`` digits. Raises Undecodable."""
     sign, digits, power = exact(text)
-    if power < 0 or len(digits) + power > _WIDEST:
+    if power < 0 or len(digits) + power > widest:
         raise Undecodable(f"not a whole number of that size: {text[:60]!r}")
     return sign * int(digits + "0" * power or "0")
 

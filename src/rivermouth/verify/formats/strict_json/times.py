@@ -25,6 +25,8 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _FIRST = -62_135_596_800_000_000
 _UNTIL = 253_402_300_800_000_000
 """The years 1 to 9999 in UTC, in microseconds since 1970."""
+_DIGITS = 21
+"""The digits of the greatest number of nanoseconds in these years."""
 
 
 def days(text: Any) -> int:
@@ -43,7 +45,8 @@ def timestamps(kind: pa.DataType, settings: Settings) -> Callable[[Any], int]:
             return _micros(value, zoned=zoned, cut=cut)
         if unit is None or not zoned or type(value) not in (int, Spelt):
             raise Undecodable(f"not a time as text: {value!r}")
-        return _counted(value if type(value) is int else whole(value), unit, cut=cut)
+        number = value if type(value) is int else whole(value, _DIGITS)
+        return _counted(number, unit, cut=cut)
 
     return convert
 
