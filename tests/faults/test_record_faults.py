@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tests.faults.outcomes import check_proved, went_well
-from tests.lake import Lake, append_pipeline, upsert_pipeline
+from tests.faults.outcomes import check_proved, refusal, went_well
+from tests.lake import Lake, append_pipeline, bid, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -53,3 +53,21 @@ def test_times_that_lie_decide_nothing_unless_they_are_configured_to(
     [row] = lake.rows("silver.lies")
     assert (row["status"], row["updated_at"].year) == ("1969-12-31", 1969)
     check_proved(lake, records=3)
+
+
+def test_a_time_that_spark_cannot_hold_is_named_with_its_record(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Nanoseconds where Kafka counts milliseconds; brokers before Kafka 4 take them by default."""
+    lake.topic("far", message_timestamp_after_max_ms=str(2**62))
+    lake.configure(p=append_pipeline("far"))
+    producer = Producer({"bootstrap.servers": lake.servers, "log_level": 2})
+    for created in (1_700_000_000_000, 1_700_000_000_000_000_000, 1_700_000_000_001):
+        producer.produce("far", bid(1), timestamp=created)
+    assert producer.flush(30) == 0
+
+    failed = refusal(lake.run(rivermouth_spark, "p"))
+
+    assert (failed.code, failed.where) == ("RM503", "p: far partition 0 offset 1")
+    assert failed.what == "a record has a timestamp that Spark cannot hold"
+    assert not lake.path("bronze.far").exists() or lake.rows("bronze.far") == []

@@ -89,12 +89,18 @@ def _unpacked(cause: Cause) -> Iterator[Cause]:
 
 
 def root(chain: Sequence[Cause]) -> str:
-    """The innermost cause that says something, in one line; empty where there is none."""
+    """The innermost cause that says something, in one line; empty where there is none.
+
+    What Java's own language says, such as "long overflow", comes behind what names a condition.
+    """
     telling = [each for each in chain if each.said]
     if not telling:
         return str(chain[-1]) if chain else ""
-    last = chain[-1]
-    return str(telling[-1]) if last.said else f"{telling[-1]}, caused by {last.name}"
+    last = telling[-1]
+    named = [e for e in telling if _CONDITION.search(e.said) and not _STREAM.search(e.said)]
+    if named and named[-1] is not last and last.kind.startswith("java.lang."):
+        return f"{named[-1]}, caused by {last}"
+    return str(last) if chain[-1].said else f"{last}, caused by {chain[-1].name}"
 
 
 def raised(text: str) -> str:

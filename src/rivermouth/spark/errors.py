@@ -27,6 +27,10 @@ FAULTS = (PySparkException, Py4JError, ConnectionError)
 _LACKS = re.compile(r"ModuleNotFoundError: No module named 'rivermouth")
 # The driver's words, and an executor's.
 _LOST = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost because they are not available")
+_TOO_FAR = re.compile(
+    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) "
+    r"partition (?P<partition>\d+) offset (?P<offset>\d+) has timestamp value (?P<time>-?\d+)"
+)
 # As Delta names them, in its conditions and by its classes; Databricks has the same names.
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
@@ -65,6 +69,9 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     if _LACKS.search(text):
         what = "Spark's Python workers cannot decode: they do not have rivermouth"
         return WorkersLackPackage(what, where=where, found=found)
+    told = _TOO_FAR.search(text)
+    if told is not None:
+        return _of_a_time(told, where)
     if _LOST.search(text):
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=found)
     if _CONFLICT.search(text):
@@ -75,6 +82,20 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     passes = Passing.NO if _stays(fault, text, chain) else None
     what = "Spark could not carry out the batch"
     return BatchFailed(what, where=where, found=found, passes=passes)
+
+
+def _of_a_time(told: re.Match[str], where: str) -> BatchFailed:
+    """The error of a record whose timestamp, in microseconds, is greater than 64 bits."""
+    topic, partition, after = told["topic"], told["partition"], int(told["offset"]) + 1
+    return BatchFailed(
+        "a record has a timestamp that Spark cannot hold",
+        where=f"{where}: {topic} partition {partition} offset {told['offset']}",
+        found=f"{told['time']} ms since 1970, which may be microseconds or nanoseconds",
+        remedy="Correct its producer. To go on, set `on_data_loss: record`, and delete with "
+        f"`kafka-delete-records` what is before offset {after} of the partition; what of it was "
+        "not read is lost",
+        passes=Passing.NO,
+    )
 
 
 def is_gone(fault: Exception) -> bool:

@@ -241,6 +241,21 @@ EXAMPLES = {
         NO,
         "IllegalStateException: Cannot call methods on a stopped SparkContext.",
     ),
+    "what Java's language says, behind what names a condition": Example(
+        STREAM.format("org.apache.spark.SparkRuntimeException: [TOO_LONG] 12 is too long")
+        + "Caused by: org.apache.spark.SparkRuntimeException: [TOO_LONG] 12 is too long\n"
+        "Caused by: java.lang.ArithmeticException: long overflow\n",
+        "RM503",
+        MAYBE,
+        "[TOO_LONG] 12 is too long, caused by ArithmeticException: long overflow",
+    ),
+    "what Java's language says, behind a stream that ended": Example(
+        STREAM.format("java.lang.OutOfMemoryError: Java heap space")
+        + "Caused by: java.lang.OutOfMemoryError: Java heap space\n",
+        "RM503",
+        MAYBE,
+        "OutOfMemoryError: Java heap space",
+    ),
     "words that nobody knows": Example("something\nelse", "RM503", MAYBE, "something"),
 }
 
@@ -252,6 +267,23 @@ def test_an_error_of_spark_is_told_by_its_root(example: Example) -> None:
         assert told.found == example.found
         assert "An error occurred while calling" not in str(told)
         assert (told.code, told.passes, told.where) == (example.code, example.passes, "p")
+
+
+def test_a_record_whose_time_spark_cannot_hold_is_named() -> None:
+    text = (
+        "[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic far.out partition 3 offset 41 has "
+        "timestamp value 1700000000000000000 that overflows when converting to Spark's "
+        "microsecond-precision TimestampType.\nKafka record timestamps must be in milliseconds. "
+        "SQLSTATE: 22008"
+    )
+    fault = thrown(f"org.apache.spark.SparkArithmeticException: {text}")
+    told = translate(
+        PySparkException(fault + "Caused by: java.lang.ArithmeticException: long"), "p"
+    )
+    assert (told.code, told.passes) == ("RM503", NO)
+    assert told.where == "p: far.out partition 3 offset 41"
+    assert str(told.found).startswith("1700000000000000000 ms since 1970")
+    assert "offset 42 of the partition" in told.remedy
 
 
 def test_the_root_may_be_in_a_cause_that_python_knows() -> None:
