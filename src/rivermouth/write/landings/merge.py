@@ -13,6 +13,7 @@ from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import RawBatch, Site, to_fold
+from rivermouth.write.landings.broadcast import Broadcast
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -21,7 +22,6 @@ MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
 # it, the counts.
 _ADAPTIVE_EXCLUDES = "spark.sql.adaptive.optimizer.excludedRules"
 _DROP_OF_EMPTY_PLANS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
-BROADCAST_RECORDS_MAX = 200_000
 _SOURCE = "rivermouth_source"
 
 
@@ -35,6 +35,7 @@ class Merge:
         self._rows = site.rows
         self._refusing = refusing()
         self._decode = to_fold(site, site.rows)
+        self._broadcast = Broadcast()
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
@@ -71,10 +72,14 @@ class Merge:
 
     def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
         """See ``Changing.change``."""
-        session, small = changes.sparkSession, records <= BROADCAST_RECORDS_MAX
-        (changes.hint("broadcast") if small else changes).createOrReplaceTempView(_SOURCE)
-        with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
-            session.sql(self._statement)
+        session = changes.sparkSession
+
+        def merge(broadcast: bool) -> None:
+            (changes.hint("broadcast") if broadcast else changes).createOrReplaceTempView(_SOURCE)
+            with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
+                session.sql(self._statement)
+
+        self._broadcast.write(records, merge)
 
 
 def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:

@@ -22,7 +22,7 @@ from rivermouth.write.bad_records import refused, refusing
 from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import RawBatch, Site, to_fold
-from rivermouth.write.landings.merge import BROADCAST_RECORDS_MAX
+from rivermouth.write.landings.broadcast import Broadcast
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
@@ -57,6 +57,7 @@ class ReplaceUsing:
         self._rows = rows
         self._marked = marked
         self._refusing = refusing()
+        self._broadcast = Broadcast()
         self._decode = to_fold(site, rows)
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
@@ -104,14 +105,15 @@ class ReplaceUsing:
         self._remove_marked(changes.sparkSession)
 
     def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
-        small, table = (
-            records <= BROADCAST_RECORDS_MAX,
-            self._site.address.read(folded.sparkSession),
-        )
-        rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=small)
+        table = self._site.address.read(folded.sparkSession)
         keys = {"replaceUsing": ",".join(self._rows.keys)}
-        writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))
-        self._site.address.write(writer)
+
+        def replace(broadcast: bool) -> None:
+            rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=broadcast)
+            writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))
+            self._site.address.write(writer)
+
+        self._broadcast.write(records, replace)
 
     def _remove_marked(self, session: SparkSession) -> None:
         reach("P13")
