@@ -116,8 +116,8 @@ class Campaign:
         print(f"{plan.number:5} {told:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
 
     def _lead(self, ways: Ways) -> None:
-        """Say which way the appends of the next runs land."""
-        self._world.configure(ways.by_spark)
+        """Say which way the batches of the next runs land."""
+        self._world.configure(ways.by_spark, small=ways.small)
         self._tally.faults["way changed"] += alter(self._world.table("events"), asks=ways.asks)
 
     def _accept(self, table: str, name: str, code: str) -> None:

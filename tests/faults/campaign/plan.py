@@ -96,15 +96,18 @@ class Operation:
 
 @dataclass(frozen=True)
 class Ways:
-    """Which way the appends of a round land.
+    """Which way the batches of a round land.
 
-    ``by_spark`` are those whose configuration says ``commit: spark``. ``asks``: the table of
+    ``by_spark`` are the appends whose configuration says ``commit: spark``. ``asks``: the table of
     ``events`` asks for Spark's writer when the run begins; ``amid``: that changes in the run.
+    ``small``: the batches of the upsert are small, so that the next one is planned while one is
+    merged.
     """
 
     by_spark: tuple[str, ...] = ()
     asks: bool = False
     amid: bool = False
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,8 @@ def _ways(seed: int, number: int, kill: Kill) -> Ways:
     """With dice of its own. Where the driver is to die at a point of files, all land as files."""
     dice = random.Random(f"{seed} {number} ways")
     by_spark = tuple(name for name in APPENDS if dice.random() < 0.25)
-    ways = Ways(by_spark, dice.random() < 0.25, dice.random() < 0.5)
-    return Ways() if kill.detail.startswith(FILES_POINTS) else ways
+    ways = Ways(by_spark, dice.random() < 0.25, dice.random() < 0.5, dice.random() < 0.25)
+    return Ways(small=ways.small) if kill.detail.startswith(FILES_POINTS) else ways
 
 
 def _aimed(aim: str) -> Kill:

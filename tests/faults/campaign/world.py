@@ -92,12 +92,16 @@ class World:
             file.write(json.dumps(line) + "\n")
         self._start_producer()
 
-    def configure(self, by_spark: Sequence[str] = ()) -> None:
-        """Write the configuration; the appends of ``by_spark`` land through Spark."""
+    def configure(self, by_spark: Sequence[str] = (), *, small: bool = False) -> None:
+        """Write the configuration; the appends of ``by_spark`` land through Spark.
+
+        ``small``: a batch of the upsert has fewer records than a round brings.
+        """
         source = {"format": "json", "max_offsets_per_trigger": 3000}
-        small = {"delta.checkpointInterval": "20"}
+        often = {"delta.checkpointInterval": "20"}
         upsert = {"mode": "upsert", "keys": ["k"], "order_by": ["seq"]}
         several = {**source, "max_offsets_per_trigger": 400}  # a way may change between them
+        changes = {**source, "max_offsets_per_trigger": 150 if small else 3000}
         commit = {each: "spark" if each in by_spark else "auto" for each in APPENDS}
         config = {
             "version": 1,
@@ -109,21 +113,21 @@ class World:
                     "schema": EVENTS,
                     "target": {
                         "table": "bronze.events",
-                        "properties": small,
+                        "properties": often,
                         "commit": commit["events"],
                     },
                 },
                 "accounts": {
-                    "source": {"topics": ["accounts"], "key": "string", **source},
+                    "source": {"topics": ["accounts"], "key": "string", **changes},
                     "schema": ACCOUNTS,
-                    "target": {"table": "silver.accounts", "properties": small, **upsert},
+                    "target": {"table": "silver.accounts", "properties": often, **upsert},
                 },
                 SHOPS: {
                     "source": {"topics": {"pattern": "shop-[0-9]+"}, **source},
                     "schema": EVENTS,
                     "target": {
                         "table": "bronze.shops",
-                        "properties": small,
+                        "properties": often,
                         "commit": commit[SHOPS],
                     },
                 },

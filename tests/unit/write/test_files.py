@@ -95,6 +95,24 @@ def test_distinct_values_are_not_all_in_a_dictionary(tmp_path: Path) -> None:
     assert held.total_uncompressed_size < 1.15 * 8 * numbers
 
 
+def test_a_row_group_bounds_no_floating_numbers_since_a_nan_would_be_beyond(tmp_path: Path) -> None:
+    kind = pa.struct([("n", pa.int64()), ("f", pa.float64())])
+    columns = {"s": kind, "f": pa.float32(), "t": pa.string(), "l": pa.list_(pa.float64())}
+    assert list(file.bounded(pa.schema(columns))) == ["s.n", "t"]
+
+    rows = pa.RecordBatch.from_pylist(
+        [{"s": {"n": 1, "f": float("nan")}, "f": 0.5, "t": "a", "l": [1.5]}], pa.schema(columns)
+    )
+    kafka = batch(1).column("_kafka")
+    files = file.Files(Folder(str(tmp_path), (), tight=False), 0)
+    files.add(rows, kafka)
+    [only] = files.end()
+    group = pq.ParquetFile(tmp_path / only.name).metadata.row_group(0)
+    held = [group.column(each) for each in range(group.num_columns)]
+    bounded = {each.path_in_schema for each in held if each.is_stats_set}
+    assert bounded == {"s.n", "t"}
+
+
 def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
     found = run(tmp_path, batch(1, 2, 3, bad=(2,)), batch(4, bad=(4,), partition=1))
 

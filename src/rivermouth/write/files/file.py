@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +112,19 @@ class Files:
         self._gathered, self._rows, self._bytes = [], 0, 0
 
 
+def bounded(columns: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """The columns, and fields of structs, of which a row group tells the least and the greatest.
+
+    None is of floating numbers: pyarrow leaves NaN out, which Spark takes for the greatest, and a
+    reader would skip its rows. What the log says of a file knows NaN.
+    """
+    for each in columns:
+        if pa.types.is_struct(each.type):
+            yield from bounded(each.type, f"{above}{each.name}.")
+        elif not pa.types.is_nested(each.type) and not pa.types.is_floating(each.type):
+            yield above + each.name
+
+
 class _OpenFile:
     def __init__(self, folder: Folder, task: int, schema: pa.Schema) -> None:
         self._path = Path(folder.path, f"part-{task:05d}-{uuid.uuid4()}.zstd.parquet")
@@ -126,6 +139,7 @@ class _OpenFile:
                 store_schema=False,
                 store_decimal_as_integer=True,
                 dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                write_statistics=list(bounded(schema)),
             )
         except BaseException:
             self._sink.close()
