@@ -28,6 +28,12 @@ def matching(pattern: str, **source: Any) -> dict[str, Any]:
     return {**made, "source": {**made["source"], "topics": {"pattern": pattern}}}
 
 
+PLANNERS: dict[str, dict[str, int]] = {
+    "streaming": {},
+    "driver": {"max_rate_per_partition": 1_000_000},
+}
+
+
 def filled(lake: Lake, topic: str, numbers: Iterable[int]) -> None:
     """A new topic with these bids."""
     lake.topic(topic)
@@ -44,22 +50,24 @@ def auctions(lake: Lake) -> list[int]:
     return sorted(row["auction"] for row in lake.rows("bronze.shops"))
 
 
+@pytest.mark.parametrize("planner", PLANNERS)
 def test_topics_appear_and_go_while_the_pipeline_runs(
-    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
 ) -> None:
     monkeypatch.setattr(stale, "_LOOK_S", 0.5)
-    filled(lake, "appear-a", [1, 2])
-    lake.configure(p=matching("appear-.", start="latest"))
+    first, second, other = (f"appear-{planner}-{each}" for each in ("a", "b", "bb"))
+    filled(lake, first, [1, 2])
+    lake.configure(p=matching(f"appear-{planner}-.", start="latest", **PLANNERS[planner]))
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: len(heard.opens) == 1)
-        lake.produce("appear-a", [(None, bid(3), 0)])
+        lake.produce(first, [(None, bid(3), 0)])
         wait_for_rows(lake.path("bronze.shops"), 1)
-        filled(lake, "appear-b", [4, 5])
-        filled(lake, "appear-bb", [6])
+        filled(lake, second, [4, 5])
+        filled(lake, other, [6])
         wait_for_rows(lake.path("bronze.shops"), 3)
-        lake.delete_topic("appear-a")
-        wait_for(lambda: heard.opens[-1].vanished == ("appear-a",))
-        lake.produce("appear-b", [(None, bid(7), 0)])
+        lake.delete_topic(first)
+        wait_for(lambda: heard.opens[-1].vanished == (first,))
+        lake.produce(second, [(None, bid(7), 0)])
         wait_for_rows(lake.path("bronze.shops"), 4)
 
     assert heard.ends[0].error is None
@@ -67,7 +75,7 @@ def test_topics_appear_and_go_while_the_pipeline_runs(
     assert {kind: n for kind, n in proof(lake).left.items() if n} == {Unchecked.DELETED: 1}
     [found] = status(load(lake.file)).pipelines
     assert found.state is State.OK
-    assert found.reason == f"no longer in Kafka, read as far as the ledger knew: appear-a; {OVER}"
+    assert found.reason == f"no longer in Kafka, read as far as the ledger knew: {first}; {OVER}"
 
 
 def test_a_topic_that_goes_with_records_that_were_not_read_halts(
@@ -91,13 +99,14 @@ def test_a_topic_that_goes_with_records_that_were_not_read_halts(
 
 @pytest.mark.thorough
 @pytest.mark.kill
+@pytest.mark.parametrize("planner", PLANNERS)
 def test_thirty_topics_with_twenty_more_and_five_that_go_through_kills(
-    lake: Lake, rivermouth_spark: SparkSession
+    lake: Lake, rivermouth_spark: SparkSession, planner: str
 ) -> None:
-    shops = [f"shop-{number:02}" for number in range(50)]
+    shops = [f"shop-{planner}-{number:02}" for number in range(50)]
     for number, topic in enumerate(shops[:30]):
         filled(lake, topic, range(10 * number, 10 * number + 10))
-    lake.configure(p=matching("shop-[0-9]{2}"))
+    lake.configure(p=matching(f"shop-{planner}-[0-9]{{2}}", **PLANNERS[planner]))
     told = 300
     for begin in range(30, 50, 5):
         with lake.driver("p", continuous=True) as driver:
