@@ -22,15 +22,27 @@ from rivermouth.config.sound import read
 from rivermouth.config.written import Model, Setting, keys_of, settings
 
 _ONCE = "whether a run ends is not a setting: use rivermouth run --once"
+_END = "a pipeline has no end: use rivermouth run --once, or rivermouth.read for ranges"
 _EXPLAINED: Mapping[str, str] = {
     "availableNow": _ONCE,
     "processingTime": "write trigger: 10s in the pipeline or at the top",
     "subscribePattern": "write topics: {pattern: …}, which whole names match",
     "assign": "write topics: {assign: {a: [0, 1]}}, with the partitions of each topic",
-    "endingOffsets": _ONCE,
+    "startingTimestamp": 'write start: "2026-11-01T06:00:00Z", a time with its zone',
+    "startingOffsetsByTimestamp": 'write start: {a: "2026-11-01T06:00:00Z"}, a time for each topic',
+    "endingOffsets": _END,
+    "endingTimestamp": _END,
+    "endingOffsetsByTimestamp": _END,
+    "spark.streaming.kafka.maxRatePerPartition": "write max_rate_per_partition: 1000",
+    "includeHeaders": "write metadata: [headers], or forward_headers: true in a target that sends",
+    "groupIdPrefix": "write kafka.group.id: NAME, a whole name",
+    "kafkaConsumer.pollTimeoutMs": "write spark: {spark.network.timeout: 300s} at the top",
+    "fetchOffset.numRetries": "write retry: {for: 30m} in the pipeline or at the top",
+    "fetchOffset.retryIntervalMs": "write retry: {from: 1s} in the pipeline or at the top",
     "checkpointLocation": "the position is in the table; there is no checkpoint to keep",
     "options": "write each option in place, for example kafka.max.poll.records: 500",
 }
+"""What stands instead of a word of Spark, or of one that is often tried."""
 
 
 def shape(root: Node) -> tuple[Node, list[tuple[Path, Fault]]]:

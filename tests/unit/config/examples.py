@@ -10,6 +10,7 @@ from tests.unit.config.conftest import LAKE
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "configuration.md").read_text(encoding="utf-8")
 READING = (DOCS / "reading.md").read_text(encoding="utf-8")
+SINKS = (DOCS / "sinks.md").read_text(encoding="utf-8")
 
 
 def _whole(example: str) -> str:
@@ -19,5 +20,5 @@ def _whole(example: str) -> str:
     return re.sub(r"^kafka: .*\n", lambda _: example, LAKE, flags=re.MULTILINE)
 
 
-_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT + READING, re.DOTALL | re.MULTILINE)
+_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT + READING + SINKS, re.DOTALL | re.MULTILINE)
 FILES = [_whole(each) for each in _EXAMPLES]

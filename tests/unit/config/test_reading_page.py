@@ -1,4 +1,4 @@
-"""``docs/reading.md``: its examples load, and its tables say what the settings and the code say."""
+"""``docs/reading.md``: its examples load, and the code shares out as it says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config import Config, Source
-from rivermouth.config.written import settings
+from rivermouth.config import Config
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.rate_limit import next_ranges
 from tests.builders import place
@@ -24,14 +23,6 @@ RATES = TEXT.partition("\n## Rates\n")[2].partition("\n## ")[0]
 @pytest.mark.parametrize("text", FILES)
 def test_every_example_of_a_file_loads(text: str, loads: Callable[..., Config]) -> None:
     assert loads(text).pipelines
-
-
-def test_the_table_of_rates_has_the_names_that_the_settings_have() -> None:
-    rows = re.findall(r"^\| `([\w.]+)`[^|]*\| `(\w+)` \|", RATES, re.MULTILINE)
-    names = {each.key: each.spark.name if each.spark else None for each in settings(Source)}
-    assert len(rows) == 6
-    for spark, ours in rows:
-        assert names[ours] == (spark if "." not in spark else None), ours
 
 
 def test_the_example_of_a_share_is_what_is_shared_out() -> None:

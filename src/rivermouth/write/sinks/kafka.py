@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -39,7 +39,7 @@ class KafkaSink:
             raise TypeError("the Kafka sink needs a topic")
         target = site.config.target
         self.name = ", ".join(target.kafka or ())
-        self._options = {**site.kafka, **_ACKNOWLEDGED}
+        self._options = _acknowledged(site.kafka)
         self._in_files = not site.cache
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
@@ -56,6 +56,15 @@ class KafkaSink:
         if self._in_files:  # where Spark reads the parts of a large file at once
             good = in_order(good)
         good.select(*self._columns).write.format("kafka").options(**self._options).save()
+
+
+def _acknowledged(kafka: Mapping[str, str]) -> dict[str, str]:
+    """The options, but all replicas acknowledge each record, whatever they say of that.
+
+    Spark compares the names without their case, and the last one counts.
+    """
+    others = {name: text for name, text in kafka.items() if name.lower() not in _ACKNOWLEDGED}
+    return {**others, **_ACKNOWLEDGED}
 
 
 def key_of(pipeline: Pipeline) -> Column:
