@@ -48,8 +48,8 @@ KAFKA_NOT_YOURS: Mapping[str, str] = {
     "enable.auto.commit": "the position is in the table, not in a consumer group",
     "key.deserializer": "the source reads bytes; see source.key",
     "value.deserializer": "the source reads bytes; see source.format",
-    "key.serializer": "nothing is written to Kafka",
-    "value.serializer": "nothing is written to Kafka",
+    "key.serializer": "Spark writes bytes; see target.kafka",
+    "value.serializer": "Spark writes bytes; see target.kafka",
     "interceptor.classes": "Spark does not allow it",
 }
 PROPERTIES_NOT_YOURS: Mapping[str, str] = {
