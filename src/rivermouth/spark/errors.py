@@ -28,8 +28,8 @@ _LACKS = re.compile(r"ModuleNotFoundError: No module named 'rivermouth")
 # The driver's words, and an executor's.
 _LOST = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost because they are not available")
 _TOO_FAR = re.compile(
-    r"\[KAFKA_MALFORMED_RECORD_TIMESTAMP\] Record at topic (?P<topic>\S+) "
-    r"partition (?P<partition>\d+) offset (?P<offset>\d+) has timestamp value (?P<time>-?\d+)"
+    r"Record at topic (?P<topic>\S+) partition (?P<partition>\d+) offset (?P<offset>\d+) "
+    r"has timestamp value (?P<time>-?\d+)"
 )
 # As Delta names them, in its conditions and by its classes; Databricks has the same names.
 _CONFLICT = re.compile(

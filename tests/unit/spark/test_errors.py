@@ -271,15 +271,13 @@ def test_an_error_of_spark_is_told_by_its_root(example: Example) -> None:
 
 def test_a_record_whose_time_spark_cannot_hold_is_named() -> None:
     text = (
-        "[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic far.out partition 3 offset 41 has "
-        "timestamp value 1700000000000000000 that overflows when converting to Spark's "
-        "microsecond-precision TimestampType.\nKafka record timestamps must be in milliseconds. "
-        "SQLSTATE: 22008"
+        "Record at topic far.out partition 3 offset 41 has timestamp value 1700000000000000000 that "
+        "overflows when converting to Spark's microsecond-precision TimestampType.\n"
+        "Kafka record timestamps must be in milliseconds since epoch per the Kafka protocol."
     )
-    fault = thrown(f"org.apache.spark.SparkArithmeticException: {text}")
-    told = translate(
-        PySparkException(fault + "Caused by: java.lang.ArithmeticException: long"), "p"
-    )
+    cause = "Caused by: java.lang.ArithmeticException: long overflow"
+    fault = thrown(f"org.apache.spark.sql.kafka010.KafkaIllegalStateException: {text}") + cause
+    told = translate(PySparkException(fault), "p")
     assert (told.code, told.passes) == ("RM503", NO)
     assert told.where == "p: far.out partition 3 offset 41"
     assert str(told.found).startswith("1700000000000000000 ms since 1970")
