@@ -271,8 +271,8 @@ def test_an_error_of_spark_is_told_by_its_root(example: Example) -> None:
 
 def test_a_record_whose_time_spark_cannot_hold_is_named() -> None:
     text = (
-        "Record at topic far.out partition 3 offset 41 has timestamp value 1700000000000000000 that "
-        "overflows when converting to Spark's microsecond-precision TimestampType.\n"
+        "Record at topic far.out partition 3 offset 41 has timestamp value 1700000000000000000 "
+        "that overflows when converting to Spark's microsecond-precision TimestampType.\n"
         "Kafka record timestamps must be in milliseconds since epoch per the Kafka protocol."
     )
     cause = "Caused by: java.lang.ArithmeticException: long overflow"
