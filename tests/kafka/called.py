@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from rivermouth import Batch
+from rivermouth import Batch, pooled
 
 
 def note(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> None:
@@ -24,3 +26,21 @@ def fail(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> Non
     """Fail at the first row."""
     for each in rows:
         raise RuntimeError(f"no room for {each['auction']}")
+
+
+def fail_without_rows(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> None:
+    """Fail where there is no row."""
+    if not [*rows]:
+        raise RuntimeError(f"no row in {', '.join(map(str, batch.ranges))}")
+
+
+def log(rows: Iterator[dict[str, Any]], batch: Batch, partition_id: int) -> None:
+    """Write the id of this process into the file that the rows name, by one connection to it."""
+    for path in {each["path"] for each in rows}:
+        os.write(pooled(path, partial(_connect, path)), b"called %d\n" % os.getpid())
+
+
+def _connect(path: str) -> int:
+    made = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(made, b"connected %d\n" % os.getpid())
+    return made
