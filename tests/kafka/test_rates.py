@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Source, Topics
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.protocol.rate_limit import next_ranges
+from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import CommitReport
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.source.options import reader_options, task_options
@@ -22,6 +24,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 RATE, EACH = 200, 500
 """Offsets of a partition in a second, and how many records each of the two partitions has."""
+PLANNERS: dict[str, dict[str, Any]] = {
+    "streaming": {},
+    "driver": {"max_rate_per_partition": 1_000_000},
+}
+"""Who plans the batches, and the setting that makes it so: Structured Streaming knows no rate."""
 
 
 @dataclass
@@ -76,22 +83,42 @@ def test_a_rate_for_each_partition_is_kept_and_nothing_is_lost_or_doubled(
         assert found == [(p, o) for p in range(2) for o in range(EACH)], table
 
 
-def test_a_batch_waits_until_its_minimum_is_there(
-    lake: Lake, rivermouth_spark: SparkSession
+@pytest.mark.short(("planner",), {("streaming",)})
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_batch_waits_until_its_minimum_is_there_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, planner: str
 ) -> None:
-    lake.topic("least")
-    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "1h"}
-    lake.configure(p=append_pipeline("least", **settings))
-    lake.produce("least", [(None, bid(i), 0) for i in range(4)])
+    topic = f"least-{planner}"
+    lake.topic(topic)
+    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "1h", **PLANNERS[planner]}
+    lake.configure(p=append_pipeline(topic, **settings))
+    lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
 
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: len(batches(heard)) == 1)
-        lake.produce("least", [(None, bid(i), 0) for i in range(10)])
-        time.sleep(4)  # twenty triggers
-        lake.produce("least", [(None, bid(i), 0) for i in range(20)])
+        lake.produce(topic, [(None, bid(i), 0) for i in range(10)])
+        time.sleep(4)  # twenty triggers; four, where there is a rate
+        lake.produce(topic, [(None, bid(i), 0) for i in range(20)])
         wait_for(lambda: len(batches(heard)) == 2)
 
-    assert batches(heard) == [[span(0, 4, topic="least")], [span(4, 34, topic="least")]]
+    assert batches(heard) == [[span(0, 4, topic=topic)], [span(4, 34, topic=topic)]]
+
+
+@pytest.mark.short(("planner",), {("driver",)})
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, planner: str
+) -> None:
+    topic = f"delayed-{planner}"
+    lake.topic(topic)
+    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "3s", **PLANNERS[planner]}
+    lake.configure(p=append_pipeline(topic, **settings))
+    lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
+
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        wait_for(lambda: len(batches(heard)) == 1)
+        lake.produce(topic, [(None, bid(i), 0) for i in range(10)])
+        wait_for(lambda: batches(heard)[-1][0].until_offset == 14)
 
 
 def test_a_run_that_ends_leaves_nothing_below_the_minimum(
@@ -127,17 +154,56 @@ def test_several_tasks_read_one_large_range(
     assert sorted(row["offset"] for row in split.collect()) == [*range(30)]
 
 
-@pytest.mark.parametrize("planner", ["streaming", "driver"])
-def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
-    lake: Lake, rivermouth_spark: SparkSession, planner: str
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_batches_are_split_into_tasks_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
 ) -> None:
-    """Structured Streaming rounds each share by itself, so a batch may be a few offsets short."""
-    topic, limit, count = f"shared-{planner}", 400, 10
-    lake.topic(topic, count)
-    sizes = {TopicPartition(topic, each): 60 if each else 3_000 for each in range(count)}
-    lake.produce(topic, ((None, bid(0), p.partition) for p, n in sizes.items() for _ in range(n)))
-    by_driver = {"max_rate_per_partition": 1_000_000} if planner == "driver" else {}
-    lake.configure(p=append_pipeline(topic, max_offsets_per_trigger=limit, **by_driver))
+    tasks: dict[str, list[int]] = {}
+    read = Ingest.batch
+
+    def watched(self: Ingest, raw: DataFrame, *batch: Any) -> None:
+        tasks.setdefault(self.pipeline.name, []).append(raw.rdd.getNumPartitions())
+        read(self, raw, *batch)
+
+    monkeypatch.setattr(Ingest, "batch", watched)
+    split = {"whole": {}, "least": {"min_partitions": 3}, "most": {"max_records_per_partition": 10}}
+    topics = {name: f"split-{name}-{planner}" for name in split}
+    for topic in topics.values():
+        lake.topic(topic)
+        lake.produce(topic, [(None, bid(i), 0) for i in range(30)])
+    own = PLANNERS[planner]
+    lake.configure(**{name: append_pipeline(topics[name], **split[name], **own) for name in split})
+
+    heard = lake.run(rivermouth_spark, *split)
+
+    assert [each.error for each in heard.ends] == [None] * 3
+    assert tasks == {"whole": [1], "least": [3], "most": [3]}
+    for name, topic in topics.items():
+        assert batches(heard, name) == [[span(0, 30, topic=topic)]]
+        rows = lake.rows(f"bronze.{topic.replace('-', '_')}")
+        assert sorted(row["_kafka"]["offset"] for row in rows) == [*range(30)]
+
+
+@pytest.mark.short(("planner", "topics"), {("streaming", 10), ("driver", 1)})
+@pytest.mark.parametrize("topics", [1, 10])
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, planner: str, topics: int
+) -> None:
+    """They are of one topic, or of ten that one pipeline reads.
+
+    Structured Streaming rounds each share by itself, so a batch may be a few offsets short.
+    """
+    limit, count, by_driver = 400, 10, PLANNERS[planner]
+    names = [f"shared-{planner}-{topics}-{each}" for each in range(topics)]
+    for each in names:
+        lake.topic(each, count // topics)
+    places = [TopicPartition(name, n) for name in names for n in range(count // topics)]
+    sizes = {each: 60 if n else 3_000 for n, each in enumerate(places)}
+    for each, size in sizes.items():
+        lake.produce(each.topic, [(None, bid(0), each.partition)] * size)
+    settings = {"topics": names, "max_offsets_per_trigger": limit, **by_driver}
+    lake.configure(p=append_pipeline(names[0], **settings))
 
     found = batches(lake.run(rivermouth_spark, "p"))
 

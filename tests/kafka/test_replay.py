@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -162,6 +165,33 @@ def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSess
     assert sorted(places) == [(0, 6), (0, 7), (0, 8), (0, 9), (1, 2), (1, 3)]
     whole = {row["auction"]: row for row in lake.rows("bronze.replay_into")}
     assert all(whole[row["auction"]] == row for row in lake.rows("repair.bids"))
+    assert problems(lake) == []
+
+
+def test_a_replay_from_a_time_to_a_time_reads_what_came_between_them(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    topic = "replay-times"
+    lake.topic(topic, 2)
+    lake.configure(p=append_pipeline(topic))
+    begin = datetime.fromtimestamp(int(time.time()) - 100, timezone.utc)
+    producer = Producer({"bootstrap.servers": lake.servers})
+    for second in range(10):
+        stamp = int(begin.timestamp() + second) * 1000
+        producer.produce(topic, bid(second), partition=second % 2, timestamp=stamp)
+    producer.flush()
+    went_well(lake.run(rivermouth_spark, "p"))
+
+    def at(second: float) -> str:
+        return (begin + timedelta(seconds=second)).isoformat()
+
+    found = replay(lake, rivermouth_spark, at(3), at(6.5), "repair.times")
+    assert (found.written, found.plan.inserted) == (True, 4)
+    assert sorted(row["auction"] for row in lake.rows("repair.times")) == [3, 4, 5, 6]
+    shown = replay(lake, rivermouth_spark, at(9), into="repair.last", dry_run=True)
+    assert [str(each) for each in shown.plan.ranges if each.records] == [
+        f"{topic}-1[4,5): 1 record"
+    ]
     assert problems(lake) == []
 
 

@@ -135,6 +135,43 @@ def test_a_function_gets_the_rows_with_their_places(
     assert proof["not_checked"] == {"rows_in_a_function": 10}
 
 
+def test_a_process_connects_once_and_is_called_again_and_again(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    lake.topic("pooled-in", 2)
+    pipeline = calling("pooled-in", "tests.kafka.called:log")
+    pipeline["source"]["max_offsets_per_trigger"] = 2
+    lake.configure(p={**pipeline, "schema": "path STRING"})
+    log = lake.folder / "calls.txt"
+    lake.produce(
+        "pooled-in", [(None, json.dumps({"path": str(log)}).encode(), i % 2) for i in range(16)]
+    )
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None, heard.ends[0].error
+    lines = [each.split() for each in log.read_text(encoding="utf-8").splitlines()]
+    connected = [process for word, process in lines if word == "connected"]
+    called = [process for word, process in lines if word == "called"]
+    assert len(called) >= 8, "a batch has two offsets"
+    assert len({*connected}) == len(connected) < len(called)
+    assert {*called} == {*connected}
+
+
+def test_a_function_is_called_for_a_batch_without_a_good_record(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Otherwise it could not tell that a batch is missing in its database."""
+    lake.topic("only-bad-in")
+    lake.configure(p=retrying(calling("only-bad-in", "tests.kafka.called:fail_without_rows"), 1))
+    lake.produce("only-bad-in", [(None, b"oops", 0)])
+
+    error = lake.run(rivermouth_spark, "p").ends[0].error
+
+    assert error is not None
+    assert (error.code, error.found) == ("RM507", "RuntimeError: no row in only-bad-in-0[0,1)")
+
+
 def test_a_function_that_fails_is_named_and_nothing_is_committed(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

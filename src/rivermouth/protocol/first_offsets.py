@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -49,25 +49,30 @@ class _Misfit:
 
 
 def first_offsets(
-    pipeline: Pipeline, kafka: KafkaFacts, partitions: Iterable[TopicPartition]
+    pipeline: Pipeline,
+    kafka: KafkaFacts,
+    partitions: Iterable[TopicPartition],
+    came: Collection[str] = (),
 ) -> dict[TopicPartition, int]:
     """The first offset to read of each of ``partitions``, where ``start`` decides it.
 
-    Raises StartUnknown, which lists every partition for which the configuration gives none.
+    Raises StartUnknown, which lists every partition for which the configuration gives none, and
+    says what to write. It does not name the topics that ``came`` since the first run: those start
+    at their first record as long as ``start`` does not name them.
     """
     wanted = {each: _offset(pipeline, kafka, each) for each in sorted(partitions)}
     misfits = {each: at for each, at in wanted.items() if isinstance(at, _Misfit)}
     gone = _not_there(pipeline, kafka, {each.topic for each in wanted})
     if misfits or gone:
         why = {**{each: at.why for each, at in misfits.items()}, **gone}
-        missing = any(isinstance(_at(pipeline, each), datetime) for each in misfits)
-        or_latest = ", or on_missing_time: latest" if missing else ""
+        only_times = all(isinstance(_at(pipeline, each), datetime) for each in misfits)
+        or_latest = ", or on_missing_time: latest" if only_times and not gone else ""
         raise StartUnknown(
             "source.start does not fit the partitions",
             where=pipeline.name,
             expected="an offset that exists for each partition",
             found="; ".join(f"{each} {text}" for each, text in sorted(why.items())),
-            remedy=f"Write start: {_to_write(pipeline, kafka, misfits, gone)}{or_latest}",
+            remedy=f"Write start: {_to_write(pipeline, kafka, misfits, gone, came)}{or_latest}",
         )
     return {each: at for each, at in wanted.items() if isinstance(at, int)}
 
@@ -80,12 +85,21 @@ def check_assigned(pipeline: Pipeline, kafka: KafkaFacts) -> None:
         return
     there = {topic: _numbers_of(topic, kafka.watermarks) for topic in topics}
     to_write = ", ".join(f"{topic}: {each}" for topic, each in there.items() if each)
+    start = pipeline.source.start
+    named = any(each.partition in start.named(each.topic) for each in missing)
+    named = named or any(topic in start.offsets for topic, each in there.items() if not each)
+    # A start that names what is not read is refused.
+    and_start = ", and leave them out of start" if named else ""
     raise StartUnknown(
         "source.topics assigns partitions that do not exist",
         where=pipeline.name,
         expected="partitions that Kafka has",
         found=f"no {', '.join(map(str, missing))}",
-        remedy=f"Write assign: {{{to_write}}}" if to_write else "Assign partitions that exist",
+        remedy=(
+            f"Write assign: {{{to_write}}}{and_start}"
+            if to_write
+            else "Assign partitions that exist"
+        ),
     )
 
 
@@ -144,18 +158,23 @@ def _to_write(
     kafka: KafkaFacts,
     misfits: Mapping[TopicPartition, _Misfit],
     gone: Iterable[TopicPartition],
+    came: Collection[str],
 ) -> str:
     """The whole setting: by partition where something does not fit, else as it is."""
     start, single = pipeline.source.start, {each.topic for each in (*misfits, *gone)}
     written: dict[str, str] = {}
-    for topic in pipeline.source.topics:
-        if topic not in single and not start.named(topic):
+    # One that only start names is of a pattern, and not there yet: what is said of it stays.
+    topics = dict.fromkeys((*pipeline.source.topics, *start.offsets))
+    for topic in (each for each in topics if each not in came):
+        said = start.named(topic)
+        if topic not in single and not said:
             written[topic] = _text(start.of(topic, 0) or "earliest")
             continue
-        here = (each for each in sorted(kafka.watermarks) if each.topic == topic)
-        ats = {each: _at(pipeline, each) or 0 for each in here}
-        told = {each: misfits[each].instead if each in misfits else at for each, at in ats.items()}
-        inner = ", ".join(f"{each.partition}: {_text(at)}" for each, at in told.items())
+        here = [each for each in sorted(kafka.watermarks) if each.topic == topic]
+        if here:
+            ats = {each: _at(pipeline, each) or 0 for each in here}
+            said = {e.partition: misfits[e].instead if e in misfits else ats[e] for e in here}
+        inner = ", ".join(f"{number}: {_text(at)}" for number, at in said.items())
         written[topic] = f"{{{inner}}}"
     return f"{{{', '.join(f'{topic}: {text}' for topic, text in written.items())}}}"
 

@@ -51,7 +51,8 @@ def start_positions(pipeline: Pipeline, newest: Entry | None, kafka: KafkaFacts)
     known = {each: passed.get(each, at) for each, at in due.items() if each in kafka.watermarks}
     came = _came_later(pipeline, recorded, kafka)
     new = [each for each in kafka.watermarks if each not in known and each not in came]
-    starts = {**came, **known, **first_offsets(pipeline, kafka, new)}
+    first = first_offsets(pipeline, kafka, new, {each.topic for each in came})
+    starts = {**came, **known, **first}
     return Starts(Position(starts), tuple(lost))
 
 

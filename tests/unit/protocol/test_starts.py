@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from rivermouth.config import At, OnDataLoss, OnMissingTime, Pipeline, Start
+from rivermouth.config import At, OnDataLoss, OnMissingTime, Pipeline, Start, Topics
 from rivermouth.config.start import Whole
 from rivermouth.errors import (
     Halt,
@@ -215,6 +215,20 @@ def test_what_to_write_leaves_the_other_topics_where_they_start() -> None:
         start_positions(a_pipeline("t", "u", "v", "w", start=start), None, kafka)
     written = "{t: {0: earliest}, u: latest, v: {0: 3}, w: earliest}"
     assert halted.value.remedy == f"Write start: {written}"
+
+
+def test_what_to_write_names_no_topic_that_starts_at_its_first_record_unnamed() -> None:
+    """Some partitions of t were assigned; then a pattern took their place, and u came."""
+    newest = replace(entry_after(None, span(0, 0)), assigned=frozenset({TOPIC}))
+    marks = {**HERE.watermarks, place(0, "u"): Watermarks(1, 6)}
+    topics = {**TOPICS, "u": "topic-2"}
+    kafka = replace(timed(4, None), watermarks=marks, topics=topics)
+    pipeline = a_pipeline(pattern=".*", start=Start(SIX))
+    source = pipeline.source.model_copy(update={"topics": Topics(("t", "u"), pattern=".*")})
+    with pytest.raises(StartUnknown) as halted:
+        start_positions(pipeline.model_copy(update={"source": source}), newest, kafka)
+    written = "{t: {0: 2026-11-01T06:00:00Z, 1: latest}}"
+    assert halted.value.remedy == f"Write start: {written}, or on_missing_time: latest"
 
 
 def test_an_empty_partition_has_one_start_only() -> None:

@@ -65,6 +65,8 @@ class Send:
             if good is not None and self._own is not None:
                 made = self._own.made(good, plan, partial(self._keep_made, plan))
                 good, left_out = made.rows, applied(counts) - made.number
+            elif good is None and self._sink.every_batch:
+                good = decoded.where("code IS NULL")
             # A commit that is tried again because others were in the way has sent its rows.
             if self._first and good is not None and self._sent != plan.draft.ranges:
                 self._send(good, plan)

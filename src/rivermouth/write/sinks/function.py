@@ -24,8 +24,11 @@ class FunctionSink:
     """Calls ``function(rows, batch, partition_id)``. See ``Sink``.
 
     ``rows`` are dicts of the columns and ``_kafka``. All good records of a Kafka partition are in
-    one call, in their order; a call may have several Kafka partitions, one after the other.
+    one call, in their order; a call may have several Kafka partitions, one after the other. It is
+    called for each batch, so that it can tell whether one is missing.
     """
+
+    every_batch = True
 
     def __init__(self, site: Site) -> None:
         if site.config is None or site.config.target.foreach_partition is None:

@@ -34,6 +34,8 @@ _ACKNOWLEDGED = {
 class KafkaSink:
     """Sends each row as JSON, under its own key or that of its record. See ``Sink``."""
 
+    every_batch = False
+
     def __init__(self, site: Site) -> None:
         if site.config is None or site.config.target.kafka is None:
             raise TypeError("the Kafka sink needs a topic")

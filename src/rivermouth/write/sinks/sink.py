@@ -10,10 +10,16 @@ from rivermouth.protocol.commits import CommitPlan
 
 
 class Sink(Protocol):
-    """Takes the good rows of a batch. ``name`` says in messages what it is."""
+    """Takes the good rows of a batch. ``name`` says in messages what it is.
+
+    ``every_batch``: it is also given the batches in which no row is good.
+    """
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def every_batch(self) -> bool: ...
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """Return once the sink has acknowledged every row of a decoded batch.
