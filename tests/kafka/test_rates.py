@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ RATE, EACH = 200, 500
 """Offsets of a partition in a second, and how many records each of the two partitions has."""
 PLANNERS: dict[str, dict[str, Any]] = {
     "streaming": {},
-    "driver": {"max_rate_per_partition": 1_000_000},
+    "driver": {"max_rate_per_partition": 100_000_000},
 }
 """Who plans the batches, and the setting that makes it so: Structured Streaming knows no rate."""
 
@@ -184,24 +185,42 @@ def test_batches_are_split_into_tasks_whoever_plans(
         assert sorted(row["_kafka"]["offset"] for row in rows) == [*range(30)]
 
 
-@pytest.mark.short(("planner", "topics"), {("streaming", 10), ("driver", 1)})
-@pytest.mark.parametrize("topics", [1, 10])
+@dataclass(frozen=True)
+class Uneven:
+    """One large partition and nine small ones of so many topics, in records, and their limit."""
+
+    topics: int
+    large: int
+    small: int
+    limit: int
+
+
+ONE, TEN, MILLIONS = (
+    Uneven(1, 3_000, 60, 400),
+    Uneven(10, 3_000, 60, 400),
+    Uneven(1, 10_000_000, 1_000, 50_000),
+)
+
+
+@pytest.mark.short(("planner", "uneven"), {("streaming", TEN), ("driver", ONE)})
+@pytest.mark.parametrize("uneven", [ONE, TEN, MILLIONS])
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
-    lake: Lake, rivermouth_spark: SparkSession, planner: str, topics: int
+    lake: Lake, rivermouth_spark: SparkSession, planner: str, uneven: Uneven
 ) -> None:
     """They are of one topic, or of ten that one pipeline reads.
 
     Structured Streaming rounds each share by itself, so a batch may be a few offsets short.
     """
-    limit, count, by_driver = 400, 10, PLANNERS[planner]
-    names = [f"shared-{planner}-{topics}-{each}" for each in range(topics)]
-    for each in names:
-        lake.topic(each, count // topics)
+    topics, limit, count, by_driver = uneven.topics, uneven.limit, 10, PLANNERS[planner]
+    names = [f"shared-{planner}-{topics}-{limit}-{each}" for each in range(topics)]
+    for name in names:
+        lake.topic(name, count // topics)
     places = [TopicPartition(name, n) for name in names for n in range(count // topics)]
-    sizes = {each: 60 if n else 3_000 for n, each in enumerate(places)}
-    for each, size in sizes.items():
-        lake.produce(each.topic, [(None, bid(0), each.partition)] * size)
+    sizes = {each: uneven.small if n else uneven.large for n, each in enumerate(places)}
+    value = bid(0)
+    for place, size in sizes.items():
+        lake.produce(place.topic, ((None, value, place.partition) for _ in range(size)))
     settings = {"topics": names, "max_offsets_per_trigger": limit, **by_driver}
     lake.configure(p=append_pipeline(names[0], **settings))
 
@@ -217,3 +236,5 @@ def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(
         assert len(near) >= len(planned) - min(short, 1), "more than the large one differs"
         position = position.advance(batch)
     assert position.offsets == sizes
+    shares = Counter(tuple(sorted({each.span for each in batch})) for batch in found)
+    print(f"{len(found)} batches; their shares, and how often: {shares.most_common(9)}")

@@ -154,7 +154,8 @@ def drawn(dice: random.Random) -> Case:
         single = {p.partition: drawn_at(dice, logs.get(p)) for p in places}
         said[each] = single if dice.random() < 0.6 else drawn_at(dice)
     if said and kind == "pattern" and dice.random() < 0.5:
-        said[ABSENT] = dice.choice(("latest", {0: 3, 2: SIX}))
+        absent: tuple[Said, ...] = ("latest", {0: 3, 2: SIX})
+        said[ABSENT] = dice.choice(absent)
     as_text, newest = dice.random() < 0.2, drawn_entry(dice, logs)
     return Case(Cluster(logs), topics, drawn_at(dice), said, as_text, newest)
 
