@@ -31,6 +31,12 @@ from tests.waiting import PATIENCE_S, delete_topic
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
 ORDERS = "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
 
+PLANNERS: Mapping[str, Mapping[str, int]] = {
+    "streaming": {},
+    "driver": {"max_rate_per_partition": 100_000_000},
+}
+"""Who plans the batches, and the setting that makes it so: Structured Streaming knows no rate."""
+
 
 def append_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """An append pipeline from ``topic`` into ``bronze.<topic>``."""

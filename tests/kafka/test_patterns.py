@@ -15,7 +15,7 @@ from rivermouth.protocol.first_offsets import OVER
 from rivermouth.run import stale
 from rivermouth.verify import PipelineProof, Unchecked, verify
 from tests.faults.outcomes import refusal, went_well
-from tests.lake import Lake, append_pipeline, bid, continuous
+from tests.lake import PLANNERS, Lake, append_pipeline, bid, continuous
 from tests.processes import end_group
 from tests.waiting import wait_for, wait_for_rows
 
@@ -26,12 +26,6 @@ def matching(pattern: str, **source: Any) -> dict[str, Any]:
     """An append pipeline into ``bronze.shops`` from the topics that match."""
     made = append_pipeline("shops", **source)
     return {**made, "source": {**made["source"], "topics": {"pattern": pattern}}}
-
-
-PLANNERS: dict[str, dict[str, int]] = {
-    "streaming": {},
-    "driver": {"max_rate_per_partition": 1_000_000},
-}
 
 
 def filled(lake: Lake, topic: str, numbers: Iterable[int]) -> None:

@@ -18,18 +18,22 @@ from rivermouth.run.report import CommitReport
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.source.options import reader_options, task_options
 from tests.builders import span
-from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
+from tests.lake import (
+    PLANNERS,
+    Heard,
+    Lake,
+    append_pipeline,
+    bid,
+    continuous,
+    order,
+    upsert_pipeline,
+)
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 RATE, EACH = 200, 500
 """Offsets of a partition in a second, and how many records each of the two partitions has."""
-PLANNERS: dict[str, dict[str, Any]] = {
-    "streaming": {},
-    "driver": {"max_rate_per_partition": 100_000_000},
-}
-"""Who plans the batches, and the setting that makes it so: Structured Streaming knows no rate."""
 
 
 @dataclass
@@ -84,16 +88,21 @@ def test_a_rate_for_each_partition_is_kept_and_nothing_is_lost_or_doubled(
         assert found == [(p, o) for p in range(2) for o in range(EACH)], table
 
 
+def below_a_minimum(lake: Lake, topic: str, delay: str, planner: str) -> None:
+    """Four records, and a pipeline that waits for thirty, but not for longer than the delay."""
+    lake.topic(topic)
+    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": delay, **PLANNERS[planner]}
+    lake.configure(p=append_pipeline(topic, **settings))
+    lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
+
+
 @pytest.mark.short(("planner",), {("streaming",)})
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_batch_waits_until_its_minimum_is_there_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, planner: str
 ) -> None:
     topic = f"least-{planner}"
-    lake.topic(topic)
-    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "1h", **PLANNERS[planner]}
-    lake.configure(p=append_pipeline(topic, **settings))
-    lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
+    below_a_minimum(lake, topic, "1h", planner)
 
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: len(batches(heard)) == 1)
@@ -111,10 +120,7 @@ def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, planner: str
 ) -> None:
     topic = f"delayed-{planner}"
-    lake.topic(topic)
-    settings = {"min_offsets_per_trigger": 30, "max_trigger_delay": "3s", **PLANNERS[planner]}
-    lake.configure(p=append_pipeline(topic, **settings))
-    lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
+    below_a_minimum(lake, topic, "3s", planner)
 
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: len(batches(heard)) == 1)

@@ -9,6 +9,8 @@ from pyspark.errors import PySparkException
 
 from rivermouth.write.landings.broadcast import RECORDS_MAX, Broadcast
 
+pytestmark = pytest.mark.unit
+
 TOO_LARGE = (
     "Job aborted due to stage failure: Total size of serialized results of 2 tasks (1025.0 MiB) is "
     "bigger than spark.driver.maxResultSize (1024.0 MiB)",
