@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,7 +23,7 @@ def started(
 ) -> Iterator[subprocess.Popen[str]]:
     """A command in a session of its own, all it says in one pipe, or ``stderr`` in another.
 
-    Nothing of it outlives the block: what it started goes along, such as a JVM.
+    Nothing of it outlives the block: what it started goes along, such as a JVM and its workers.
     """
     process = subprocess.Popen(
         command,
@@ -37,7 +37,7 @@ def started(
     try:
         yield process
     finally:
-        end_group(process.pid)
+        end_session(process.pid)
         said_by(process)  # to the end of the pipe: what it started holds it, too
 
 
@@ -51,6 +51,33 @@ def end_group(group: int) -> None:
     """Kill a group of processes, of which some or all may have ended by now."""
     with suppress(ProcessLookupError, PermissionError):  # none is left; only zombies are
         os.killpg(group, signal.SIGKILL)
+
+
+def end_session(session: int) -> None:
+    """Kill every process of a session, and return when none is left.
+
+    Spark's Python workers are in a group of their own. They go on with the rows they have when
+    the driver is killed, so what they write is not at rest before they have ended, too.
+    """
+
+    def none_is_left() -> bool:
+        groups = {
+            int(pgid)
+            for pid, pgid, stat in listed("pgid", "stat")
+            if stat[0] != "Z" and _session(int(pid)) == session
+        }
+        for group in groups:
+            end_group(group)
+        return not groups
+
+    wait_for(none_is_left, f"a process of session {session} does not end")
+
+
+def _session(pid: int) -> int | None:
+    """The session of a process; None where it has ended by now, or is not ours to see."""
+    with suppress(ProcessLookupError, PermissionError):
+        return os.getsid(pid)
+    return None
 
 
 def processes(group: int) -> dict[int, str]:

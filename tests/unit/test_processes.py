@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +17,15 @@ def test_what_it_started_in_turn_ends_with_the_block() -> None:
         assert process.stdout is not None
         assert int(process.stdout.readline()) != process.pid
     wait_for(lambda: set(states(process.pid)) <= {"Z"})
+
+
+def test_a_group_of_its_own_in_the_session_has_ended_when_the_block_has() -> None:
+    code = "import os, time; os.setpgid(0, 0); print(os.getpid(), flush=True); time.sleep(600)"
+    with started(["sh", "-c", f"{sys.executable} -c '{code}' & wait"], os.environ) as process:
+        assert process.stdout is not None
+        group = int(process.stdout.readline())
+        assert set(states(group)) == {"S"}
+    assert set(states(group)) <= {"Z"}
 
 
 def states(group: int) -> list[str]:
