@@ -45,3 +45,8 @@ def test_neither_sees_what_the_other_one_gets_later(session: SparkSession) -> No
     assert session.conf.get(TXN, None) is None
     assert own.conf.get(ZONE) == "Asia/Kathmandu"
     assert not session.catalog.tableExists("of_one_batch")
+
+
+def test_the_classes_of_many_plans_are_kept(rivermouth_spark: SparkSession) -> None:
+    """By default 100: a batch by key needs about as many, and would compile them anew each time."""
+    assert int(rivermouth_spark.conf.get("spark.sql.codegen.cache.maxEntries") or 0) >= 2_000
