@@ -6,8 +6,10 @@ import struct
 
 import pytest
 from chispa import assert_df_equality
+from pyspark.errors import PySparkException
 
 from rivermouth.formats.decoder import decoder, decoder_to_fold
+from rivermouth.write.bad_records import refused
 from rivermouth.write.entry import session_confs
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench, RawRow, a_pipeline
 
@@ -126,13 +128,35 @@ def test_no_setting_of_the_session_changes_what_a_record_says(
 
 
 def test_a_fold_is_given_what_it_reads_and_no_bytes_of_rows(bench: Bench) -> None:
-    rows: list[RawRow] = [(b"1", GOOD, 0, 0), (b"9", None, 0, 1), (b"2", b"{", 0, 2)]
+    rows: list[RawRow] = [(b"1", GOOD, 0, 0), (b"9", None, 0, 1)]
     pipeline = a_pipeline()
     for reads, columns in ((None, ["order_id", "status", "rank"]), ({"rank"}, ["rank"])):
-        found = decoder_to_fold(pipeline, 1, reads)(bench.raw(rows)).orderBy("_kafka.offset")
-        good, deleting, bad = found.collect()
+        decode = decoder_to_fold(pipeline, 1, reads, ordered=True)
+        found = decode(bench.raw(rows)).orderBy("_kafka.offset")
+        good, deleting = found.collect()
+        assert found.columns == ["row", "key_columns", "_kafka", "tombstone", "code"]
         assert found.select("row.*").columns == columns
         assert (good.row.rank, good.key_columns.order_id) == (1, 7)
-        assert (good.key, good.value, good.tombstone, good.code) == (None, None, False, None)
+        assert (good.tombstone, good.code) == (False, None)
         assert (deleting.tombstone, deleting.key_columns.order_id) == (True, 9)
-        assert (bytes(bad.value), bad.tombstone, bad.code) == (b"{", False, "RM603")
+
+
+def test_a_fold_that_asks_for_no_order_is_given_no_offset(bench: Bench) -> None:
+    decode = decoder_to_fold(a_pipeline(), 1, None, ordered=False)
+    found = decode(bench.raw([(b"1", GOOD, 0, 0)])).select("_kafka.*")
+    assert [each.asDict() for each in found.collect()] == [{"topic": "t", "partition": 0}]
+
+
+@pytest.mark.parametrize("key", ["string", None])
+@pytest.mark.parametrize("bad", [b"{", b"", None])
+def test_a_fold_refuses_a_bad_record_in_the_task_that_decodes_it(
+    bench: Bench, key: str | None, bad: bytes | None
+) -> None:
+    decode = decoder_to_fold(a_pipeline(key=key), 1, None, ordered=True)
+    rows = decode(bench.raw([(b"1", GOOD, 0, 0), (b"2", bad, 0, 1)]))
+    if bad is None and key is not None:  # a tombstone
+        assert rows.count() == 2
+        return
+    with pytest.raises(PySparkException) as raised:
+        rows.collect()
+    assert refused(raised.value)

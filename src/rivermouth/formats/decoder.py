@@ -12,11 +12,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column, KeyPart, Pipeline
-from rivermouth.formats.decoded import PLACE
-from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
+from rivermouth.config import KeyPart, Pipeline
+from rivermouth.formats.in_arrow import InArrow
+from rivermouth.formats.staged import Asked, keys_of, stage_of
 from rivermouth.registry.references import resolve
-from rivermouth.spark.address import quoted
 
 
 @dataclass(frozen=True)
@@ -50,41 +49,24 @@ def decoder(
     """
     # Only the columns of an append ask nothing that makes a record bad after it was decoded.
     asks = pipeline.shape.keyed or pipeline.shape.sends
-    return _decoder(pipeline, tasks, _Asked(None, headers=headers, whole=whole or asks))
+    return _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
 
 
 def decoder_to_fold(
-    pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None
+    pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
 ) -> Callable[[DataFrame], DataFrame]:
     """The same for a fold, which refuses bad records: with less to carry from task to JVM.
 
-    ``row`` has only the columns ``reads`` (None: all). Who became a row keeps no ``key`` and
-    ``value``.
+    ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
+    for the order of records (``ordered``): else it names the topic and the partition. What tells of
+    a bad record is left out: ``reason``, ``key`` and ``value``.
     """
-    return _decoder(pipeline, tasks, _Asked(reads, headers=False, whole=False))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``."""
-
-    reads: Collection[str] | None
-    headers: bool
-    whole: bool
-
-    def row(self, pipeline: Pipeline) -> list[Column]:
-        """The columns of ``row``."""
-        return [e for e in pipeline.columns if self.reads is None or e.name in self.reads]
-
-    def parsed(self, pipeline: Pipeline) -> list[Column]:
-        """The same, and those that the key is made of."""
-        of_key = {each.column for each in pipeline.target.key_parts}
-        row = self.row(pipeline)
-        return [each for each in pipeline.columns if each in row or each.name in of_key]
+    asked = Asked(reads, headers=False, whole=False, ordered=ordered, told=False)
+    return _decoder(pipeline, tasks, asked)
 
 
 def _decoder(
-    pipeline: Pipeline, tasks: int | None, asked: _Asked
+    pipeline: Pipeline, tasks: int | None, asked: Asked
 ) -> Callable[[DataFrame], DataFrame]:
     headers = [F.col("headers")] if asked.headers else []
     known = pipeline.format
@@ -92,15 +74,13 @@ def _decoder(
         pipeline.columns, *_settings(pipeline, known.version)
     )
     message_key = _message_key(pipeline)
-    before = _stage(pipeline, value.in_arrow, message_key, asked)
-    why = F.col("why") if value.in_arrow is not None else F.lit(None).cast("string")
+    before = stage_of(pipeline, value.in_arrow, message_key, asked)
+    bytes_told = [F.col("key"), F.col("value")] if asked.told else []
     parsed = [
-        F.struct(*PLACE, *pipeline.source.metadata).alias("_kafka"),
-        F.col("key"),
-        F.col("value"),
+        F.struct(*asked.place(pipeline)).alias("_kafka"),
+        *bytes_told,
         value.parsed.alias("parsed"),
-        why.alias("why"),
-        (_nothing() if value.in_arrow is None else F.col("absent")).alias("nothing"),
+        *_found(pipeline, value, asked),
         *_named(message_key),
         *headers,
     ]
@@ -110,9 +90,8 @@ def _decoder(
         F.col("_kafka"),
         _tombstone(pipeline).alias("tombstone"),
         _code(pipeline, value).alias("code"),
-        F.col("why").alias("reason"),
-        F.col("key"),
-        F.col("value"),
+        *([F.col("why").alias("reason")] if asked.told else []),
+        *bytes_told,
         *headers,
     ]
 
@@ -123,30 +102,14 @@ def _decoder(
     return decode
 
 
-def _stage(
-    pipeline: Pipeline,
-    value: InArrow | None,
-    message_key: SparkColumn | InArrow | None,
-    asked: _Asked,
-) -> Callable[[DataFrame], DataFrame]:
-    """What is done before the columns are evaluated: nothing, or ``Stage``."""
-    if value is None:
-        return lambda raw: raw
-    key = None if isinstance(message_key, SparkColumn) else message_key
-    told = pipeline.source.metadata
-    kept = {**KAFKA_COLUMNS, **(HEADERS if asked.headers or "headers" in told else {})}
-    columns, with_key = asked.parsed(pipeline), "key" in told
-    names = tuple(each.name for each in columns)
-    stage = Stage(value, key, tuple(kept), names, whole=asked.whole, with_key=with_key)
-    made = {**kept, "parsed": _struct(columns), "why": "STRING", "absent": "STRING"}
-    if key is not None:
-        made["message_key"] = _struct(_keys(pipeline))
-    ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
-    return lambda raw: raw.select(*kept).mapInArrow(stage, ddl)
-
-
-def _struct(columns: Sequence[Column]) -> str:
-    return f"STRUCT<{', '.join(f'{quoted(each.name)}: {each.type}' for each in columns)}>"
+def _found(pipeline: Pipeline, value: ValueDecoder, asked: Asked) -> list[SparkColumn]:
+    """What was found of a record: ``why`` it is bad, and ``nothing``, why it has no value."""
+    why, nothing = F.lit(None).cast("string"), _nothing()
+    if value.in_arrow is not None:
+        why = F.col("why") if asked.told else why
+        stays = asked.told or pipeline.key_form is not None
+        nothing = F.col("absent") if stays else F.lit(None).cast("string")
+    return [why.alias("why"), nothing.alias("nothing")]
 
 
 def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
@@ -227,18 +190,13 @@ def _nothing() -> SparkColumn:
     return F.when(value.isNull(), "RM601").when(F.length(value) == 0, "RM602")
 
 
-def _keys(pipeline: Pipeline) -> list[Column]:
-    types = {each.name: each for each in pipeline.columns}
-    return [types[name] for name in pipeline.target.keys]
-
-
 def _message_key(pipeline: Pipeline) -> SparkColumn | InArrow | None:
     """What gives the key columns that a message key names; None without ``source.key``."""
     form = pipeline.key_form
     if form is None:
         return None
     made: SparkColumn | InArrow = resolve(form.decoder)(
-        _keys(pipeline), *_settings(pipeline, form.version)
+        keys_of(pipeline), *_settings(pipeline, form.version)
     )
     return made
 

@@ -27,6 +27,10 @@ HEADERS: Mapping[str, str] = {"headers": "ARRAY<STRUCT<key: STRING, value: BINAR
 """What it is given besides where headers are asked for."""
 
 
+REFUSAL = "RM600: a record of this batch goes to quarantine"
+"""The error of a task, or of a job, that met a bad record where it takes none."""
+
+
 class Decoded(Protocol):
     """What became of each record: its row, null where it has none; and why it is bad, or null."""
 
@@ -60,6 +64,9 @@ class Stage:
     gave a row: nobody asks for the bytes of a good record that becomes a row of a table, and to
     carry them back to the JVM costs as much as to decode them. ``with_key``: ``key`` stays all the
     same.
+
+    ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
+    ``absent``, if a null value is bad, too: if there are no ``tombstones``.
     """
 
     value: InArrow
@@ -68,6 +75,8 @@ class Stage:
     columns: tuple[str, ...]
     whole: bool
     with_key: bool = False
+    refuses: bool = False
+    tombstones: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -76,17 +85,29 @@ class Stage:
 
     def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         values, keys = batch.column("value"), batch.column("key")
-        found = self.value.decode(values)
+        found, nothing = self.value.decode(values), absent(values)
+        if self.refuses and self._is_bad(found, nothing):
+            raise RuntimeError(REFUSAL)
         columns = {name: batch.column(name) for name in self.given}
         if not self.whole:
-            without = found.rows.is_null()
-            columns["value"] = _only(values, without)
-            columns["key"] = keys if self.with_key else _only(keys, without)
+            without, left = found.rows.is_null(), {"value"} if self.with_key else {"key", "value"}
+            columns |= {name: _only(columns[name], without) for name in left & columns.keys()}
         parsed = _of_columns(found.rows, self.columns)
-        columns |= {"parsed": parsed, "why": found.reasons, "absent": absent(values)}
+        columns |= {"parsed": parsed}
+        if not self.refuses:
+            columns["why"] = found.reasons
+        if not self.refuses or self.tombstones:
+            columns["absent"] = nothing
         if self.key is not None:
             columns["message_key"] = self.key.decode(_only(keys, values.is_null())).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+    def _is_bad(self, found: Decoded, nothing: pa.StringArray) -> bool:
+        if found.reasons.null_count < len(found.reasons):
+            return True
+        if self.tombstones:
+            return bool(pc.any(pc.equal(nothing, "RM602")).as_py())
+        return bool(nothing.null_count < len(nothing))
 
 
 def _of_columns(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:

@@ -16,11 +16,9 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.spark.errors import said
 from rivermouth.write.staging import staged
-
-REFUSAL = "RM600: a record of this batch goes to quarantine"
-"""The error of a job that met a bad record."""
 
 
 def refusing() -> Column:

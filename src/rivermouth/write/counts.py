@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -18,6 +18,11 @@ from rivermouth.spark.address import literal
 
 _COUNTS = "counts"
 _FEW = 16  # ranges; a counter for each of them costs less than the histogram, which boxes numbers
+
+
+def few(ranges: Sequence[OffsetRange]) -> bool:
+    """Whether each of the ranges has a counter of its own."""
+    return len(ranges) <= _FEW
 
 
 class CountedOnTheWay:
@@ -34,20 +39,33 @@ class CountedOnTheWay:
 
     def watched(self, good: DataFrame, **more: Column) -> DataFrame:
         """The same rows, counted when they are evaluated; ``more`` are further aggregates."""
-        of_many = len(self._ranges) > _FEW
-        expression = self._histogram() if of_many else self._counters()
+        expression = self._counters("count_if({})") if few(self._ranges) else self._histogram()
+        return self._observed(good, expression, more)
+
+    def watched_parts(self, partial: DataFrame, records: str) -> DataFrame:
+        """The same for rows that stand for several records each, as a column says; ``few`` ranges.
+
+        A histogram would count rows.
+        """
+        count = f"coalesce(sum(if({{}}, {records}, 0)), 0)"
+        return self._observed(partial, self._counters(count), {})
+
+    def _observed(self, rows: DataFrame, expression: str, more: Mapping[str, Column]) -> DataFrame:
         # As text: a list of structs is no metric through Spark Connect.
         counts = F.to_json(F.expr(expression)).alias(_COUNTS)
         named = [column.alias(name) for name, column in more.items()]
-        return good.observe(self._observation, counts, *named)
+        return rows.observe(self._observation, counts, *named)
 
-    def _counters(self) -> str:
-        """Expression for a list of x, the number of a partition, and y, its records."""
-        counters = (
-            f"named_struct('x', {self._firsts[each.topic] + each.partition}, 'y', count_if("
-            f"_kafka.partition = {each.partition} and _kafka.topic = {literal(each.topic)}))"
-            for each in self._ranges
-        )
+    def _counters(self, count: str) -> str:
+        """Expression for a list of x, the number of a partition, and y, its records.
+
+        ``count`` is an aggregate, with a place for the condition.
+        """
+        counters: list[str] = []
+        for each in self._ranges:
+            here = f"_kafka.partition = {each.partition} and _kafka.topic = {literal(each.topic)}"
+            number = self._firsts[each.topic] + each.partition
+            counters.append(f"named_struct('x', {number}, 'y', {count.format(here)})")
         return f"array({', '.join(counters)})"
 
     def _histogram(self) -> str:
@@ -61,7 +79,7 @@ class CountedOnTheWay:
         value: int | None = self._observation.get.get(name)
         return value
 
-    def counts(self, decoded: DataFrame, records: int | None = None) -> Counts:
+    def counts(self, decoded: Callable[[], DataFrame], records: int | None = None) -> Counts:
         """The counts, once the watched rows were evaluated.
 
         ``records``: how many there were, where somebody knows. They are counted again in
@@ -74,7 +92,7 @@ class CountedOnTheWay:
             fit = all(n.applied <= each.span for n, each in zip(found, self._ranges, strict=True))
             if fit and records in (None, applied(found)):
                 return found
-        return grouped_counts(decoded, self._ranges)
+        return grouped_counts(decoded(), self._ranges)
 
 
 def first_numbers(ranges: Sequence[OffsetRange]) -> Mapping[str, int]:

@@ -176,7 +176,9 @@ class Site:
 
 def to_fold(site: Site, rows: Keyed) -> Decode | None:
     """What decodes as much as the fold reads; None where the pipeline is not known."""
-    return None if site.config is None else decoder_to_fold(site.config, site.tasks, rows.reads)
+    if site.config is None:
+        return None
+    return decoder_to_fold(site.config, site.tasks, rows.reads, ordered=rows.ordered)
 
 
 def landing_of(site: Site, platform: Platform) -> Landing:

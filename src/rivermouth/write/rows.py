@@ -28,6 +28,20 @@ class Plain:
 
 
 @dataclass(frozen=True)
+class Partly:
+    """A fold in two steps: tasks make the first one while they decode.
+
+    ``before`` makes of Kafka's rows some with ``_kafka`` STRUCT<topic, partition>, ``records``, how
+    many of them each stands for, and what ``fold`` asks for. It fails by
+    ``formats.in_arrow.REFUSAL`` at a bad record. ``fold`` makes of these what ``Keyed.fold`` makes
+    of the records.
+    """
+
+    before: Callable[[DataFrame], DataFrame]
+    fold: Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True)
 class Keyed:
     """The good records of a batch become one change per key.
 
@@ -38,8 +52,10 @@ class Keyed:
     holds, ``updates`` give its columns; where no row has the key and ``insert`` holds, ``inserts``
     give the new one. A shape that never deletes or never updates leaves ``delete`` or ``update`` at
     None. Where ``overflows`` holds, a value of the row would not fit into its column; ``updates``
-    and ``inserts`` fail there by ``bad_records.REFUSAL``, and the records of the key are bad.
+    and ``inserts`` fail there by ``formats.in_arrow.REFUSAL``, and the records of the key are bad.
     ``reads`` are the columns of ``row`` that ``fold`` reads, beside the key; None: all.
+    ``ordered``: it reads the whole ``_kafka``; else no more than topic and partition.
+    ``partly``: the same fold in two steps; None where there is none.
     """
 
     keys: tuple[str, ...]
@@ -51,6 +67,8 @@ class Keyed:
     delete: str | None = None
     overflows: str | None = None
     reads: frozenset[str] | None = None
+    ordered: bool = True
+    partly: Partly | None = None
 
 
 @dataclass(frozen=True)

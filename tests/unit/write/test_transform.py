@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan, Purpose
-from rivermouth.write.bad_records import REFUSAL
 from rivermouth.write.transform.coordinates import within
 from rivermouth.write.transform.shape import RowsOfRecord, judged
 from tests.builders import entry_after, span

@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
-from rivermouth.write.bad_records import refused, refusing
-from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
+from rivermouth.write.bad_records import refused
+from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
-from rivermouth.write.landing import RawBatch, Site, to_fold
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
+from rivermouth.write.landings.folding import Folding
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -33,8 +34,7 @@ class Merge:
             raise TypeError("a MERGE lands changes by key")
         self._site = site
         self._rows = site.rows
-        self._refusing = refusing()
-        self._decode = to_fold(site, site.rows)
+        self._folding = Folding(site, site.rows)
         self._broadcast = Broadcast()
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
@@ -45,20 +45,18 @@ class Merge:
         Only a batch with bad records carries what quarantine needs.
         """
         try:
-            self._land_clean(self._site.few((self._decode or batch.decode)(batch.rows)), plan)
+            self._land_clean(batch, plan)
         except Exception as fault:
             if not refused(fault):
                 raise
             self._land_split(self._site.few(batch.decoded()), plan)
 
-    def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        counting = CountedOnTheWay(plan.draft.ranges)
-        refused_at_once = decoded.withColumn("_kafka", self._refusing)
-        folded = self._rows.fold(counting.watched(refused_at_once))
-        with session_confs(decoded.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+    def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
+        folded = self._folding.of(batch, plan.draft.ranges)
+        with session_confs(batch.rows.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
             # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
-            changes = folded.localCheckpoint()
-        self._merge(changes, counting.counts(decoded, self._site.folded(changes)), plan)
+            changes = folded.changes.localCheckpoint()
+        self._merge(changes, folded.counts(self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         with self._site.fitted(decoded, None) as batch:

@@ -18,11 +18,12 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
-from rivermouth.write.bad_records import refused, refusing
-from rivermouth.write.counts import CountedOnTheWay, applied, grouped_counts
+from rivermouth.write.bad_records import refused
+from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.entry import writer_options
-from rivermouth.write.landing import RawBatch, Site, to_fold
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
+from rivermouth.write.landings.folding import Folding
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
@@ -56,9 +57,8 @@ class ReplaceUsing:
         self._site = site
         self._rows = rows
         self._marked = marked
-        self._refusing = refusing()
         self._broadcast = Broadcast()
-        self._decode = to_fold(site, rows)
+        self._folding = Folding(site, rows)
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
@@ -68,23 +68,22 @@ class ReplaceUsing:
         Only a batch with bad records carries what quarantine needs.
         """
         try:
-            self._land_clean(self._site.few((self._decode or batch.decode)(batch.rows)), plan)
+            self._land_clean(batch, plan)
         except Exception as fault:
             if not refused(fault):
                 raise
             self._land_split(self._site.few(batch.decoded()), plan)
         self._remove_marked(batch.rows.sparkSession)
 
-    def _land_clean(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        counting = CountedOnTheWay(plan.draft.ranges)
-        refused_at_once = decoded.withColumn("_kafka", self._refusing)
-        watched = counting.watched(refused_at_once, deleting=F.count_if("tombstone"))
+    def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
+        deletes = self._rows.delete is not None
+        more = {"deleting": F.count_if("tombstone")} if deletes else {}
+        folded = self._folding.of(batch, plan.draft.ranges, **more)
         # The one materialisation: the join and Delta's writer evaluate their source again.
-        with staged(self._rows.fold(watched), self._stage / plan.commit) as changes:
-            if self._rows.delete is not None and counting.metric("deleting") != 0:
+        with staged(folded.changes, self._stage / plan.commit) as changes:
+            if deletes and folded.counting.metric("deleting") != 0:
                 self._sweep = True
-            counts = counting.counts(decoded, self._site.folded(changes))
-            self._commit(changes, counts, plan)
+            self._commit(changes, folded.counts(self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         self._sweep = self._sweep or self._rows.delete is not None

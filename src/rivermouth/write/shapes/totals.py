@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Measure, Pipeline
 from rivermouth.config.totals import SKETCH
+from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.spark.address import literal, quoted
-from rivermouth.write.bad_records import REFUSAL
 from rivermouth.write.rows import RECORDS, Keyed
+from rivermouth.write.shapes.partial_totals import FITS, added, partly, sum_of_halves
+from rivermouth.write.totals_in_task import LOW_BITS
 
 _PRECISION = 12  # lg_config_k of the sketch: 4,096 registers, a standard error of 1.6 %
 _REFUSED = f"raise_error({literal(REFUSAL)})"
-_FITS = "fits"
 
 
 def totals(pipeline: Pipeline) -> Keyed:
@@ -34,7 +35,7 @@ def totals(pipeline: Pipeline) -> Keyed:
     inserts = {each: f"s.key_columns.{quoted(each)}" for each in keys}
     updates: dict[str, str] = {}
     for each in measures:
-        inserts |= _columns(each, _checked(each, f"s.{_added(each)}"))
+        inserts |= _columns(each, _checked(each, f"s.{added(each)}"))
         updates |= _columns(each, _together(each, types[each.name]))
     sums = [each for each in measures if each.function == "sum"]
     overflow = [f"({_both(each)} AND {_sum(each, types[each.name])} IS NULL)" for each in sums]
@@ -46,7 +47,7 @@ def totals(pipeline: Pipeline) -> Keyed:
         return good.groupBy("key_columns").agg(
             F.count("*").alias(RECORDS),
             *(F.expr(each) for each in partials),
-            F.expr(f"{' AND '.join(fits) or 'true'} AS {_FITS}"),
+            F.expr(f"{' AND '.join(fits) or 'true'} AS {FITS}"),
         )
 
     return Keyed(
@@ -55,18 +56,16 @@ def totals(pipeline: Pipeline) -> Keyed:
         inserts=inserts,
         update="true",
         updates=updates,
-        overflows=" OR ".join([f"NOT s.{_FITS}", *overflow]) if sums else None,
+        overflows=" OR ".join([f"NOT s.{FITS}", *overflow]) if sums else None,
         reads=frozenset(each.column for each in measures if each.column is not None),
+        ordered=False,
+        partly=partly(pipeline),
     )
-
-
-def _added(measure: Measure) -> str:
-    return quoted(f"added_{measure.name}")
 
 
 def _partial(measure: Measure, kind: str, integral: frozenset[str]) -> str:
     """The aggregate of a batch, named; SQL over decoded rows."""
-    return f"{_aggregate(measure, kind, integral)} AS {_added(measure)}"
+    return f"{_aggregate(measure, kind, integral)} AS {added(measure)}"
 
 
 def _aggregate(measure: Measure, kind: str, integral: frozenset[str]) -> str:
@@ -90,8 +89,7 @@ def _sum_of(column: str, kind: str) -> str:
     # ``try_sum`` of a BIGINT is null if a sum on the way does not fit: that depends on the order of
     # the records. The sums of both halves of their bits always fit.
     value = f"CAST({column} AS BIGINT)"
-    high = f"CAST(sum(shiftright({value}, 32)) AS DECIMAL(20,0))"
-    return f"try_cast({high} * {1 << 32} + sum({value} & {(1 << 32) - 1}) AS BIGINT)"
+    return sum_of_halves(f"shiftright({value}, {LOW_BITS})", f"{value} & {(1 << LOW_BITS) - 1}")
 
 
 def _fits(measure: Measure, kind: str) -> str:
@@ -104,24 +102,24 @@ def _checked(measure: Measure, value: str) -> str:
     """The value for a row that is new; fails where a sum of the batch does not fit."""
     if measure.function != "sum":
         return value
-    return f"CASE WHEN s.{_FITS} THEN {value} ELSE {_REFUSED} END"
+    return f"CASE WHEN s.{FITS} THEN {value} ELSE {_REFUSED} END"
 
 
 def _both(measure: Measure) -> str:
-    return f"t.{quoted(measure.name)} IS NOT NULL AND s.{_added(measure)} IS NOT NULL"
+    return f"t.{quoted(measure.name)} IS NOT NULL AND s.{added(measure)} IS NOT NULL"
 
 
 def _sum(measure: Measure, kind: str) -> str:
     """The old and the new sum together; null where they do not fit."""
-    return f"try_cast(try_add(t.{quoted(measure.name)}, s.{_added(measure)}) AS {kind})"
+    return f"try_cast(try_add(t.{quoted(measure.name)}, s.{added(measure)}) AS {kind})"
 
 
 def _together(measure: Measure, kind: str) -> str:
     """The value of a row that is there, with what the batch adds."""
-    old, new = f"t.{quoted(measure.name)}", f"s.{_added(measure)}"
+    old, new = f"t.{quoted(measure.name)}", f"s.{added(measure)}"
     if measure.function == "sum":
         both = f"WHEN {_both(measure)} THEN coalesce({_sum(measure, kind)}, {_REFUSED})"
-        return f"CASE WHEN NOT s.{_FITS} THEN {_REFUSED} {both} ELSE coalesce({old}, {new}) END"
+        return f"CASE WHEN NOT s.{FITS} THEN {_REFUSED} {both} ELSE coalesce({old}, {new}) END"
     if measure.function == "count":
         return f"{old} + {new}"
     if measure.function == "approx_distinct":

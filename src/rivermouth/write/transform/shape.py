@@ -13,8 +13,8 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
+from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.spark.plan import analyzed
-from rivermouth.write.bad_records import REFUSAL
 
 _NODE = re.compile(r"\w+")
 _KAFKA = re.compile(r"_kafka#\d+")
