@@ -82,6 +82,14 @@ def totals_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     }
 
 
+def sums_pipeline(topic: str, **source: Any) -> dict[str, Any]:
+    """The same into ``sums.<topic>``, without what Spark counts alone: tasks fold the records."""
+    pipeline = totals_pipeline(topic, **source)
+    metrics = {k: v for k, v in pipeline["target"]["metrics"].items() if k != "bidders"}
+    target = {**pipeline["target"], "table": f"sums.{_name(topic)}", "metrics": metrics}
+    return {**pipeline, "target": target}
+
+
 def insert_pipeline(topic: str, **source: Any) -> dict[str, Any]:
     """A pipeline of first rows from the bids in ``topic`` into ``first.<topic>``."""
     return {

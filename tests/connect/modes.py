@@ -14,6 +14,7 @@ from tests.lake import (
     bid,
     insert_pipeline,
     order,
+    sums_pipeline,
     totals_pipeline,
     upsert_pipeline,
 )
@@ -33,14 +34,16 @@ class Mode:
     tombstones: bool = False
     never: frozenset[str] = frozenset()
 
-    def records(self, count: int, seed: int) -> list[Record]:
-        """Good ones, bad ones, and tombstones where there are any; of a key in one partition."""
+    def records(self, count: int, seed: int, *, bad: bool = True) -> list[Record]:
+        """Good ones, a few ``bad`` ones, and tombstones where there are any; of a key in one
+        partition.
+        """
         dice = random.Random(seed)
         made: list[Record] = []
         for number in range(count):
             key = dice.randrange(KEYS)
             value: bytes | None = self.good(key, seed, number)
-            if number % 20 == 7:
+            if bad and number % 20 == 7:
                 value = b'{"auction": "no number'
             elif number % 10 == 3 and self.tombstones:
                 value = None
@@ -64,4 +67,5 @@ MODES: Mapping[str, Mode] = {
     "upsert": Mode(partial(upsert_pipeline, metadata=_BOTH), _order, tombstones=True),
     "insert": Mode(insert_pipeline, _bid, never=_OFTEN),
     "aggregate": Mode(totals_pipeline, _bid, never=_OFTEN - {"P9", "P12"}),
+    "sums": Mode(sums_pipeline, _bid, never=_OFTEN),
 }

@@ -60,9 +60,14 @@ class Torn:
     def topic(self) -> str:
         return f"{self.lake.platform}-{self.mode}"
 
-    def produce(self) -> None:
-        """The records of one more round."""
-        made = MODES[self.mode].records(PER_ROUND, seed=self.produced // PER_ROUND)
+    def produce(self, point: str) -> None:
+        """The records of one more round; bad ones in every second, and where they are needed.
+
+        A batch without any lands in another way.
+        """
+        seed = self.produced // PER_ROUND
+        bad = bool(seed % 2) or point == "P12"
+        made = MODES[self.mode].records(PER_ROUND, seed, bad=bad)
         self.produced += self.lake.produce(self.topic, made)
 
 
@@ -90,7 +95,7 @@ def test_a_driver_killed_at_the_point_leaves_every_record_once(torn: Torn, point
     if not passes((torn.lake.platform, torn.mode), point):
         return
     config = load(torn.lake.file)
-    torn.produce()
+    torn.produce(point)
     with torn.lake.connected(torn.mode, failpoints=f"{point}=kill") as driver:
         said = said_by(driver)
     assert driver.returncode == -signal.SIGKILL, said

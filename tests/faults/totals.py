@@ -1,10 +1,11 @@
 """``python -m tests.faults.totals --kills N --seed S``: kills of drivers that keep totals.
 
-Two pipelines read one topic: totals by key, and the first row of each key. Each round produces
-records, starts a driver and kills it, at a named point or at any moment. Then both tables are
-compared with plain Python over the records below the position of their newest entry. Prints its
-seed first, a line per ten rounds, and last a line of JSON. Exit code 1 where a table was wrong.
-SIGINT ends it after the kill that it is at: what was done until then is proved and told.
+Three pipelines read one topic: totals by key that Spark folds, totals that tasks fold, and the
+first row of each key. Each round produces records, in half of the rounds also bad ones, starts a
+driver and kills it, at a named point or at any moment. Then the tables are compared with plain
+Python over the records below the position of their newest entry. Prints its seed first, a line per
+ten rounds, and last a line of JSON. Exit code 1 where a table was wrong. SIGINT ends it after the
+kill that it is at: what was done until then is proved and told.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
 from tests.faults.striking import LATE, MOMENT, strike
-from tests.lake import Lake, bid, insert_pipeline, totals_pipeline
+from tests.lake import Lake, bid, insert_pipeline, sums_pipeline, totals_pipeline
 from tests.processes import said_by
 
 TOPIC, PARTITIONS, KEYS, PER_ROUND = "totals", 3, 50, 300
 POINTS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
-GOLD, FIRST = f"gold.{TOPIC}", f"first.{TOPIC}"
+GOLD, SUMS, FIRST = f"gold.{TOPIC}", f"sums.{TOPIC}", f"first.{TOPIC}"
+TABLES = (GOLD, SUMS, FIRST)
+NAMES = ("totals", "sums", "firsts")
 Row = tuple[Any, ...]
 
 
@@ -57,12 +60,15 @@ class World:
         return self.kills.total() - self.kills[LATE]
 
     def produce(self) -> None:
-        """The records of one round: mostly bids, here and there what cannot be decoded."""
-        made = []
+        """The records of one round: bids, and in half of the rounds what cannot be decoded.
+
+        A batch without it lands in another way.
+        """
+        made, rate = [], self.dice.choice((0, 0.02))
         for _ in range(PER_ROUND):
             partition = self.dice.randrange(PARTITIONS)
             told = (self.dice.randrange(KEYS), self.dice.randrange(1000))
-            bad = self.dice.random() < 0.02
+            bad = self.dice.random() < rate
             self.records[partition].append(None if bad else told)
             made.append((None, b"{oops" if bad else bid(*told), partition))
         self.lake.produce(TOPIC, made)
@@ -70,32 +76,34 @@ class World:
     def kill(self) -> None:
         """Start a driver and kill it; one that comes to its end before is left to it."""
         point = self.dice.choice((*POINTS, MOMENT, MOMENT, MOMENT))
-        self.kills[strike(self.lake, ("totals", "firsts"), point, self.dice)] += 1
+        self.kills[strike(self.lake, NAMES, point, self.dice)] += 1
 
     def limit(self) -> None:
         """Two batches a round; more records in each where kills have left many unread.
 
         A driver that is not killed reads all of them, and has little time.
         """
-        read = min(sum(self.positions(table)) for table in (GOLD, FIRST))
+        read = min(sum(self.positions(table)) for table in TABLES)
         unread = sum(map(len, self.records)) - read
         self.configure(max_offsets_per_trigger=max(PER_ROUND // 2, unread // 4))
 
     def configure(self, **source: Any) -> None:
         """Write the file, with more settings for each source."""
         self.lake.configure(
-            totals=totals_pipeline(TOPIC, **source), firsts=insert_pipeline(TOPIC, **source)
+            totals=totals_pipeline(TOPIC, **source),
+            sums=sums_pipeline(TOPIC, **source),
+            firsts=insert_pipeline(TOPIC, **source),
         )
 
     def finish(self) -> list[str]:
         """Let a driver come to its end, without a limit, and ask ``verify``; what is wrong."""
         self.configure()
-        with self.lake.driver("totals", "firsts") as driver:
+        with self.lake.driver(*NAMES) as driver:
             said = said_by(driver)
         proof = verify(load(self.lake.file))
         wrong = [] if driver.returncode == 0 else [f"the last driver failed: {said[-500:]}"]
         ends = [len(each) for each in self.records]
-        behind = [table for table in (GOLD, FIRST) if self.positions(table) != ends]
+        behind = [table for table in TABLES if self.positions(table) != ends]
         return [
             *wrong,
             *(line for each in proof.pipelines for line in each.problems),
@@ -115,9 +123,9 @@ class World:
         return [0] * PARTITIONS
 
     def wrong(self) -> list[str]:
-        """How both tables differ from plain Python over what they have read."""
+        """How the tables differ from plain Python over what they have read."""
         found: list[str] = []
-        for table, expected in ((GOLD, self.totals), (FIRST, self.firsts)):
+        for table, expected in ((GOLD, self.totals), (SUMS, self.totals), (FIRST, self.firsts)):
             position = self.positions(table)
             if any(position):
                 wanted, rows = expected(position), self.rows(table)
@@ -141,7 +149,7 @@ class World:
         """Of each key what is compared."""
         held = self.lake.rows(table)
         named = (
-            (row["auction"], (row["n"], row["spent"]) if table == GOLD else (row["price"],))
+            (row["auction"], (row["price"],) if table == FIRST else (row["n"], row["spent"]))
             for row in held
         )
         rows = dict(named)

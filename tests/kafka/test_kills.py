@@ -32,6 +32,7 @@ from tests.lake import (
     bid,
     insert_pipeline,
     order,
+    sums_pipeline,
     through_spark,
     totals_pipeline,
     upsert_pipeline,
@@ -50,23 +51,28 @@ MODES: dict[str, Callable[..., dict[str, Any]]] = {
     "spark": through_spark,
     "upsert": upsert_pipeline,
     "aggregate": totals_pipeline,
+    "sums": sums_pipeline,
     "insert": insert_pipeline,
 }
 PER_ROUND = 240
 LIMIT = 3 * PER_ROUND
 """Of a batch: what the last kills have left is a few batches for the last run."""
 PARTITIONS = 2
+NEED_BAD = ("P12",)
+"""Points that only a batch with bad records passes."""
 ONLY = {
     "upsert": (*IN_PROCESS, *WATCHED),
     "spark": ("P6", "P12", "P3", "P10", *WATCHED),
     "aggregate": ("P9", "P6", "P12", "P3", *WATCHED),
+    "sums": ("P6", "P12", "P3", *WATCHED),
     "insert": ("P6", "P3", "commit visible"),
 }
 """Where a mode is killed; elsewhere it does what another one does, which is killed there."""
 SHORT = (
     pairs(["append", "upsert"], (*IN_PROCESS, *WATCHED))
     | pairs(["append"], OF_FILES)
-    | pairs(["aggregate"], ["P6", "commit visible"])
+    | pairs(["aggregate"], ["P6"])
+    | pairs(["sums"], ["P3", "commit visible"])
     | pairs(["spark"], ["P12", "commit visible"])
 )
 SHORT_MODES = {(mode,) for mode, _ in SHORT}
@@ -91,9 +97,13 @@ class Torn:
     def trace(self) -> Path:
         return self.lake.folder / "trace.jsonl"
 
-    def produce(self) -> None:
-        """The records of one more round."""
-        made = records(self.mode, seed=self.produced // PER_ROUND)
+    def produce(self, point: str) -> None:
+        """The records of one more round; bad ones in every second, and where they are needed.
+
+        A batch without any lands in another way.
+        """
+        seed = self.produced // PER_ROUND
+        made = records(self.mode, seed, bad=bool(seed % 2) or point in NEED_BAD)
         self.produced += self.lake.produce(f"kills-{self.mode}", made)
 
 
@@ -114,8 +124,8 @@ def torn(
     del os.environ["RIVERMOUTH_TRACE"]
 
 
-def records(mode: str, seed: int) -> list[Record]:
-    """One round's records: good ones, bad ones, and for upserts tombstones."""
+def records(mode: str, seed: int, *, bad: bool) -> list[Record]:
+    """One round's records: good ones, for upserts tombstones, and a few that are ``bad``."""
     dice = random.Random(f"{mode} {seed}")
     made: list[Record] = []
     for number in range(PER_ROUND):
@@ -123,7 +133,7 @@ def records(mode: str, seed: int) -> list[Record]:
         value: bytes | None = (
             order(key, f"s{seed}", number) if mode == "upsert" else bid(key, number)
         )
-        if number % 40 == 7:
+        if bad and number % 40 == 7:
             value = b'{"auction": "no number'
         elif number % 20 == 3 and mode == "upsert":
             value = None
@@ -155,7 +165,7 @@ def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:
 def test_a_driver_killed_at_the_point_leaves_every_record_once(torn: Torn, point: str) -> None:
     if point not in ONLY.get(torn.mode, POINTS):
         return
-    torn.produce()
+    torn.produce(point)
 
     watched = point in WATCHED
     with torn.lake.driver(torn.mode, failpoints="" if watched else f"{point}=kill") as driver:

@@ -165,7 +165,7 @@ KILL = "test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_onc
 
 def test_a_driver_is_killed_at_every_point_in_one_of_the_modes(runs: Runs) -> None:
     cases = {each.partition("-")[::2] for each in runs.cases(f"tests/kafka/{KILL}")}
-    assert {mode for mode, _ in cases} == {"append", "spark", "upsert", "aggregate"}
+    assert {mode for mode, _ in cases} == {"append", "spark", "upsert", "aggregate", "sums"}
     watched = {"data files written", "commit visible"}
     of_rows = sorted(point for mode, point in cases if mode in ("append", "upsert"))
     assert of_rows == sorted({*POINTS, *watched} - {"P13", *SENT})

@@ -24,7 +24,8 @@ class ValueDecoder:
 
     ``parsed`` is evaluated once per record, whatever its type. ``field`` takes a column by its
     name out of the result; ``fault`` says by a code (``Format.reasons``) why the record is bad,
-    and is null for a good one. It is not asked for a null or empty value.
+    and is null for a good one. It is not asked for a null or empty value. Only ``parsed`` may read
+    Kafka's columns ``key`` and ``value``: the others find them gone where nobody asks for them.
 
     ``in_arrow`` decodes before these columns are evaluated: they find its result in ``parsed``, and
     in ``why`` what is wrong with the record. None: they decode by themselves.

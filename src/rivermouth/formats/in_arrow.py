@@ -22,7 +22,7 @@ KAFKA_COLUMNS: Mapping[str, str] = {
     "offset": "BIGINT",
     "timestamp": "TIMESTAMP",
 }
-"""What a stage is given of Kafka's rows, and gives on, with the types."""
+"""What a stage may be given of Kafka's rows, and may give on, with the types."""
 HEADERS: Mapping[str, str] = {"headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>"}
 """What it is given besides where headers are asked for."""
 

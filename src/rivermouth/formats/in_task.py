@@ -1,4 +1,4 @@
-"""Decoding in the task that writes the rows: Kafka's rows to decoded ones, both in Arrow.
+"""Decoding in the task that writes or folds the rows: Kafka's rows to decoded ones, in Arrow.
 
 So values do not go through Spark's expressions, and from there to Python again. Imports no Spark.
 """
@@ -26,8 +26,8 @@ class InTask:
     kafka: tuple[str, ...] = PLACE
 
     def __call__(self, raw: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of ``decoded`` that an append needs, and ``reason``: what its code does not
-        tell, or null.
+        """The columns of ``decoded`` that an append or totals need, and ``reason``: what its code
+        does not tell, or null.
         """
         value = raw.column("value")
         found = self.values.decode(value)

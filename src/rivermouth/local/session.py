@@ -67,7 +67,7 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.kafka.consumer.cache.capacity": "100000",
         # A batch by key needs about 100 generated classes, as many as the default keeps; beyond
         # that each batch compiles some anew.
-        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Each pipeline has a pool of its own: none waits until the batches of all others are done.
         "spark.scheduler.mode": "FAIR",
         "spark.driver.host": "127.0.0.1",

@@ -1,10 +1,10 @@
 """Bad records of a batch: noticed by the pass that would commit, then kept apart with care.
 
 Most batches have no bad record, and looking first would read every batch twice. So the one pass
-evaluates each row through ``refusing`` and *fails* at the first bad one, before anything is
-committed. Only such a batch is decoded again, by all tasks, kept, counted and split. Whether
-quarantine is written thus depends on the rows themselves: never on a metric, which Spark may count
-twice or lose when it computes a partition again.
+*fails* at the first bad one, before anything is committed: where a task decodes it for a fold, or
+where Spark evaluates it, by ``refusing``. Only such a batch is decoded again, by all tasks, kept,
+counted and split. Whether quarantine is written thus depends on the rows themselves: never on a
+metric, which Spark may count twice or lose when it computes a partition again.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ class TotalsInTask:
         keys = [_key(row.field(each.column), each.width_us) for each in self.keys]
         if code.null_count < len(code) or any(each.null_count for each in keys):
             raise RuntimeError(REFUSAL)
-        columns = {each: kafka.field(each) for each in _PLACE}
+        # Copied: Kafka's columns share the memory of all values of their batch.
+        every = pa.array(np.arange(len(code)))
+        columns = {each: kafka.field(each).take(every) for each in _PLACE}
         columns |= {f"key_{n}": each for n, each in enumerate(keys)}
         for number, metric in enumerate(self.metrics):
             if metric.column is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -177,6 +178,41 @@ def beyond() -> pa.RecordBatch:
 def test_a_record_that_goes_to_quarantine_fails_the_task(bad: pa.RecordBatch) -> None:
     with pytest.raises(RuntimeError, match=REFUSAL):
         fold(batch(record()), bad, width_us=HOUR_US)
+
+
+class Owned(bytearray):
+    """Memory whose end can be seen."""
+
+
+def received(records: pa.RecordBatch) -> tuple[pa.RecordBatch, weakref.ref[Owned]]:
+    """The batch as a worker of Spark's receives it, and the memory that all its columns share."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write(records)
+    memory = Owned(sink.getvalue().to_pybytes())
+    return pa.ipc.open_stream(pa.py_buffer(memory)).read_next_batch(), weakref.ref(memory)
+
+
+def test_what_waits_for_its_fold_holds_no_value_of_a_record() -> None:
+    """Else a task held the values of hundreds of thousands of records at once."""
+    alive: list[int] = []
+    seen: list[weakref.ref[Owned]] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(5):
+            given, memory = received(batch(record(), record(2)))
+            seen.append(memory)
+            yield given
+            del given
+            alive.append(sum(each() is not None for each in seen))
+
+    def decode(given: pa.RecordBatch) -> pa.RecordBatch:
+        made = batch(record(), record(2))  # the rows are new, and the place is Kafka's
+        return made.set_column(1, "_kafka", given.column("_kafka"))
+
+    in_task = TotalsInTask(decode, (Part("who", "who", None),), METRICS)
+    assert sum(row["records"] for each in in_task(batches()) for row in each.to_pylist()) == 10
+    assert max(alive) <= 1  # the one that the loop has at hand
 
 
 def test_a_task_without_records_returns_nothing() -> None:
