@@ -17,7 +17,7 @@ from tests.connect.server import ConnectServer
 from tests.lake import Lake
 from tests.processes import Started, started
 
-SCHEMAS = ("bronze", "silver", "gold", "first", "rivermouth")
+SCHEMAS = ("bronze", "silver", "gold", "sums", "first", "rivermouth")
 
 
 @dataclass
