@@ -23,6 +23,8 @@ from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS
 
 PLACE = ("topic", "partition", "offset", "timestamp")
 """The fields of ``_kafka`` that every row has."""
+PARTITION = PLACE[:2]
+"""Those that name the partition of a record."""
 
 
 def kafka_struct(metadata: Sequence[str]) -> str:

@@ -108,8 +108,7 @@ def _found(pipeline: Pipeline, value: ValueDecoder, asked: Asked) -> list[SparkC
     why, nothing = F.lit(None).cast("string"), _nothing()
     if value.in_arrow is not None:
         why = F.col("why") if asked.told else why
-        stays = asked.told or pipeline.key_form is not None
-        nothing = F.col("absent") if stays else F.lit(None).cast("string")
+        nothing = F.col("absent") if asked.absent(pipeline) else F.lit(None).cast("string")
     return [why.alias("why"), nothing.alias("nothing")]
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from rivermouth.config import Column, Pipeline
-from rivermouth.formats.decoded import PLACE
+from rivermouth.formats.decoded import PARTITION, PLACE
 from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
 from rivermouth.spark.address import quoted
 
@@ -29,7 +29,11 @@ class Asked:
 
     def place(self, pipeline: Pipeline) -> tuple[str, ...]:
         """The columns of ``_kafka``."""
-        return (*PLACE, *pipeline.source.metadata) if self.ordered else PLACE[:2]
+        return (*PLACE, *pipeline.source.metadata) if self.ordered else PARTITION
+
+    def absent(self, pipeline: Pipeline) -> bool:
+        """Whether ``absent`` comes back: else nobody asks why a record has no value."""
+        return self.told or pipeline.key_form is not None
 
     def row(self, pipeline: Pipeline) -> list[Column]:
         """The columns of ``row``."""
@@ -63,7 +67,7 @@ def stage_of(
     names |= set() if key is message_key else {"key"}  # a Spark expression makes a key of it
     kept = {name: kind for name, kind in {**KAFKA_COLUMNS, **HEADERS}.items() if name in names}
     given = [*{**kept, "key": "", "value": ""}]
-    columns, tombstones = asked.parsed(pipeline), pipeline.key_form is not None
+    columns = asked.parsed(pipeline)
     stage = Stage(
         value,
         key,
@@ -72,11 +76,11 @@ def stage_of(
         whole=asked.whole,
         with_key="key" in pipeline.source.metadata,
         refuses=not asked.told,
-        tombstones=tombstones,
+        tombstones=pipeline.key_form is not None,
     )
     made = {**kept, "parsed": _struct(columns)}
     made |= {"why": "STRING"} if asked.told else {}
-    made |= {"absent": "STRING"} if asked.told or tombstones else {}
+    made |= {"absent": "STRING"} if asked.absent(pipeline) else {}
     if key is not None:
         made["message_key"] = _struct(keys_of(pipeline))
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
-from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.registry.landings import LANDINGS
@@ -172,13 +171,6 @@ class Site:
         Kafka's rows come in a part for each partition, and each costs a task, and often a file.
         """
         return rows if self.tasks is None else rows.coalesce(self.tasks)
-
-
-def to_fold(site: Site, rows: Keyed) -> Decode | None:
-    """What decodes as much as the fold reads; None where the pipeline is not known."""
-    if site.config is None:
-        return None
-    return decoder_to_fold(site.config, site.tasks, rows.reads, ordered=rows.ordered)
 
 
 def landing_of(site: Site, platform: Platform) -> Landing:

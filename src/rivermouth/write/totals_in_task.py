@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.formats.collector import spare_what_is_loaded
+from rivermouth.formats.decoded import PARTITION
 from rivermouth.formats.in_arrow import REFUSAL
 
 LOW_BITS = 32
@@ -21,7 +22,6 @@ _RECORDS = 1 << 18
 _BYTES = 1 << 26
 """So much is kept before it is folded: a task may have any number of records."""
 _ROWS = 10_000
-_PLACE = ("topic", "partition")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class TotalsInTask:
             raise RuntimeError(REFUSAL)
         # Copied: Kafka's columns share the memory of all values of their batch.
         every = pa.array(np.arange(len(code)))
-        columns = {each: kafka.field(each).take(every) for each in _PLACE}
+        columns = {each: kafka.field(each).take(every) for each in PARTITION}
         columns |= {f"key_{n}": each for n, each in enumerate(keys)}
         for number, metric in enumerate(self.metrics):
             if metric.column is not None:
@@ -84,7 +84,7 @@ class TotalsInTask:
         return pa.RecordBatch.from_pydict(columns)
 
     def _folded(self, waiting: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        by = [*_PLACE, *(f"key_{number}" for number in range(len(self.keys)))]
+        by = [*PARTITION, *(f"key_{number}" for number in range(len(self.keys)))]
         table = pa.Table.from_batches(waiting)
         parts = [(name, _how(name)) for name in table.column_names if name not in by]
         # All rows are counted without a column: in each of them one may be null.
@@ -93,10 +93,10 @@ class TotalsInTask:
             yield self._returned(batch, parts)
 
     def _returned(self, found: pa.RecordBatch, parts: Sequence[tuple[str, str]]) -> pa.RecordBatch:
-        place = [found.column(each) for each in _PLACE]
+        place = [found.column(each) for each in PARTITION]
         keys = [found.column(f"key_{number}") for number in range(len(self.keys))]
         columns = {
-            "_kafka": pa.StructArray.from_arrays(place, _PLACE),
+            "_kafka": pa.StructArray.from_arrays(place, PARTITION),
             "records": found.column("count_all"),
             "key_columns": pa.StructArray.from_arrays(keys, [each.name for each in self.keys]),
             **{name: found.column(f"{name}_{how}") for name, how in parts},

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
+from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.write.bad_records import refusing
 from rivermouth.write.counts import CountedOnTheWay, few
-from rivermouth.write.landing import RawBatch, Site, to_fold
+from rivermouth.write.landing import Decode, RawBatch, Site
 from rivermouth.write.rows import RECORDS, Keyed
 
 
@@ -41,7 +42,7 @@ class Folding:
     def __init__(self, site: Site, rows: Keyed) -> None:
         self._site, self._rows = site, rows
         self._refusing = refusing()
-        self._decode = to_fold(site, rows)
+        self._decode = _decode(site, rows)
 
     def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Folded:
         """The fold of a batch, not evaluated yet; ``more`` are aggregates of decoded rows."""
@@ -57,3 +58,10 @@ class Folding:
             refused_at_once = decoded().withColumn("_kafka", self._refusing)
             changes = self._rows.fold(counting.watched(refused_at_once, **more))
         return Folded(changes, decoded, counting)
+
+
+def _decode(site: Site, rows: Keyed) -> Decode | None:
+    """What decodes as much as the fold reads; None where the pipeline is not known."""
+    if site.config is None:
+        return None
+    return decoder_to_fold(site.config, site.tasks, rows.reads, ordered=rows.ordered)

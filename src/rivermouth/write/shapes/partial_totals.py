@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column, Measure, Pipeline
+from rivermouth.formats.decoded import PARTITION
 from rivermouth.formats.in_task import InTask
 from rivermouth.registry.references import resolve
 from rivermouth.spark.address import quoted
@@ -41,7 +43,7 @@ def partly(pipeline: Pipeline) -> Partly | None:
         return None
     decode: InTask = resolve(decoder)(pipeline)
     in_task = TotalsInTask(
-        decode=replace(decode, kafka=("topic", "partition")),
+        decode=replace(decode, kafka=PARTITION),
         keys=tuple(Part(each.name, each.column, each.width_us) for each in parts),
         metrics=tuple(Metric(each.function, each.column) for each in measures),
     )
@@ -108,11 +110,7 @@ def _fold(
 
     def fold(partial: DataFrame) -> DataFrame:
         """See ``totals.totals``."""
-        return partial.groupBy("key_columns").agg(
-            F.sum(RECORDS).alias(RECORDS),
-            *(F.expr(each) for each in partials),
-            F.expr(f"{' AND '.join(fits) or 'true'} AS {FITS}"),
-        )
+        return by_key(partial, F.sum(RECORDS), partials, fits)
 
     return fold
 
@@ -128,6 +126,17 @@ def _together(measure: Measure, parts: Sequence[str], kind: str) -> str:
     if len(parts) == 1:
         return f"try_cast(try_sum({parts[0]}) AS {kind})"
     return sum_of_halves(*parts)
+
+
+def by_key(
+    rows: DataFrame, records: SparkColumn, partials: Sequence[str], fits: Sequence[str]
+) -> DataFrame:
+    """One row per key: ``key_columns``, ``records``, the ``partials``, and whether all ``fits``."""
+    return rows.groupBy("key_columns").agg(
+        records.alias(RECORDS),
+        *(F.expr(each) for each in partials),
+        F.expr(f"{' AND '.join(fits) or 'true'} AS {FITS}"),
+    )
 
 
 def sum_of_halves(high: str, low: str) -> str:

@@ -19,8 +19,8 @@ from rivermouth.config import Measure, Pipeline
 from rivermouth.config.totals import SKETCH
 from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.spark.address import literal, quoted
-from rivermouth.write.rows import RECORDS, Keyed
-from rivermouth.write.shapes.partial_totals import FITS, added, partly, sum_of_halves
+from rivermouth.write.rows import Keyed
+from rivermouth.write.shapes.partial_totals import FITS, added, by_key, partly, sum_of_halves
 from rivermouth.write.totals_in_task import LOW_BITS
 
 _PRECISION = 12  # lg_config_k of the sketch: 4,096 registers, a standard error of 1.6 %
@@ -44,11 +44,7 @@ def totals(pipeline: Pipeline) -> Keyed:
     def fold(good: DataFrame) -> DataFrame:
         """One row per key: ``key_columns``, ``records``, what each metric adds, and ``fits``."""
         fits = [_fits(each, types[each.name]) for each in sums]
-        return good.groupBy("key_columns").agg(
-            F.count("*").alias(RECORDS),
-            *(F.expr(each) for each in partials),
-            F.expr(f"{' AND '.join(fits) or 'true'} AS {FITS}"),
-        )
+        return by_key(good, F.count("*"), partials, fits)
 
     return Keyed(
         keys=tuple(keys),
