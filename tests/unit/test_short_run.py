@@ -103,6 +103,9 @@ ONLY_IN_TEST_ALL = {
         "test_a_restored_table_halts_until_the_restore_is_undone",
         "test_each_pipeline_of_a_run_has_a_scheduling_pool_of_its_own",
     },
+    "tests/spark/test_broadcast_limit.py": {
+        "test_keys_too_large_for_a_broadcast_without_deletion_vectors_say_what_to_do",
+    },
     "tests/spark/test_upsert.py": {
         "test_a_key_that_moves_to_another_partition_keeps_its_newest_row",
         "test_a_row_of_another_partition_is_deleted_by_a_later_tombstone",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from pyspark.errors import PySparkException
@@ -21,43 +23,52 @@ TOO_LARGE = (
 
 @dataclass
 class Writes:
-    """Notes whether each write was told to broadcast; fails as long as it has faults."""
+    """Notes which way each write took, by its number; fails as long as it has faults."""
 
     faults: list[Exception] = field(default_factory=list)
-    told: list[bool] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
 
-    def __call__(self, broadcast: bool) -> None:
-        self.told.append(broadcast)
+    def ways(self, number: int = 3) -> list[Callable[[], None]]:
+        return [partial(self._write, each) for each in range(number)]
+
+    def _write(self, number: int) -> None:
+        self.taken.append(number)
         if self.faults:
             raise self.faults.pop(0)
 
 
-@pytest.mark.parametrize(
-    ("records", "broadcast"), [(0, True), (RECORDS_MAX, True), (RECORDS_MAX + 1, False)]
-)
-def test_few_records_are_broadcast(records: int, broadcast: bool) -> None:
+@pytest.mark.parametrize(("records", "way"), [(0, 0), (RECORDS_MAX, 0), (RECORDS_MAX + 1, 1)])
+def test_few_records_are_broadcast(records: int, way: int) -> None:
     writes = Writes()
-    Broadcast().write(records, writes)
-    assert writes.told == [broadcast]
+    Broadcast().write(records, *writes.ways())
+    assert writes.taken == [way]
 
 
 @pytest.mark.parametrize("text", TOO_LARGE)
-def test_changes_too_large_for_it_are_written_without_and_so_are_later_ones(text: str) -> None:
-    landing, writes = Broadcast(), Writes([PySparkException(text)])
-    landing.write(1, writes)
-    landing.write(1, writes)
-    assert writes.told == [True, False, False]
+@pytest.mark.parametrize("failing", [1, 2])
+def test_changes_too_large_for_a_way_take_the_next_and_so_do_later_ones(
+    text: str, failing: int
+) -> None:
+    landing, writes = Broadcast(), Writes([PySparkException(text) for _ in range(failing)])
+    landing.write(1, *writes.ways())
+    landing.write(1, *writes.ways())
+    landing.write(RECORDS_MAX + 1, *writes.ways())
+    assert writes.taken == [*range(failing), failing, failing, failing]
 
 
-def test_another_fault_or_the_same_without_a_broadcast_is_raised() -> None:
-    for records, text in ((1, "No space left on device"), (RECORDS_MAX + 1, TOO_LARGE[0])):
-        landing, writes = Broadcast(), Writes([PySparkException(text)])
-        with pytest.raises(PySparkException, match=text[:10]):
-            landing.write(records, writes)
-        assert len(writes.told) == 1
-
-
-def test_a_second_fault_is_raised() -> None:
-    faults: list[Exception] = [PySparkException(TOO_LARGE[0]), PySparkException("gone")]
-    with pytest.raises(PySparkException, match="gone"):
-        Broadcast().write(1, Writes(faults))
+@pytest.mark.parametrize(
+    ("records", "faults", "taken"),
+    [
+        (1, ["No space left on device"], [0]),
+        (1, [TOO_LARGE[0], "No space left on device"], [0, 1]),
+        (1, [TOO_LARGE[0], TOO_LARGE[2]], [0, 1]),
+        (RECORDS_MAX + 1, [TOO_LARGE[0]], [1]),
+    ],
+)
+def test_another_fault_or_that_of_the_last_way_is_raised(
+    records: int, faults: list[str], taken: list[int]
+) -> None:
+    writes = Writes([PySparkException(each) for each in faults])
+    with pytest.raises(PySparkException, match=faults[-1][:10]):
+        Broadcast().write(records, *writes.ways(2))
+    assert writes.taken == taken

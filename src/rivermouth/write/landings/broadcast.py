@@ -22,19 +22,27 @@ class Broadcast:
     """Changes of at most ``RECORDS_MAX`` records are broadcast, until some are too large for it."""
 
     def __init__(self) -> None:
-        self._fits = True
+        self._failed = 0  # of the ways, how many were once too large
 
-    def write(self, records: int, write: Callable[[bool], None]) -> None:
-        """Call ``write``, with whether the changes are to be broadcast.
+    def write(self, records: int, *ways: Callable[[], None]) -> None:
+        """Call the first of ``ways``, which broadcasts most; more records begin with the second.
 
-        Where they are too large, it is called once more, without: a commit comes after the join,
-        so nothing was written. No later changes of this landing are broadcast then.
+        Where the changes are too large for one, the next is called: a commit comes after the join,
+        so nothing was written. Later changes of this landing begin with the way that wrote.
+        Raises what the last way raises.
         """
-        small = self._fits and records <= RECORDS_MAX
-        try:
-            write(small)
-        except Exception as fault:
-            if not small or not _TOO_LARGE.search(said(fault)):
-                raise
-            self._fits = False
-            write(False)
+        first = max(self._failed, 0 if records <= RECORDS_MAX else 1)
+        for number, write in enumerate(ways[first:], first + 1):
+            try:
+                write()
+            except Exception as fault:
+                if number == len(ways) or not too_large(fault):
+                    raise
+                self._failed = number
+            else:
+                return
+
+
+def too_large(fault: Exception) -> bool:
+    """Whether a write failed since what it broadcasts is too large."""
+    return _TOO_LARGE.search(said(fault)) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -72,12 +73,13 @@ class Merge:
         """See ``Changing.change``."""
         session = changes.sparkSession
 
-        def merge(broadcast: bool) -> None:
-            (changes.hint("broadcast") if broadcast else changes).createOrReplaceTempView(_SOURCE)
+        def merge(changes: DataFrame) -> None:
+            changes.createOrReplaceTempView(_SOURCE)
             with session_confs(session, {**statement_confs(entry), MATERIALIZE_SOURCE: "none"}):
                 session.sql(self._statement)
 
-        self._broadcast.write(records, merge)
+        small = changes.hint("broadcast")
+        self._broadcast.write(records, partial(merge, small), partial(merge, changes))
 
 
 def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:

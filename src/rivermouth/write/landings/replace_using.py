@@ -9,7 +9,8 @@ and whoever runs it, and when, it removes nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
+from rivermouth.spark.errors import said
 from rivermouth.write.bad_records import refused
 from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.entry import writer_options
@@ -28,6 +30,8 @@ from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
 from rivermouth.write.staging import staged
+
+_NAME_LOST = "DELTA_FILE_TO_OVERWRITE_NOT_FOUND"
 
 
 def replace_using(site: Site) -> ReplaceUsing:
@@ -105,14 +109,36 @@ class ReplaceUsing:
 
     def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
         table = self._site.address.read(folded.sparkSession)
-        keys = {"replaceUsing": ",".join(self._rows.keys)}
+        options = {"replaceUsing": ",".join(self._rows.keys), **writer_options(entry)}
 
-        def replace(broadcast: bool) -> None:
-            rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=broadcast)
-            writer = rows.write.mode("overwrite").options(**keys, **writer_options(entry))
-            self._site.address.write(writer)
+        def replace(*, small: bool, keys: str) -> None:
+            rows = replaced_rows(folded, table, self._rows, marked=self._marked, small=small)
+            self._site.address.write(rows.hint(keys).write.mode("overwrite").options(**options))
 
-        self._broadcast.write(records, replace)
+        # Delta joins the table with the keys of these rows, to find the files that it replaces. It
+        # asks for the name of the file above that join, where a shuffle has lost it, unless the
+        # table has deletion vectors. So the keys are broadcast, as long as they fit.
+        self._broadcast.write(
+            records,
+            partial(replace, small=True, keys="broadcast"),
+            partial(replace, small=False, keys="broadcast"),
+            partial(self._replace_shuffled, partial(replace, small=False, keys="merge")),
+        )
+
+    def _replace_shuffled(self, replace: Callable[[], None]) -> None:
+        try:
+            replace()
+        except Exception as fault:
+            if _NAME_LOST not in said(fault):
+                raise
+            raise UpsertUnsupported(
+                "the keys of one batch are more than Spark broadcasts, and this engine replaces "
+                "rows without a broadcast only in a table with deletion vectors",
+                where=f"{self._site.pipeline} {self._site.address}",
+                found=_NAME_LOST,
+                remedy="Set the table property delta.enableDeletionVectors to true, or lower "
+                "max_offsets_per_trigger",
+            ) from fault
 
     def _remove_marked(self, session: SparkSession) -> None:
         reach("P13")

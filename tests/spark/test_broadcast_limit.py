@@ -1,0 +1,176 @@
+"""Changes that hold more than the driver takes (``spark.driver.maxResultSize``), and changes of a
+table that is larger than what Spark broadcasts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import UpsertUnsupported
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import CommitPlan, Outcome, classify
+from rivermouth.protocol.offsets import Position
+from rivermouth.spark.errors import said
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.landing import Landing, RawBatch
+from rivermouth.write.landings import broadcast
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.replace_using import ReplaceUsing
+from rivermouth.write.rows import Keyed
+from tests.spark.conftest import Bench, RawRow, a_pipeline
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RECORDS = 2_400
+TEXT_BYTES = 8_000
+LIMIT = "12m"
+"""Less than the texts hold, more than Spark broadcasts without being told to (10 MB)."""
+
+_SETTING = "spark.driver.maxResultSize"
+_DICE = random.Random(4)
+TEXTS = [base64.b64encode(_DICE.randbytes(TEXT_BYTES * 3 // 4)).decode() for _ in range(RECORDS)]
+"""They do not get smaller when they are packed."""
+
+
+@contextmanager
+def driver_takes(session: SparkSession, limit: str) -> Iterator[None]:
+    """Spark's scheduler reads the limit anew for each stage, from the conf of its context."""
+    conf = session.sparkContext._jsc.sc().conf()
+    before = conf.get(_SETTING, "1g")
+    conf.set(_SETTING, limit)
+    try:
+        yield
+    finally:
+        conf.set(_SETTING, before)
+
+
+@pytest.fixture
+def too_large(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was said of each write that broadcast too much."""
+    told: list[str] = []
+
+    def noted(fault: Exception) -> bool:
+        told.append(said(fault))
+        return judge(fault)
+
+    judge = broadcast.too_large
+    monkeypatch.setattr(broadcast, "too_large", noted)
+    return told
+
+
+def by(key: str) -> Pipeline:
+    return a_pipeline(key=None, keys=(key,))
+
+
+def landing(bench: Bench, pipeline: Pipeline, way: str, *, vectors: bool = False) -> Landing:
+    """A landing on a new table of orders."""
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    if vectors:
+        bench.spark.sql(
+            f"ALTER TABLE {site.address.sql} "
+            "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+        )
+    assert isinstance(site.rows, Keyed)
+    return Merge(site) if way == "MERGE" else ReplaceUsing(site, site.rows, marked=False)
+
+
+def land(bench: Bench, pipeline: Pipeline, way: Landing, batches: int) -> list[CommitPlan]:
+    """Land that many batches with an order for each text; ``rank`` is the number of the batch."""
+    position, plans = Position(), []
+    for sequence in range(1, batches + 1):
+        rows: list[RawRow] = [
+            (None, order(number, text, sequence), 0, (sequence - 1) * RECORDS + number)
+            for number, text in enumerate(TEXTS)
+        ]
+        plan = bench.plan(sequence, rows, position)
+        way.land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+        plans.append(plan)
+        position = plan.draft.position
+    return plans
+
+
+def order(number: int, text: str, rank: int) -> bytes:
+    return json.dumps({"order_id": number, "status": text, "rank": rank}).encode()
+
+
+def ranks(bench: Bench) -> dict[int, int]:
+    """The rank of each order."""
+    rows = bench.address("orders").read(bench.spark).select("order_id", "rank").collect()
+    found = {row["order_id"]: row["rank"] for row in rows}
+    assert len(found) == len(rows), "a key twice"
+    return found
+
+
+@pytest.mark.short(("way", "key"), {("replaceUsing", "order_id")})
+@pytest.mark.parametrize(
+    ("way", "key", "vectors", "tries"),
+    [
+        # A MERGE broadcasts the key columns alone.
+        ("MERGE", "status", False, 1),
+        ("replaceUsing", "order_id", False, 1),
+        ("replaceUsing", "status", True, 2),
+    ],
+    ids=["MERGE, large keys", "replaceUsing, large rows", "replaceUsing, large keys"],
+)
+def test_changes_too_large_for_a_broadcast_are_written_without_one(
+    bench: Bench, too_large: list[str], way: str, key: str, vectors: bool, tries: int
+) -> None:
+    pipeline = by(key)
+    lands = landing(bench, pipeline, way, vectors=vectors)
+
+    with driver_takes(bench.spark, LIMIT):
+        plans = land(bench, pipeline, lands, batches=3)
+
+    commits = FolderLog(bench.folder / "orders").commits()
+    assert [classify(plan, commits) for plan in plans] == [Outcome.COMMITTED] * 3
+    assert len(too_large) == tries, "only the first batch tries"
+    assert all(_SETTING in each for each in too_large)
+    assert ranks(bench) == dict.fromkeys(range(RECORDS), 3)
+
+
+@pytest.mark.thorough
+def test_keys_too_large_for_a_broadcast_without_deletion_vectors_say_what_to_do(
+    bench: Bench,
+) -> None:
+    pipeline = by("status")
+    lands = landing(bench, pipeline, "replaceUsing")
+    refused = pytest.raises(UpsertUnsupported, match="enableDeletionVectors")
+    with driver_takes(bench.spark, LIMIT), refused:
+        land(bench, pipeline, lands, batches=2)
+
+    assert set(ranks(bench).values()) <= {1}, "nothing of the second batch is written"
+
+
+LARGE = 300_000
+
+
+@pytest.mark.short(("most",), {(broadcast.RECORDS_MAX,)})
+@pytest.mark.parametrize("most", [broadcast.RECORDS_MAX, 0], ids=["few", "many"])
+def test_changes_of_a_large_table_are_written_by_replace_using(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Spark takes the rows to be for as many as changes times rows of the table."""
+    pipeline = by("order_id")
+    lands = landing(bench, pipeline, "replaceUsing")
+    bench.spark.range(LARGE).selectExpr(
+        "id AS order_id",
+        "md5(CAST(id AS STRING)) AS status",
+        "1 AS rank",
+        "named_struct('topic', 't', 'partition', 0, 'offset', id, "
+        "'timestamp', current_timestamp()) AS _kafka",
+    ).write.format("delta").mode("append").save(str(bench.folder / "orders"))
+    monkeypatch.setattr(broadcast, "RECORDS_MAX", most)
+    rows: list[RawRow] = [(None, order(number, "x", 2), 0, number) for number in range(50)]
+
+    lands.land(RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
+
+    assert ranks(bench) == {number: 2 if number < 50 else 1 for number in range(LARGE)}
