@@ -24,9 +24,9 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamWriter
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from tests.connect.lake import ConnectLake
-from tests.connect.modes import MODES, PARTITIONS
 from tests.connect.server import ConnectServer
 from tests.connect.serverless import NOT_THERE, RESTRICTED, Refused, refuse
+from tests.modes import MODES, PARTITIONS
 
 RECORDS = 60
 PLATFORMS = ("standard", "serverless")

@@ -1,7 +1,7 @@
 """SIGKILL of a driver over Spark Connect at every named point, on clusters in standard mode and
 on serverless compute, in every mode of writing; then: nothing lost or doubled.
 
-The modes are those of ``tests.connect.modes``. The server outlives the driver, as a cluster does:
+The modes are those of ``tests.modes``. The server outlives the driver, as a cluster does:
 what it was asked to commit may still come through after the driver is dead. ``make test`` kills at
 each point once: appends on clusters, upserts on serverless compute.
 """
@@ -18,8 +18,8 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import Kind, verify
 from tests.connect.lake import ConnectLake
-from tests.connect.modes import MODES, PARTITIONS
 from tests.connect.server import ConnectServer
+from tests.modes import MODES, PARTITIONS
 from tests.pairs import pairs
 from tests.processes import said_by
 

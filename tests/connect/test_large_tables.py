@@ -14,8 +14,8 @@ from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
 from rivermouth.verify import verify
 from tests.connect.lake import ConnectLake
-from tests.connect.modes import MODES, Mode
 from tests.connect.server import ConnectServer
+from tests.modes import MODES, Mode
 from tests.processes import said_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -1,4 +1,4 @@
-"""SIGKILL of a real driver at every named point, in both modes; then: nothing lost or doubled.
+"""SIGKILL of a real driver at every named point, in every mode; then: nothing lost or doubled.
 
 Each round produces more records, starts a driver that goes on from whatever the last kill
 left behind, and kills it at the next point. The table is proved against the topic after
@@ -9,34 +9,21 @@ one of the modes.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.testing import Record
 from rivermouth.verify import Kind, verify
 from tests.faults.campaign.paths import Paths
-from tests.lake import (
-    Lake,
-    append_pipeline,
-    bid,
-    insert_pipeline,
-    order,
-    sums_pipeline,
-    through_spark,
-    totals_pipeline,
-    upsert_pipeline,
-)
+from tests.lake import Lake, through_spark
+from tests.modes import MODES, PARTITIONS
 from tests.pairs import pairs
 from tests.processes import end_group, said_by
 from tests.waiting import PATIENCE_S
@@ -46,18 +33,11 @@ IN_PROCESS = ("P11", "P9", "P8", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0
 OF_FILES = ("P18", "P17", "P16")
 WATCHED = ("data files written", "commit visible")
 POINTS = (*IN_PROCESS, *OF_FILES, *WATCHED)
-MODES: dict[str, Callable[..., dict[str, Any]]] = {
-    "append": partial(append_pipeline, metadata=["key", "headers"]),
-    "spark": through_spark,
-    "upsert": upsert_pipeline,
-    "aggregate": totals_pipeline,
-    "sums": sums_pipeline,
-    "insert": insert_pipeline,
-}
+WAYS = {**MODES, "spark": replace(MODES["append"], pipeline=through_spark)}
 PER_ROUND = 240
 LIMIT = 3 * PER_ROUND
 """Of a batch: what the last kills have left is a few batches for the last run."""
-PARTITIONS = 2
+KEYS = 100
 NEED_BAD = ("P12",)
 """Points that only a batch with bad records passes."""
 ONLY = {
@@ -103,11 +83,13 @@ class Torn:
         A batch without any lands in another way.
         """
         seed = self.produced // PER_ROUND
-        made = records(self.mode, seed, bad=bool(seed % 2) or point in NEED_BAD)
+        made = WAYS[self.mode].records(
+            PER_ROUND, seed, bad=bool(seed % 2) or point in NEED_BAD, keys=KEYS
+        )
         self.produced += self.lake.produce(f"kills-{self.mode}", made)
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=WAYS)
 def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
@@ -117,28 +99,11 @@ def torn(
     lake = Lake(tmp_path_factory.mktemp(f"kills-{mode}"), rivermouth_broker.bootstrap_servers)
     topic = f"kills-{mode}"
     lake.topic(topic, PARTITIONS)
-    lake.configure(**{mode: MODES[mode](topic, max_offsets_per_trigger=LIMIT)})
+    lake.configure(**{mode: WAYS[mode].pipeline(topic, max_offsets_per_trigger=LIMIT)})
     torn = Torn(lake, mode)
     os.environ["RIVERMOUTH_TRACE"] = str(torn.trace)
     yield torn
     del os.environ["RIVERMOUTH_TRACE"]
-
-
-def records(mode: str, seed: int, *, bad: bool) -> list[Record]:
-    """One round's records: good ones, for upserts tombstones, and a few that are ``bad``."""
-    dice = random.Random(f"{mode} {seed}")
-    made: list[Record] = []
-    for number in range(PER_ROUND):
-        key = dice.randrange(100)
-        value: bytes | None = (
-            order(key, f"s{seed}", number) if mode == "upsert" else bid(key, number)
-        )
-        if bad and number % 40 == 7:
-            value = b'{"auction": "no number'
-        elif number % 20 == 3 and mode == "upsert":
-            value = None
-        made.append((str(key).encode(), value, key % PARTITIONS))
-    return made
 
 
 def kill_when(process_group: int, table: Path, sign: str) -> threading.Thread:

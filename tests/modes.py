@@ -19,7 +19,7 @@ from tests.lake import (
     upsert_pipeline,
 )
 
-KEYS, PARTITIONS = 30, 2
+PARTITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Mode:
     tombstones: bool = False
     never: frozenset[str] = frozenset()
 
-    def records(self, count: int, seed: int, *, bad: bool = True) -> list[Record]:
+    def records(self, count: int, seed: int, *, bad: bool = True, keys: int = 30) -> list[Record]:
         """Good ones, a few ``bad`` ones, and tombstones where there are any; of a key in one
         partition.
         """
         dice = random.Random(seed)
         made: list[Record] = []
         for number in range(count):
-            key = dice.randrange(KEYS)
+            key = dice.randrange(keys)
             value: bytes | None = self.good(key, seed, number)
             if bad and number % 20 == 7:
                 value = b'{"auction": "no number'
