@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
 from rivermouth.config import Pipeline
+from rivermouth.errors import BatchFailed
 from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.landing import RawBatch
@@ -69,3 +72,29 @@ def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
     held = DeltaTable(str(bench.folder / "table_quarantine")).to_pyarrow_table()
     assert held["offset"].to_pylist() == [70]
     assert DeltaTable(str(bench.folder / "table")).to_pyarrow_table().num_rows == 79
+
+
+METRICS: dict[str, dict[str, int]] = {
+    "lost by the server": {},
+    "counted twice by it": {"written": 2},
+}
+
+
+@pytest.mark.parametrize("metrics", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("said", [1, 3])
+def test_what_is_in_quarantine_is_counted_where_the_metric_is_not_to_be_trusted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, metrics: dict[str, int], said: int
+) -> None:
+    pipeline = an_append()
+    rows: list[RawRow] = [(None, b"bad", 0, 0)]
+    plan = bench.plan(1, rows, Position())
+    bad = decoder(pipeline)(bench.raw(rows))
+    monkeypatch.setattr(Observation, "get", property(lambda _: metrics))
+    write = partial(bench.site(pipeline, "table").quarantine.write, bad, plan)
+
+    if said == 1:
+        write((RowCounts(0, said),))
+    else:
+        with pytest.raises(BatchFailed, match="3 records") as caught:
+            write((RowCounts(0, said),))
+        assert "1 records" in str(caught.value)

@@ -32,6 +32,7 @@ MODULES_ONLY_IN_TEST_ALL = {
     "tests/bundle/test_dashboard.py",
     "tests/bundle/test_injected.py",
     "tests/bundle/test_laptop.py",
+    "tests/connect/test_idle_session.py",
     "tests/kafka/test_added_column.py",
     "tests/kafka/test_projecting.py",
     "tests/kafka/test_registrations.py",

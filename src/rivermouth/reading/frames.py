@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +16,7 @@ from rivermouth.reading.held import Given, held
 from rivermouth.registry.platforms import platform_of
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.source.options import header_options, kafka_options, reader_options
+from rivermouth.spark.balanced import balanced
 from rivermouth.spark.errors import translate
 
 RAW = {**KAFKA_COLUMNS, "timestampType": "INT"}
@@ -84,4 +84,4 @@ def _raw(
         return spark.createDataFrame([], ", ".join(f"{n} {kind}" for n, kind in columns.items()))
     parts = one_per_partition(ranges)
     reader = reader_options(options, len({each.topic_partition for each in ranges}))
-    return reduce(DataFrame.unionAll, [read_ranges(spark, reader, each) for each in parts])
+    return balanced(DataFrame.unionAll, [read_ranges(spark, reader, each) for each in parts])

@@ -44,6 +44,8 @@ from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, Proje
 Write = Callable[[CommitPlan], object]
 """Makes the commit of a plan. What it raises says little: only the log tells what happened."""
 
+_AT_ONCE = 1_000  # entries: counted in one query, and in memory together
+
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -120,11 +122,13 @@ class Committer:
     def project(self, entries: Sequence[Recorded]) -> None:
         """Write the rows of these entries into the offsets table, where they are not there yet.
 
-        At once: what an opening finds missing is there before it goes on.
+        At once: what an opening finds missing is there before it goes on. Of a table that is
+        written anew, some entries at a time: they may be those of years.
         """
-        if entries:
-            self._at.store.offsets.project(self._at.writes.count(entries), self._at.table_name)
-            trace.step(self.history.pipeline, "project", sequence=entries[-1].entry.sequence)
+        for first in range(0, len(entries), _AT_ONCE):
+            some = entries[first : first + _AT_ONCE]
+            self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
+            trace.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
     def _commit(self, plan: CommitPlan, write: Write, then: Write) -> None:
         began = time.monotonic()

@@ -23,6 +23,7 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
 from rivermouth.protocol.rate_limit import Ends, Pace, lag, next_ranges
 from rivermouth.source.batches import Batches, Stop, Trigger
+from rivermouth.source.keep_alive import KeepAlive
 from rivermouth.spark.errors import translate
 
 _RATE_S = 1.0
@@ -76,6 +77,7 @@ class DriverPlanned:
         # connect anew, and what is kept of the old ones would grow with the batches.
         group = {"kafka.group.id": f"rivermouth-{uuid.uuid4()}"}  # never joined
         read = partial(read_ranges, session, {**group, **options})
+        alive = KeepAlive(session, self._clock)
         ends: Ends | None = None
         while not stop.is_set():
             looked = self._clock()
@@ -87,9 +89,15 @@ class DriverPlanned:
             well()
             if not endless and not lag(self._position, ends):
                 break
-            if stop.wait(max(0.0, looked + pace.every_s - self._clock())):
+            if self._wait(alive, max(0.0, looked + pace.every_s - self._clock()), stop):
                 break
         reach("P11")
+
+    def _wait(self, alive: KeepAlive, seconds: float, stop: Stop) -> bool:
+        try:
+            return alive.wait(seconds, stop)
+        except PySparkException as fault:
+            raise translate(fault, self._batches.pipeline.name) from fault
 
     def _ends(self) -> Ends:
         """Where the topics end now. Raises the Halt that applies to the position."""

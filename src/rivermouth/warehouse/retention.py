@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rivermouth.spark.balanced import balanced
+
 OldRows = tuple[str, str, int, int, int]
 """Pipeline, topic and partition of old rows without bad records; the newest of their sequences,
 and how many they are.
@@ -51,17 +53,13 @@ class Expired:
                 idle.setdefault((topic, sequence), []).append(partition)
         below = f"pipeline = '{pipeline}' AND sequence < {newest} AND quarantined = 0"
         kept = [_of(*each, partitions) for each, partitions in sorted(idle.items())]
-        return f"{below} AND NOT {_any_of(kept)}" if kept else below
+        return f"{below} AND NOT {balanced(_either, kept)}" if kept else below
 
 
-def _any_of(conditions: Sequence[str]) -> str:
-    """One of them holds. A tree, not a chain: engines go down a chain by recursion."""
-    if len(conditions) == 1:
-        return f"({conditions[0]})"
-    half = len(conditions) // 2
-    return f"({_any_of(conditions[:half])} OR {_any_of(conditions[half:])})"
+def _either(one: str, other: str) -> str:
+    return f"({one} OR {other})"
 
 
 def _of(topic: str, sequence: int, partitions: Sequence[int]) -> str:
     listed = ", ".join(str(each) for each in sorted(partitions))
-    return f"sequence = {sequence} AND topic = '{topic}' AND partition IN ({listed})"
+    return f"(sequence = {sequence} AND topic = '{topic}' AND partition IN ({listed}))"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -33,6 +33,9 @@ from rivermouth.protocol.effective import MARKS_KEPT
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position, TopicPartition
+from rivermouth.run import committer
+from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.ports import Counted
 from tests.builders import TABLE, TOPICS, place, position, replayed, span
 from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
 
@@ -200,6 +203,32 @@ def test_a_commit_of_a_dead_driver_is_projected_and_reported_by_the_next() -> No
     assert after.heard.opening is not None
     assert (after.heard.opening.sequence, after.heard.opening.projected) == (2, 1)
     assert [each.recorded.entry.sequence for each in world.projected] == [1, 2]
+
+
+def test_an_offsets_table_that_was_dropped_is_written_anew_some_entries_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committer, "_AT_ONCE", 2)
+    world = a_world(5)
+    driver = Driver(world).open()
+    for _ in range(5):
+        driver.batch(1)
+    before = list(world.projected)
+    world.projected.clear()
+    world.offsets.txns.clear()
+    written: list[int] = []
+    project = MemoryOffsets.project
+
+    def noted(self: MemoryOffsets, entries: Sequence[Counted], table_name: str) -> None:
+        written.append(len(entries))
+        project(self, entries, table_name)
+
+    monkeypatch.setattr(MemoryOffsets, "project", noted)
+    Driver(world).open()
+    assert len(before) > 4
+    assert world.projected == before
+    assert len(written) >= 3
+    assert max(written) == 2
 
 
 def test_a_write_that_raised_but_stands_counts_and_the_driver_goes_on() -> None:

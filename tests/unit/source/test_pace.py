@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
@@ -41,6 +41,10 @@ class Spark:
     @property
     def read(self) -> Spark:
         return self
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        return {}
 
     def format(self, name: str) -> Spark:
         return self

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 from pyspark.errors import PySparkException
@@ -17,58 +15,61 @@ TOO_LARGE = (
     "Job aborted due to stage failure: Total size of serialized results of 2 tasks (1025.0 MiB) is "
     "bigger than spark.driver.maxResultSize (1024.0 MiB)",
     "Not enough memory to build and broadcast the table to all worker nodes.",
+    "Not enough memory to store all the data",
     "Cannot broadcast the table that is larger than 8.0 GiB: 9.0 GiB.",
+    "Could not execute broadcast in 300 secs.",
+    "Job aborted due to stage failure: There is not enough memory to build the hash map",
 )
 
 
 @dataclass
 class Writes:
-    """Notes which way each write took, by its number; fails as long as it has faults."""
+    """Notes how each write was made; fails as long as it has faults."""
 
     faults: list[Exception] = field(default_factory=list)
-    taken: list[int] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
 
-    def ways(self, number: int = 3) -> list[Callable[[], None]]:
-        return [partial(self._write, each) for each in range(number)]
+    def land(self, landing: Broadcast, records: int) -> None:
+        landing.write(records, lambda: self._write("small"), lambda: self._write("large"))
 
-    def _write(self, number: int) -> None:
-        self.taken.append(number)
+    def _write(self, how: str) -> None:
+        self.made.append(how)
         if self.faults:
             raise self.faults.pop(0)
 
 
-@pytest.mark.parametrize(("records", "way"), [(0, 0), (RECORDS_MAX, 0), (RECORDS_MAX + 1, 1)])
-def test_few_records_are_broadcast(records: int, way: int) -> None:
+@pytest.mark.parametrize(
+    ("records", "how"), [(0, "small"), (RECORDS_MAX, "small"), (RECORDS_MAX + 1, "large")]
+)
+def test_few_records_are_broadcast(records: int, how: str) -> None:
     writes = Writes()
-    Broadcast().write(records, *writes.ways())
-    assert writes.taken == [way]
+    writes.land(Broadcast(), records)
+    assert writes.made == [how]
 
 
 @pytest.mark.parametrize("text", TOO_LARGE)
-@pytest.mark.parametrize("failing", [1, 2])
-def test_changes_too_large_for_a_way_take_the_next_and_so_do_later_ones(
-    text: str, failing: int
+def test_changes_too_large_for_it_are_written_without_and_half_as_many_are_tried_again(
+    text: str,
 ) -> None:
-    landing, writes = Broadcast(), Writes([PySparkException(text) for _ in range(failing)])
-    landing.write(1, *writes.ways())
-    landing.write(1, *writes.ways())
-    landing.write(RECORDS_MAX + 1, *writes.ways())
-    assert writes.taken == [*range(failing), failing, failing, failing]
+    landing, writes = Broadcast(), Writes([PySparkException(text)])
+    for records in (1000, 1000, 501, 500, 1000):
+        writes.land(landing, records)
+    assert writes.made == ["small", "large", "large", "large", "small", "large"]
 
 
 @pytest.mark.parametrize(
-    ("records", "faults", "taken"),
+    ("records", "faults", "made"),
     [
-        (1, ["No space left on device"], [0]),
-        (1, [TOO_LARGE[0], "No space left on device"], [0, 1]),
-        (1, [TOO_LARGE[0], TOO_LARGE[2]], [0, 1]),
-        (RECORDS_MAX + 1, [TOO_LARGE[0]], [1]),
+        (1, ["No space left on device"], ["small"]),
+        (1, [TOO_LARGE[0], "No space left on device"], ["small", "large"]),
+        (1, [TOO_LARGE[0], TOO_LARGE[3]], ["small", "large"]),
+        (RECORDS_MAX + 1, [TOO_LARGE[0]], ["large"]),
     ],
 )
-def test_another_fault_or_that_of_the_last_way_is_raised(
-    records: int, faults: list[str], taken: list[int]
+def test_another_fault_or_that_of_the_large_way_is_raised(
+    records: int, faults: list[str], made: list[str]
 ) -> None:
     writes = Writes([PySparkException(each) for each in faults])
     with pytest.raises(PySparkException, match=faults[-1][:10]):
-        Broadcast().write(records, *writes.ways(2))
-    assert writes.taken == taken
+        writes.land(Broadcast(), records)
+    assert writes.made == made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, SparkSession
@@ -14,6 +13,7 @@ from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import Address
+from rivermouth.spark.balanced import balanced
 from rivermouth.spark.errors import FAULTS, reason
 from rivermouth.warehouse.ports import Counted
 
@@ -76,11 +76,11 @@ def _bounds(ranges: Sequence[OffsetRange]) -> Column:
     Together they may span much of the table, if the offsets of the partitions are far apart.
     """
     if len(ranges) <= _FEW:
-        return reduce(or_, (_bound(each.topic, [each]) for each in ranges))
+        return balanced(or_, [_bound(each.topic, [each]) for each in ranges])
     by_topic: dict[str, list[OffsetRange]] = {}
     for each in ranges:
         by_topic.setdefault(each.topic, []).append(each)
-    return reduce(or_, (_bound(topic, its) for topic, its in by_topic.items()))
+    return balanced(or_, [_bound(topic, its) for topic, its in by_topic.items()])
 
 
 def _bound(topic: str, ranges: Sequence[OffsetRange]) -> Column:

@@ -12,35 +12,38 @@ from collections.abc import Callable
 from rivermouth.spark.errors import said
 
 RECORDS_MAX = 200_000
+# Databricks also broadcasts from executor to executor, and says so in words of its own. The words
+# may be few: whatever was written before carries the ``txn`` that a second write has, too.
 _TOO_LARGE = re.compile(
-    r"spark\.driver\.maxResultSize|not enough memory to build and broadcast|cannot broadcast",
+    r"spark\.driver\.maxResultSize|not enough memory to (build|store)|cannot broadcast"
+    r"|could not execute broadcast",
     re.IGNORECASE,
 )
 
 
 class Broadcast:
-    """Changes of at most ``RECORDS_MAX`` records are broadcast, until some are too large for it."""
+    """Changes of at most ``RECORDS_MAX`` records are broadcast, and of fewer where those did not
+    fit.
+    """
 
     def __init__(self) -> None:
-        self._failed = 0  # of the ways, how many were once too large
+        self._most = RECORDS_MAX
 
-    def write(self, records: int, *ways: Callable[[], None]) -> None:
-        """Call the first of ``ways``, which broadcasts most; more records begin with the second.
+    def write(self, records: int, small: Callable[[], None], large: Callable[[], None]) -> None:
+        """Call ``small`` for few records; where they do not fit into a broadcast, then ``large``.
 
-        Where the changes are too large for one, the next is called: a commit comes after the join,
-        so nothing was written. Later changes of this landing begin with the way that wrote.
-        Raises what the last way raises.
+        After that, half as many records are few. Raises what the last call raises.
         """
-        first = max(self._failed, 0 if records <= RECORDS_MAX else 1)
-        for number, write in enumerate(ways[first:], first + 1):
+        if records <= self._most:
             try:
-                write()
+                small()
             except Exception as fault:
-                if number == len(ways) or not too_large(fault):
+                if not too_large(fault):
                     raise
-                self._failed = number
+                self._most = records // 2
             else:
                 return
+        large()
 
 
 def too_large(fault: Exception) -> bool:

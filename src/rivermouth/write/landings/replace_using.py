@@ -19,19 +19,20 @@ from rivermouth.debug.failpoints import reach
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
-from rivermouth.spark.errors import said
+from rivermouth.spark.address import table_property
+from rivermouth.spark.errors import reason
 from rivermouth.write.bad_records import refused
 from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import RawBatch, Site
-from rivermouth.write.landings.broadcast import Broadcast
+from rivermouth.write.landings.broadcast import Broadcast, too_large
 from rivermouth.write.landings.folding import Folding
 from rivermouth.write.landings.probe import check_replace
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, add_mark, has_mark
 from rivermouth.write.staging import staged
 
-_NAME_LOST = "DELTA_FILE_TO_OVERWRITE_NOT_FOUND"
+_VECTORS = "delta.enableDeletionVectors"
 
 
 def replace_using(site: Site) -> ReplaceUsing:
@@ -51,16 +52,25 @@ def replace_using(site: Site) -> ReplaceUsing:
     check_replace(site.session, site.address)
     if site.rows.delete is not None:  # rows are deleted, and no MERGE can do it
         add_mark(site.session, site.address)
-    return ReplaceUsing(site, site.rows, marked=has_mark(site.session, site.address))
+    return ReplaceUsing(
+        site,
+        site.rows,
+        marked=has_mark(site.session, site.address),
+        vectors=table_property(site.session, site.address, _VECTORS) == "true",
+    )
 
 
 class ReplaceUsing:
-    """Stages the changes of a batch and replaces the rows that they touch. See ``Landing``."""
+    """Stages the changes of a batch and replaces the rows that they touch. See ``Landing``.
 
-    def __init__(self, site: Site, rows: Keyed, *, marked: bool) -> None:
+    The table may have rows that are ``marked`` as deleted, and deletion ``vectors``.
+    """
+
+    def __init__(self, site: Site, rows: Keyed, *, marked: bool, vectors: bool = False) -> None:
         self._site = site
         self._rows = rows
         self._marked = marked
+        self._vectors = vectors
         self._broadcast = Broadcast()
         self._folding = Folding(site, rows)
         self._stage = site.staging()
@@ -117,27 +127,27 @@ class ReplaceUsing:
 
         # Delta joins the table with the keys of these rows, to find the files that it replaces. It
         # asks for the name of the file above that join, where a shuffle has lost it, unless the
-        # table has deletion vectors. So the keys are broadcast, as long as they fit.
+        # table has deletion vectors. So the keys are broadcast.
+        keys = "merge" if self._vectors else "broadcast"
         self._broadcast.write(
             records,
             partial(replace, small=True, keys="broadcast"),
-            partial(replace, small=False, keys="broadcast"),
-            partial(self._replace_shuffled, partial(replace, small=False, keys="merge")),
+            partial(self._large, partial(replace, small=False, keys=keys)),
         )
 
-    def _replace_shuffled(self, replace: Callable[[], None]) -> None:
+    def _large(self, replace: Callable[[], None]) -> None:
         try:
             replace()
         except Exception as fault:
-            if _NAME_LOST not in said(fault):
+            if not too_large(fault):
                 raise
             raise UpsertUnsupported(
-                "the keys of one batch are more than Spark broadcasts, and this engine replaces "
-                "rows without a broadcast only in a table with deletion vectors",
+                "the keys of one batch are more than Spark broadcasts; without a broadcast this "
+                "engine replaces rows only in a table with deletion vectors",
                 where=f"{self._site.pipeline} {self._site.address}",
-                found=_NAME_LOST,
-                remedy="Set the table property delta.enableDeletionVectors to true, or lower "
-                "max_offsets_per_trigger",
+                found=reason(fault),
+                remedy="Set the table property delta.enableDeletionVectors to true, or let a batch "
+                "have fewer records (max_offsets_per_trigger; --from of a replay)",
             ) from fault
 
     def _remove_marked(self, session: SparkSession) -> None:
