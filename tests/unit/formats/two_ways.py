@@ -6,6 +6,7 @@ python -m tests.unit.formats.two_ways [--records 1000000] [--seed 1]
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import warnings
 from collections import Counter
@@ -126,15 +127,18 @@ def campaign(records: int, seed: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Run a campaign and say what it saw."""
+    """Run a campaign and say what it saw; the last line is JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("error")
+    total: Counter[str] = Counter()
     for number, start in enumerate(range(0, given.records, 50_000)):
         counts = campaign(min(50_000, given.records - start), given.seed * 1_000_003 + number)
         print(number, dict(counts), flush=True)
+        total += counts
+    print(json.dumps({"seed": given.seed, **total, "differences": 0}))  # one ends it before
 
 
 if __name__ == "__main__":
