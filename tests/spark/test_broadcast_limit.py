@@ -18,6 +18,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, Outcome, classify
 from rivermouth.protocol.offsets import Position
 from rivermouth.spark.errors import said
+from rivermouth.spark.session import separate
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.landing import Landing, RawBatch
@@ -44,12 +45,18 @@ TEXTS = [base64.b64encode(_DICE.randbytes(TEXT_BYTES * 3 // 4)).decode() for _ i
 def driver_takes(session: SparkSession, limit: str) -> Iterator[None]:
     """Spark's scheduler reads the limit anew for each stage, from the conf of its context."""
     conf = session.sparkContext._jsc.sc().conf()
-    before = conf.get(_SETTING, "1g")
+    assert session.conf.get(_SETTING, None) is None, "it would have to be put back"
     conf.set(_SETTING, limit)
     try:
         yield
     finally:
-        conf.set(_SETTING, before)
+        conf.remove(_SETTING)  # a session that is made later copies what is set
+
+
+def test_no_other_session_sees_the_limit(bench: Bench) -> None:
+    with driver_takes(bench.spark, LIMIT):
+        assert separate(bench.spark).conf.get(_SETTING, None) == LIMIT
+    assert separate(bench.spark).conf.get(_SETTING, None) is None
 
 
 @pytest.fixture
