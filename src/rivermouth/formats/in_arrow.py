@@ -125,5 +125,8 @@ def _only(values: pa.Array, these: pa.BooleanArray) -> pa.Array:
 
 def absent(values: pa.Array) -> pa.StringArray:
     """The code of values that are null or empty, null for all others."""
-    empty = pc.if_else(pc.equal(pc.binary_length(values), 0), "RM602", pa.scalar(None, pa.string()))
+    lengths = pc.binary_length(values)
+    if not values.null_count and pc.min(lengths).as_py() != 0:  # as nearly always
+        return pa.nulls(len(values), pa.string())
+    empty = pc.if_else(pc.equal(lengths, 0), "RM602", pa.scalar(None, pa.string()))
     return pc.if_else(values.is_null(), "RM601", empty)

@@ -30,9 +30,10 @@ class InTask:
         does not tell, or null.
         """
         value = raw.column("value")
-        found = self.values.decode(value)
-        bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
-        code = pc.coalesce(absent(value), bad)
+        found, code = self.values.decode(value), absent(value)
+        if found.reasons.null_count < len(value):
+            bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
+            code = pc.coalesce(code, bad)
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
         columns = {
             "row": found.rows,

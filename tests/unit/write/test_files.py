@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,7 +17,7 @@ from deltalake import DeltaTable
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import file
-from rivermouth.write.files.file import DataFile, Folder
+from rivermouth.write.files.file import DataFile, Folder, counted
 from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.task import LEAVES, Apart, Written, collected, task
 from rivermouth.write.landings.files import counts_of
@@ -212,3 +213,22 @@ def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowException):
         file._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [],
+        [("t", 0)],
+        [("t", 3)] * 5,
+        [("t", 0), ("t", 1)],
+        [("t", 0), ("u", 0), ("t", 0)],
+        [("t", 0), ("t", 0), ("u", 1), ("u", 1), ("t", 1)],
+    ],
+    ids=str,
+)
+def test_records_are_counted_by_topic_and_partition(places: list[tuple[str, int]]) -> None:
+    rows = [{"topic": topic, "partition": partition} for topic, partition in places]
+    assert counted(pa.array(rows, KAFKA)) == Counter(places)
+    beside = [{"topic": "x", "partition": 7}]
+    assert counted(pa.array([*beside, *rows, *beside], KAFKA)[1:-1]) == Counter(places)

@@ -59,7 +59,7 @@ def maybe_strange(chunk: Chunk) -> bool:
     """Whether a NUL, ``NaN``, ``Infinity`` or null after an object may stand anywhere."""
     codes = chunk.codes
     return (
-        bool((codes == 0).any())
+        codes.min(initial=1) == 0
         or bool((_following(codes, b"N") == ord("a")).any())
         or bool((_following(codes, b"I") == ord("n")).any())
         or _null_after_object(chunk)
@@ -69,6 +69,8 @@ def maybe_strange(chunk: Chunk) -> bool:
 def _null_after_object(chunk: Chunk) -> bool:
     codes = chunk.codes
     places = np.flatnonzero(codes[:-1] == ord("}"))
+    if np.array_equal(places, chunk.starts[1:-1] - 2):  # each ends a document
+        return False
     following = codes[places + 1]
     if (following == ord("n")).any():
         return True

@@ -25,6 +25,7 @@ from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.registry.references import resolve
+from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.entry import record_entry
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.known import Definition
@@ -71,6 +72,7 @@ class Files:
         self._table = FilesTable(site.address.path, site.pipeline)
         self._bad = FilesTable(site.quarantine.address.path, site.pipeline)
         self._in_task = _in_task(site)
+        self._arrow_batches = ArrowBatches(site)
         self._waiting: Waiting | None = None
         of_bad = F.col("code").isNotNull()
         self._columns = [
@@ -173,8 +175,14 @@ class Files:
             sequence=plan.sequence,
             reasons=dict(self._site.quarantine.reasons),
         )
-        writing = self._site.few(rows).mapInArrow(task(into, apart, self._in_task), RETURNED_DDL)
-        return collected(each.asDict() for each in writing.collect())
+
+        def write(rows: DataFrame) -> Written:
+            few, writing = self._site.few(rows), task(into, apart, self._in_task)
+            returned = few.mapInArrow(writing, RETURNED_DDL).collect()
+            return collected(each.asDict() for each in returned)
+
+        # Decoded rows may be larger than the records that they come from.
+        return write(rows) if self._in_task is None else self._arrow_batches.evaluated(rows, write)
 
     def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
         reach("P17")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -10,12 +11,13 @@ from pyspark.sql import DataFrame
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
+from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.bad_records import refused
 from rivermouth.write.counts import applied, grouped_counts
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
-from rivermouth.write.landings.folding import Folding
+from rivermouth.write.landings.folding import Folded, Folding
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -36,6 +38,7 @@ class Merge:
         self._site = site
         self._rows = site.rows
         self._folding = Folding(site, site.rows)
+        self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
@@ -53,10 +56,14 @@ class Merge:
             self._land_split(self._site.few(batch.decoded()), plan)
 
     def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
-        folded = self._folding.of(batch, plan.draft.ranges)
-        with session_confs(batch.rows.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
-            # The one materialisation: MERGE scans its source twice, and Kafka is no place for that.
-            changes = folded.changes.localCheckpoint()
+        def fold(rows: DataFrame) -> tuple[Folded, DataFrame]:
+            folded = self._folding.of(replace(batch, rows=rows), plan.draft.ranges)
+            with session_confs(rows.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+                # The one materialisation: MERGE scans its source twice, and Kafka is no place for
+                # that.
+                return folded, folded.changes.localCheckpoint()
+
+        folded, changes = self._arrow_batches.evaluated(batch.rows, fold)
         self._merge(changes, folded.counts(self._site.folded(changes)), plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
