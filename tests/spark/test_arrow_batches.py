@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.arrow_batches import BYTES, ROWS, ArrowBatches
+from rivermouth.write.arrow_batches import BYTES, ROWS, SHARE, ArrowBatches
 from rivermouth.write.entry import session_confs
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
@@ -24,7 +24,6 @@ from tests.spark.files_table import made
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SHARE = (64 << 20) // 10_000
 SMALL: list[RawRow] = [
     (None, None, 0, 0),
     (b"k", b"", 0, 1),
@@ -35,14 +34,22 @@ LARGE: list[RawRow] = [(b"k", b"v" * SHARE, 0, 4)]
 LARGE_KEY: list[RawRow] = [(b"k" * (SHARE + 1), None, 0, 4)]
 
 
+UNMEASURED = ("2147483647", "4000")
+UNSET = (None, None)
+
+
+def settings(session: SparkSession) -> tuple[str | None, ...]:
+    return tuple(session.conf.get(each, None) for each in (BYTES, ROWS))
+
+
 class Evaluated:
     """Gives the sizes of the values that a Python worker gets; notes each call's setting."""
 
     def __init__(self) -> None:
-        self.settings: list[str | None] = []
+        self.settings: list[tuple[str | None, ...]] = []
 
     def __call__(self, rows: DataFrame) -> list[int | None]:
-        self.settings.append(rows.sparkSession.conf.get(BYTES, None))
+        self.settings.append(settings(rows.sparkSession))
         return [each["size"] for each in rows.mapInArrow(_sizes, "size INT").collect()]
 
 
@@ -61,8 +68,8 @@ def test_batches_of_small_records_are_not_measured(bench: Bench) -> None:
     sizes = batches_of(bench).evaluated(bench.raw(SMALL), evaluate)
 
     assert sorted(sizes, key=lambda each: each or -1) == [None, 0, SHARE - 1, SHARE]
-    assert evaluate.settings == ["2147483647"]
-    assert bench.spark.conf.get(BYTES, None) is None
+    assert evaluate.settings == [UNMEASURED]
+    assert settings(bench.spark) == UNSET
 
 
 @pytest.mark.parametrize("large", [LARGE, LARGE_KEY], ids=["value", "key"])
@@ -72,8 +79,8 @@ def test_from_the_first_large_record_on_all_are_measured(bench: Bench, large: li
     assert len(batches.evaluated(bench.raw(SMALL + large), evaluate)) == len(SMALL) + 1
     assert len(batches.evaluated(bench.raw(SMALL), evaluate)) == len(SMALL)
 
-    assert evaluate.settings == ["2147483647", None, None]
-    assert bench.spark.conf.get(BYTES, None) is None
+    assert evaluate.settings == [UNMEASURED, UNSET, UNSET]
+    assert settings(bench.spark) == UNSET
 
 
 def test_another_fault_is_none_of_a_large_record(bench: Bench) -> None:
@@ -86,19 +93,21 @@ def test_another_fault_is_none_of_a_large_record(bench: Bench) -> None:
     with pytest.raises(RuntimeError, match="of another kind"):
         batches_of(bench).evaluated(bench.raw(SMALL), failing)
     assert len(evaluate.settings) == 1
-    assert bench.spark.conf.get(BYTES, None) is None
+    assert settings(bench.spark) == UNSET
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [(ROWS, "0"), (ROWS, "-1"), (BYTES, "1000000")], ids=str
+    ("setting", "value"), [(ROWS, "0"), (ROWS, "500"), (BYTES, "1000000")], ids=str
 )
 def test_what_a_session_says_of_batches_stays(bench: Bench, setting: str, value: str) -> None:
     evaluate = Evaluated()
     with session_confs(bench.spark, {setting: value}):
         batches = batches_of(bench)
         assert len(batches.evaluated(bench.raw(SMALL + LARGE), evaluate)) == len(SMALL) + 1
-        assert evaluate.settings == [value if setting == BYTES else None]
-        assert bench.spark.conf.get(setting) == value
+        before = settings(bench.spark)
+        assert value in before
+        assert evaluate.settings == [before]
+        assert settings(bench.spark) == before
 
 
 HEADERS = {"source": {"topics": ("t",), "format": "json", "metadata": ("headers",)}}
@@ -122,7 +131,7 @@ def test_where_other_columns_or_rows_may_be_large_all_are_measured(
     }
     evaluate = Evaluated()
     batches_of(bench, Pipeline.model_validate(given), **site).evaluated(bench.raw(SMALL), evaluate)
-    assert evaluate.settings == [None]
+    assert evaluate.settings == [UNSET]
 
 
 def test_rows_of_a_large_record_land_as_files_once(bench: Bench) -> None:

@@ -1,10 +1,10 @@
 """How many of Kafka's rows Spark gives to a Python worker at once.
 
-Spark ends an Arrow batch with a number of rows, or earlier, once it holds 64 MB. For that it asks
+Spark ends an Arrow batch with 10,000 rows, or earlier, once it holds 64 MB. For the second it asks
 Arrow for the size of all columns after each row: for records of 220 B this is a quarter of what the
-JVM does with them. Where no record holds more than its share of these bytes, the number of rows
-alone keeps a batch as small. So the rows fail at a larger record, and only the batches of a
-pipeline that has met one are measured.
+JVM does with them. A batch of fewer rows keeps to these bytes without that, unless a record holds
+more than its share of them. So the rows fail at a larger record, and only the batches of a pipeline
+that has met one are measured.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from rivermouth.write.landing import Site
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_DEFAULT_BYTES, _DEFAULT_ROWS = 64 << 20, "10000"
-_NOT_MEASURED = {BYTES: str(2**31 - 1)}
+_ROWS = 4_000
+"""With fewer the workers are slower, with more they are not faster."""
+SHARE = (64 << 20) // _ROWS
+"""The most bytes of a record whose batch need not be measured."""
+_NOT_MEASURED = {BYTES: str(2**31 - 1), ROWS: str(_ROWS)}
 _LARGE = "rivermouth: a record is larger than its share of an Arrow batch"
 
 Made = TypeVar("Made")
@@ -33,7 +36,7 @@ class ArrowBatches:
     """Evaluates the batches of one pipeline."""
 
     def __init__(self, site: Site) -> None:
-        self._share = _share(site)
+        self._measured = _measured(site)
 
     def evaluated(self, rows: DataFrame, evaluate: Callable[[DataFrame], Made]) -> Made:
         """What ``evaluate`` makes of Kafka's rows.
@@ -41,36 +44,34 @@ class ArrowBatches:
         It is called again where it meets a large record: what it leaves behind when an action
         fails must not count.
         """
-        if self._share is None:
+        if self._measured:
             return evaluate(rows)
         try:
             with session_confs(rows.sparkSession, _NOT_MEASURED):
-                return evaluate(_failing_beyond(self._share, rows))
+                return evaluate(_failing(rows))
         except Exception as fault:
             if _LARGE not in said(fault):
                 raise
-        self._share = None
+        self._measured = True
         return evaluate(rows)
 
 
-def _share(site: Site) -> int | None:
-    """The most bytes of a record whose batch need not be measured; None where all have to be.
+def _measured(site: Site) -> bool:
+    """Whether Spark has to measure all batches of a pipeline.
 
-    That is where somebody has set how many bytes a batch may have, or it may have any number of
-    rows; where more than key and value may be large; where own code may give any rows to Python;
-    and elsewhere than on one host, where nobody has tried.
+    That is where somebody has set how large they are; where more than key and value may be large;
+    where a worker may get more than Kafka's rows, from own code or from a format that is not
+    decoded in one step; and elsewhere than on one host, where nobody has tried.
     """
     config, conf = site.config, site.session.conf
-    if config is None or config.made_by or "headers" in config.source.metadata:
-        return None
-    if site.tasks is None or conf.get(BYTES, None) is not None:
-        return None
-    rows = int(conf.get(ROWS, _DEFAULT_ROWS) or 0)
-    return _DEFAULT_BYTES // rows if rows > 0 else None
+    if config is None or config.made_by or config.format.in_task is None or site.tasks is None:
+        return True
+    set_by_others = any(conf.get(each, None) is not None for each in _NOT_MEASURED)
+    return set_by_others or "headers" in config.source.metadata
 
 
-def _failing_beyond(share: int, rows: DataFrame) -> DataFrame:
+def _failing(rows: DataFrame) -> DataFrame:
     """The same rows; to evaluate one whose key and value hold more bytes fails the job."""
     size = "coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
-    value = f"if({size} <= {share}, value, raise_error({literal(_LARGE)}))"
+    value = f"if({size} <= {SHARE}, value, raise_error({literal(_LARGE)}))"
     return rows.withColumn("value", F.expr(value))

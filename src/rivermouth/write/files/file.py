@@ -178,12 +178,11 @@ def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:
     """How many rows came of each topic and partition."""
     if not len(kafka):
         return Counter()
-    first = kafka[0]
-    topic, partition = first["topic"], first["partition"]
-    others = pc.or_(
-        pc.not_equal(kafka.field("partition"), partition), pc.not_equal(kafka.field("topic"), topic)
+    topic, partition = (kafka[0][name] for name in ("topic", "partition"))
+    same = pc.and_(
+        pc.equal(kafka.field("partition"), partition), pc.equal(kafka.field("topic"), topic)
     )
-    if not others.true_count:  # as nearly always
+    if same.true_count == len(kafka):  # as nearly always
         return Counter({(topic.as_py(), partition.as_py()): len(kafka)})
     places = pa.table({name: kafka.field(name) for name in ("topic", "partition")})
     groups = places.group_by(["topic", "partition"]).aggregate([([], "count_all")])

@@ -181,8 +181,7 @@ class Files:
             returned = few.mapInArrow(writing, RETURNED_DDL).collect()
             return collected(each.asDict() for each in returned)
 
-        # Decoded rows may be larger than the records that they come from.
-        return write(rows) if self._in_task is None else self._arrow_batches.evaluated(rows, write)
+        return self._arrow_batches.evaluated(rows, write)
 
     def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
         reach("P17")
