@@ -26,7 +26,8 @@ _ROWS = 4_000
 """With fewer the workers are slower, with more they are not faster."""
 SHARE = (64 << 20) // _ROWS
 """The most bytes of a record whose batch need not be measured."""
-_NOT_MEASURED = {BYTES: str(2**31 - 1), ROWS: str(_ROWS)}
+NOT_MEASURED = {BYTES: str(2**31 - 1), ROWS: str(_ROWS)}
+"""The settings for batches of such records alone."""
 _LARGE = "rivermouth: a record is larger than its share of an Arrow batch"
 
 Made = TypeVar("Made")
@@ -47,7 +48,7 @@ class ArrowBatches:
         if self._measured:
             return evaluate(rows)
         try:
-            with session_confs(rows.sparkSession, _NOT_MEASURED):
+            with session_confs(rows.sparkSession, NOT_MEASURED):
                 return evaluate(_failing(rows))
         except Exception as fault:
             if _LARGE not in said(fault):
@@ -66,7 +67,7 @@ def _measured(site: Site) -> bool:
     config, conf = site.config, site.session.conf
     if config is None or config.made_by or config.format.in_task is None or site.tasks is None:
         return True
-    set_by_others = any(conf.get(each, None) is not None for each in _NOT_MEASURED)
+    set_by_others = any(conf.get(each, None) is not None for each in NOT_MEASURED)
     return set_by_others or "headers" in config.source.metadata
 
 

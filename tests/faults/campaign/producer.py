@@ -20,6 +20,7 @@ from confluent_kafka import KafkaError, Message, Producer
 KEYS = 400
 PARTITIONS = 3
 OF_A_SHOP = 50
+LARGE, LARGE_EVERY = 20_000, 1_500
 GROUP = 120
 """Records of one transaction, and of one write to the history."""
 
@@ -38,11 +39,18 @@ class History:
         os.fsync(self._file.fileno())
 
 
+def body(letter: str, number: int) -> str:
+    """The text of a record. Now and then it makes the record too large for an Arrow batch that
+    Spark does not measure: then the batch is evaluated again.
+    """
+    return f"{letter}{number}{'x' * LARGE if number % LARGE_EVERY == 0 else ''}"
+
+
 def events(dice: random.Random, number: int, topic: str) -> Record:
     """An event, or something that is none."""
     if dice.random() < 0.03:
         return "poison", topic, None, dice.choice(POISON)
-    value = {"id": number, "seq": number, "body": f"e{number}"}
+    value = {"id": number, "seq": number, "body": body("e", number)}
     return "append", topic, None, json.dumps(value)
 
 
@@ -54,7 +62,7 @@ def accounts(dice: random.Random, number: int, last: str) -> Record:
         return "poison", "accounts", key, dice.choice(POISON[1:])
     if chance < 0.12:
         return "delete", "accounts", key, None
-    value = {"k": int(key), "seq": number, "body": f"a{number}"}
+    value = {"k": int(key), "seq": number, "body": body("a", number)}
     return "upsert", "accounts", key, json.dumps(value)
 
 
