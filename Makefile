@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,9 @@ bench-latency: setup ## From a record's timestamp to its commit, at a steady rat
 
 bench-upsert: setup ## Compare upserts into a large table with and without deletion vectors
 	@$(BIN)/python bench/upsert.py
+
+json-suite: setup ## The public JSONTestSuite, through both decoders; needs npm and node
+	@$(BIN)/python -m tests.unit.formats.public_suite
 
 databricks-cli: setup ## Build the Databricks CLI for the bundle's tests, once
 	@$(BIN)/python tools/databricks_cli/build.py >/dev/null
