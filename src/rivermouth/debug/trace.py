@@ -24,7 +24,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rivermouth.protocol.offsets import OffsetRange
@@ -33,12 +33,17 @@ _PROCESS = uuid.uuid4().hex[:12]
 
 
 def step(pipeline: str, name: str, **facts: Any) -> None:
-    """Write one step of a pipeline; does nothing unless the environment asks for it."""
+    """Write one step of a pipeline; does nothing unless the environment asks for it.
+
+    A fact that is dear to make is given as a function without parameters, which is called only
+    then.
+    """
     file = os.environ.get("RIVERMOUTH_TRACE")
     if not file:
         return
     at = int(time.time() * 1000)
-    fields = {"at": at, "process": _PROCESS, "pipeline": pipeline, "step": name, **facts}
+    made = {key: fact() if callable(fact) else fact for key, fact in facts.items()}
+    fields = {"at": at, "process": _PROCESS, "pipeline": pipeline, "step": name, **made}
     line = json.dumps(fields, separators=(",", ":")) + "\n"
     handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -47,6 +52,6 @@ def step(pipeline: str, name: str, **facts: Any) -> None:
         os.close(handle)
 
 
-def listed(ranges: Iterable[OffsetRange]) -> list[list[object]]:
-    """Each range as ``[topic, partition, from, until]``."""
-    return [[each.topic, each.partition, each.from_offset, each.until_offset] for each in ranges]
+def listed(ranges: Sequence[OffsetRange]) -> Callable[[], list[list[object]]]:
+    """What makes a list of ``[topic, partition, from, until]`` of the ranges."""
+    return lambda: [[e.topic, e.partition, e.from_offset, e.until_offset] for e in ranges]

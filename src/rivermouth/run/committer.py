@@ -134,7 +134,7 @@ class Committer:
         began = time.monotonic()
         name, draft = self.history.pipeline, plan.draft
         reach("P3")
-        ranges, position = trace.listed(draft.ranges), draft.position.as_nested()
+        ranges, position = trace.listed(draft.ranges), draft.position.as_nested
         facts = {"sequence": plan.sequence, "ranges": ranges, "position": position}
         trace.step(name, "write", commit=plan.commit, **facts)
         fault: Exception | None = None

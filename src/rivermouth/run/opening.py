@@ -54,7 +54,7 @@ def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:
         version=history.version,
         sequence=history.sequence,
         standing=history.effective.sequence if history.effective is not None else None,
-        position=history.position.as_nested(),
+        position=history.position.as_nested,
         projected=ledger.projected,
         **asked,
     )

@@ -28,6 +28,8 @@ from rivermouth.spark.errors import translate
 
 _RATE_S = 1.0
 """A rate is that of a second: in less than one, a slow partition would have no offset."""
+_LOOK_S = 0.01
+"""With ``trigger: 0s`` Kafka is not asked more often than this, as by Spark's own source."""
 
 
 def pace_of(pipeline: Pipeline, trigger: Trigger) -> Pace:
@@ -41,7 +43,7 @@ def pace_of(pipeline: Pipeline, trigger: Trigger) -> Pace:
         at_least=(source.min_offsets_per_trigger or 0) if endless else 0,
         delay_s=source.max_trigger_delay.total_seconds(),
         per_second=rate,
-        every_s=every_s if rate is None else max(every_s, _RATE_S),
+        every_s=max(every_s, _LOOK_S if rate is None else _RATE_S),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rivermouth.debug import trace
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, Killed, World
 
@@ -60,3 +61,10 @@ def test_a_killed_process_has_no_further_lines_and_a_resume_says_what_it_is(file
 def test_without_being_asked_nothing_is_noted(tmp_path: Path) -> None:
     Driver(World(ends={place(): 5})).open()
     assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_dear_to_tell_is_made_only_when_asked_for() -> None:
+    def dear() -> object:
+        raise AssertionError("made for nobody")
+
+    trace.step("orders", "plan", ranges=dear)

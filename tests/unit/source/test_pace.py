@@ -171,6 +171,18 @@ def test_with_a_rate_and_a_short_trigger_batches_start_a_second_apart() -> None:
     assert here.time.waits == [1, 1, 1]
 
 
+def test_without_a_pause_between_triggers_kafka_is_asked_a_hundred_times_a_second() -> None:
+    here = bench(4, happens=[nothing, nothing, more(1), nothing])
+    assert here.read(Trigger(0)) == [{0: 4}, {0: 1}]
+    assert here.time.waits == pytest.approx([0.01] * 5)
+
+
+def test_without_a_pause_a_batch_is_followed_at_once() -> None:
+    here = bench(4, happens=[more(1), more(1)], batch_s=3)
+    assert here.read(Trigger(0)) == [{0: 4}, {0: 1}, {0: 1}]
+    assert here.time.waits == [0, 0, 0]
+
+
 def test_the_limit_of_a_batch_shares_out_what_the_rate_allows() -> None:
     settings = {"max_rate_per_partition": 5, "max_offsets_per_trigger": 40}
     here = bench(60, 500, happens=[], **settings)
