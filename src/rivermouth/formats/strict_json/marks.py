@@ -56,7 +56,10 @@ def unbalanced(chunk: Chunk) -> np.ndarray:
 
 
 def maybe_strange(chunk: Chunk) -> bool:
-    """Whether a NUL, ``NaN``, ``Infinity`` or null after an object may stand anywhere."""
+    """Whether a NUL, ``NaN``, ``Infinity`` or null after an object may stand anywhere.
+
+    Each document begins and ends with braces.
+    """
     codes = chunk.codes
     return (
         codes.min(initial=1) == 0
