@@ -48,6 +48,8 @@ NESTED = (
     "items ARRAY<STRUCT<sku: STRING, title: STRING, amount: INT, price: DECIMAL(12,2)>>"
 )
 CHUNK = 10_000
+BESIDE = ("task", "plain")
+"""The ways whose figures stand beside those of ``arrow``, under its names with their own behind."""
 SHARES = (0, 1, 100)
 
 
@@ -194,7 +196,7 @@ def of_clean(rates: dict[str, dict[str, float]]) -> dict[str, float]:
         clean, few = rates.get(f"{name}_0"), rates.get(f"{name}_1")
         if clean and few:
             ratios[f"bad_1_percent_{size}"] = round(few["arrow"] / clean["arrow"], 2)
-            for way in ("task", "plain"):
+            for way in BESIDE:
                 ratios[f"bad_1_percent_{size}_{way}"] = round(few[way] / clean[way], 2)
     return ratios
 
@@ -223,7 +225,7 @@ def main() -> None:
                 compared = ways(session, values, ddl, folder)
                 rates[label] = found = measured(compared, given.rounds, count, label)
                 ratios[label] = round(found["arrow"] / found["spark"], 2)
-                for way in ("task", "plain"):
+                for way in BESIDE:
                     ratios[f"{label}_{way}"] = round(found[way] / found["spark"], 2)
                 session.catalog.clearCache()
         session.stop()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.spark.address import literal
@@ -38,6 +38,7 @@ class ArrowBatches:
 
     def __init__(self, site: Site) -> None:
         self._measured = _measured(site)
+        self._value = _value()  # built once: each is calls into the JVM, in every batch
 
     def evaluated(self, rows: DataFrame, evaluate: Callable[[DataFrame], Made]) -> Made:
         """What ``evaluate`` makes of Kafka's rows.
@@ -49,7 +50,7 @@ class ArrowBatches:
             return evaluate(rows)
         try:
             with session_confs(rows.sparkSession, NOT_MEASURED):
-                return evaluate(_failing(rows))
+                return evaluate(rows.withColumn("value", self._value))
         except Exception as fault:
             if _LARGE not in said(fault):
                 raise
@@ -71,8 +72,7 @@ def _measured(site: Site) -> bool:
     return set_by_others or "headers" in config.source.metadata
 
 
-def _failing(rows: DataFrame) -> DataFrame:
-    """The same rows; to evaluate one whose key and value hold more bytes fails the job."""
+def _value() -> Column:
+    """The column ``value``; to evaluate it fails where key and value hold more than ``SHARE``."""
     size = "coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
-    value = f"if({size} <= {SHARE}, value, raise_error({literal(_LARGE)}))"
-    return rows.withColumn("value", F.expr(value))
+    return F.expr(f"if({size} <= {SHARE}, value, raise_error({literal(_LARGE)}))")
