@@ -25,8 +25,9 @@ from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.write.files import file
+from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import Apart, Batches, Decode, task
+from rivermouth.write.files.task import Batches, Decode, task
 from rivermouth.write.landings import files as landing
 from tests.driver import Printer
 from tests.processes import ROOT, listed

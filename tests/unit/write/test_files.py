@@ -17,10 +17,11 @@ from deltalake import DeltaTable
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import file
+from rivermouth.write.files.apart import LEAVES, Apart
+from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.file import DataFile, Folder, counted
 from rivermouth.write.files.statistics import Leaf
-from rivermouth.write.files.task import LEAVES, Apart, Written, collected, task
-from rivermouth.write.landings.files import counts_of
+from rivermouth.write.files.task import Written, collected, task
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -191,13 +192,14 @@ def wrote(**records: int) -> DataFile:
 def test_counts_are_the_sums_of_all_files_in_the_order_of_the_ranges() -> None:
     written = Written((wrote(p0=2, p1=1), wrote(p0=3)), (wrote(p1=4),))
     ranges = (span(10, 16), span(0, 5, 1), span(7, 9, 2))
-    assert counts_of(written, ranges, "p") == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
+    found = counted_ranges(records_of(written.good), records_of(written.bad), ranges, "p")
+    assert found == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
 
 
 @pytest.mark.parametrize("written", [Written((wrote(p0=7),), ()), Written((), (wrote(p3=1),))])
 def test_counts_that_cannot_be_right_are_refused(written: Written) -> None:
     with pytest.raises(BatchFailed, match="other records"):
-        counts_of(written, (span(10, 16),), "p")
+        counted_ranges(records_of(written.good), records_of(written.bad), (span(10, 16),), "p")
 
 
 def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> None:

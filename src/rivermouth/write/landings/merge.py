@@ -8,16 +8,19 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.bad_records import refused
-from rivermouth.write.counts import applied, grouped_counts
+from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import session_confs, statement_confs
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
-from rivermouth.write.landings.folding import Folded, Folding
+from rivermouth.write.landings.folding import Folding
+from rivermouth.write.landings.sieving import Sieving
+from rivermouth.write.overflow import OVERFLOW
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -38,6 +41,7 @@ class Merge:
         self._site = site
         self._rows = site.rows
         self._folding = Folding(site, site.rows)
+        self._sieving = Sieving(site)
         self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
         marked = has_mark(site.session, site.address)
@@ -46,30 +50,49 @@ class Merge:
     def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first.
 
-        Only a batch with bad records carries what quarantine needs.
+        Only a batch that is split carries to Spark what quarantine needs.
         """
+        held: Counts = ()  # how many are in quarantine already
         try:
-            self._land_clean(batch, plan)
+            changes, counts = self._folded(batch, plan)
+            held = counts if counts and quarantined(counts) else ()
+            self._merge(changes, counts, plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(batch.decoded()), plan)
+            self._land_split(self._site.few(batch.decoded()), plan, held)
 
-    def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
-        def fold(rows: DataFrame) -> tuple[Folded, DataFrame]:
-            folded = self._folding.of(replace(batch, rows=rows), plan.draft.ranges)
-            with session_confs(rows.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
-                # The one materialisation: MERGE scans its source twice, and Kafka is no place for
-                # that.
-                return folded, folded.changes.localCheckpoint()
+    def _folded(self, batch: RawBatch, plan: CommitPlan) -> tuple[DataFrame, Counts]:
+        """The changes of a batch, written down, with its counts; bad records are in quarantine.
 
-        folded, changes = self._arrow_batches.evaluated(batch.rows, fold)
-        self._merge(changes, folded.counts(self._site.folded(changes)), plan)
+        Fails by ``REFUSAL`` at a bad record that only a split tells apart.
+        """
+        ranges = plan.draft.ranges
 
-    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
+        def fold(rows: DataFrame) -> tuple[DataFrame, Counts | None]:
+            sieve = self._sieving.begin(plan)
+            if sieve is not None:
+                changes = _written_down(self._folding.sieved(rows, sieve))
+                return changes, self._sieving.end(sieve, plan)
+            folded = self._folding.of(replace(batch, rows=rows), ranges)
+            changes = _written_down(folded.changes)
+            return changes, folded.counts(self._site.folded(changes))
+
+        changes, counts = self._arrow_batches.evaluated(batch.rows, fold)
+        if counts is None:
+            raise RuntimeError(REFUSAL)
+        return changes, counts
+
+    def _land_split(self, decoded: DataFrame, plan: CommitPlan, held: Counts) -> None:
+        """Keep, count and split the batch. Of it ``held`` are in quarantine already: all bad ones
+        but those of a key that overflows.
+        """
         with self._site.fitted(decoded, None) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
-            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            bad = f"code = '{OVERFLOW}'" if held else "code IS NOT NULL"
+            seen = quarantined(counts) - quarantined(held)
+            if seen:
+                self._site.quarantine.write(batch.where(bad), plan, seen)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()
         self._merge(changes, counts, plan)
 
@@ -87,6 +110,12 @@ class Merge:
 
         small = changes.hint("broadcast")
         self._broadcast.write(records, partial(merge, small), partial(merge, changes))
+
+
+def _written_down(changes: DataFrame) -> DataFrame:
+    """The one evaluation of a batch: MERGE scans its source twice, and Kafka is no place for it."""
+    with session_confs(changes.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+        return changes.localCheckpoint()
 
 
 def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:
