@@ -141,10 +141,13 @@ def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
     assert not table.file_uris(), "no commit names them yet"
 
 
-def test_a_file_ends_where_it_is_large_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "most"), [("GROUP_ROWS", 2), ("GROUP_BYTES", batch(1).nbytes + 1)]
+)
+def test_a_file_ends_with_the_row_group_that_makes_it_large_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(file, "GROUP_ROWS", 2)
+    monkeypatch.setattr(file, limit, most)
     monkeypatch.setattr(file, "FILE_BYTES", 1)
     found = run(tmp_path, batch(1), batch(2), batch(3)).good
 
