@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
@@ -101,6 +102,21 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     codes = {row["offset"] + 10 * row["partition"]: row["code"] for row in held}
     assert codes == {1: "RM605", 3: "RM603", 11: "RM602", 12: "RM601"}
     assert not [*(bench.folder / "stage").iterdir()], "what the tasks told is removed"
+
+
+def test_rows_with_key_and_headers_are_decoded_with_these(bench: Bench) -> None:
+    told = pipeline("upsert")
+    source = told.source.model_copy(update={"metadata": ("key", "headers")})
+    told = told.model_copy(update={"source": source})
+    named = F.struct(F.lit("h").alias("key"), F.lit(b"1").alias("value"))
+    raw = bench.raw(BATCH).withColumn("headers", F.array(named))
+
+    Merge(created(bench, told)).land(RawBatch(raw, never), bench.plan(1, BATCH, Position()))
+
+    found = {row["id"]: row["_kafka"] for row in rows_of(bench, "orders")}
+    assert {each: kafka["key"] for each, kafka in found.items()} == {1: b"f", 2: None}
+    assert found[1]["headers"] == [{"key": "h", "value": b"1"}]
+    assert len(rows_of(bench, "orders_quarantine")) == 4
 
 
 def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) -> None:

@@ -98,7 +98,8 @@ def stage_of(
     def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
         if sieve is None:
             return raw.select(*given).mapInArrow(stage, ddl)
-        return raw.select(*KAFKA_COLUMNS).mapInArrow(replace(stage, sieve=sieve), ddl)
+        every = dict.fromkeys((*KAFKA_COLUMNS, *given))
+        return raw.select(*every).mapInArrow(replace(stage, sieve=sieve), ddl)
 
     return before
 
