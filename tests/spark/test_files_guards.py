@@ -22,7 +22,9 @@ from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.task import Written
 from rivermouth.write.landings import files as landing
+from rivermouth.write.landings import sieving
 from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.sieving import Sieving
 from tests.spark import test_files, test_sieve
 from tests.spark.conftest import Bench
@@ -73,7 +75,8 @@ def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_look_at_counts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(landing, "counted_ranges", lambda *_: (RowCounts(0, 0),))
+    for room in (landing, sieving):
+        patch.setattr(room, "counted_ranges", lambda *given: (RowCounts(0, 0),) * len(given[2]))
 
 
 GUARDS = {
@@ -106,6 +109,14 @@ GUARDS = {
     "a range has no more records than offsets": Guard(
         _no_look_at_counts,
         test_files.test_records_that_are_none_of_the_batch_are_not_committed,
+    ),
+    "a range of a fold has no more records than offsets": Guard(
+        _no_look_at_counts,
+        test_sieve.test_records_that_are_none_of_the_batch_are_not_merged,
+    ),
+    "a batch that is split has the bad records that were set apart": Guard(
+        lambda patch: patch.setattr(Merge, "_check_held", lambda *_: None),
+        test_sieve.test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it,
     ),
     "all tasks of a fold have told of themselves": Guard(
         lambda patch: patch.setattr(Sieving, "_expected", lambda *_: 0),

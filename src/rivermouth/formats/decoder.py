@@ -58,9 +58,9 @@ def decoder(
 def decoder_to_fold(
     pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
 ) -> Before:
-    """The same for a fold, which refuses bad records: with less to carry from task to JVM.
+    """The same for a fold: with less to carry from task to JVM. It refuses bad records.
 
-    A sieve takes out those that it knows to be bad, if the format decodes in a task.
+    A sieve takes out before what it knows to be bad, if the format decodes in a task.
 
     ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
     for the order of records (``ordered``): else it names the topic and the partition. What tells of

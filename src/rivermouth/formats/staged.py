@@ -23,7 +23,7 @@ Before = Callable[[DataFrame, Sieve | None], DataFrame]
 class Asked:
     """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``.
 
-    ``told``: all that tells of a bad record; else each of them is refused.
+    ``told``: all that tells of a bad record; else each of them is refused, or given to a sieve.
     """
 
     reads: Collection[str] | None

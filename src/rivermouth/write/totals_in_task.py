@@ -151,8 +151,9 @@ def _how(part: str) -> str:
 
 def _key(column: pa.Array, width_us: int | None) -> pa.Array:
     """A part of the key; null where the column is, and where a window begins before all times."""
-    if width_us is None or column.null_count:
+    if width_us is None:
         return column
-    us = column.cast(pa.int64()).to_numpy()
+    us = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     begins = us - np.mod(us, width_us)  # of the sign of the divisor: 0 or more
-    return pa.array(begins, mask=begins > us).cast(column.type)
+    none = (begins > us) | column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(begins, mask=none).cast(column.type)

@@ -12,7 +12,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,14 @@ def sifted(reports: Path, where: str) -> Sifted:
     for each in found.values():
         good.update(each.good)
     return Sifted(len(found), good, tuple(file for each in found.values() for file in each.bad))
+
+
+def discard(reports: Path, folder: str) -> None:
+    """Remove the files of which the tasks have told: their evaluation has failed."""
+    for file in reports.glob("*.json"):
+        for each in _report(json.loads(file.read_text("utf-8"))).bad:
+            with suppress(OSError):
+                Path(folder, each.name).unlink()
 
 
 def _report(told: Mapping[str, Any]) -> Sifted:

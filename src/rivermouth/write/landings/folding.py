@@ -1,7 +1,7 @@
 """Folding the records of a batch to changes by key, and counting them on the way.
 
-A bad record fails the fold by ``REFUSAL`` once it is evaluated. Where the shape knows a fold in two
-steps, tasks make the first one while they decode; see ``Partly``.
+A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a sieve takes it out. Where
+the shape knows a fold in two steps, tasks make the first one while they decode; see ``Partly``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
@@ -16,6 +15,7 @@ from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.bad_records import refused
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import session_confs, statement_confs
+from rivermouth.write.files.counts import other_records
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
 from rivermouth.write.landings.folding import Folding
@@ -52,10 +52,10 @@ class Merge:
 
         Only a batch that is split carries to Spark what quarantine needs.
         """
-        held: Counts = ()  # how many are in quarantine already
+        held: Counts | None = None  # how many are in quarantine already
         try:
             changes, counts = self._folded(batch, plan)
-            held = counts if counts and quarantined(counts) else ()
+            held = counts if quarantined(counts) else None
             self._merge(changes, counts, plan)
         except Exception as fault:
             if not refused(fault):
@@ -65,36 +65,45 @@ class Merge:
     def _folded(self, batch: RawBatch, plan: CommitPlan) -> tuple[DataFrame, Counts]:
         """The changes of a batch, written down, with its counts; bad records are in quarantine.
 
-        Fails by ``REFUSAL`` at a bad record that only a split tells apart.
+        Fails by ``REFUSAL`` at a bad record that the tasks do not set apart.
         """
-        ranges = plan.draft.ranges
 
-        def fold(rows: DataFrame) -> tuple[DataFrame, Counts | None]:
-            sieve = self._sieving.begin(plan)
+        def fold(rows: DataFrame) -> tuple[DataFrame, Counts]:
+            with self._sieving.sieve(plan) as sieve:
+                if sieve is not None:
+                    changes = _written_down(self._folding.sieved(rows, sieve))
+                    found = self._sieving.told(sieve, plan)
             if sieve is not None:
-                changes = _written_down(self._folding.sieved(rows, sieve))
-                return changes, self._sieving.end(sieve, plan)
-            folded = self._folding.of(replace(batch, rows=rows), ranges)
+                return changes, self._sieving.commit(found, plan)
+            folded = self._folding.of(replace(batch, rows=rows), plan.draft.ranges)
             changes = _written_down(folded.changes)
             return changes, folded.counts(self._site.folded(changes))
 
-        changes, counts = self._arrow_batches.evaluated(batch.rows, fold)
-        if counts is None:
-            raise RuntimeError(REFUSAL)
-        return changes, counts
+        return self._arrow_batches.evaluated(batch.rows, fold)
 
-    def _land_split(self, decoded: DataFrame, plan: CommitPlan, held: Counts) -> None:
+    def _land_split(self, decoded: DataFrame, plan: CommitPlan, held: Counts | None) -> None:
         """Keep, count and split the batch. Of it ``held`` are in quarantine already: all bad ones
         but those of a key that overflows.
         """
         with self._site.fitted(decoded, None) as batch:
-            counts = grouped_counts(batch, plan.draft.ranges)
-            bad = f"code = '{OVERFLOW}'" if held else "code IS NOT NULL"
-            seen = quarantined(counts) - quarantined(held)
+            counts, bad = grouped_counts(batch, plan.draft.ranges), "code IS NOT NULL"
+            seen = quarantined(counts)
+            if held is not None:
+                self._check_held(held, batch, plan)
+                bad, seen = f"code = '{OVERFLOW}'", seen - quarantined(held)
             if seen:
                 self._site.quarantine.write(batch.where(bad), plan, seen)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()
         self._merge(changes, counts, plan)
+
+    def _check_held(self, held: Counts, batch: DataFrame, plan: CommitPlan) -> None:
+        """Raise BatchFailed unless the batch has just the bad records that are in quarantine."""
+        others = batch.where(f"code IS NULL OR code <> '{OVERFLOW}'")
+        now = [each.quarantined for each in grouped_counts(others, plan.draft.ranges)]
+        before = [each.quarantined for each in held]
+        if now != before:
+            found = f"bad records: {before} of the ranges, and then {now}"
+            raise other_records(self._site.pipeline, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         self.change(changes, plan.entry(counts), applied(counts))

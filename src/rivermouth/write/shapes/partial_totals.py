@@ -51,9 +51,9 @@ def partly(pipeline: Pipeline) -> Partly | None:
     made = _made(pipeline, types, columns)
 
     def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
-        if sieve is not None:
+        if sieve is not None:  # it needs all that quarantine holds of a record
             return raw.select(*KAFKA_COLUMNS).mapInArrow(replace(in_task, sieve=sieve), made)
-        # Nobody asks for the message key, and it may be large.
+        # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
         return given.mapInArrow(in_task, made)
 
