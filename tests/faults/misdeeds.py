@@ -11,7 +11,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,9 +27,12 @@ from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.write.files import file
+from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import Apart, Batches, Decode, task
+from rivermouth.write.files.sieve import QuarantineSieve, TaskSieve
+from rivermouth.write.files.task import Batches, Decode, task
 from rivermouth.write.landings import files as landing
+from rivermouth.write.landings import sieving
 from tests.driver import Printer
 from tests.processes import ROOT, listed
 from tests.waiting import wait_for
@@ -59,13 +64,39 @@ def misbehaving(kind: str, marks: Path) -> Callable[[Folder, Apart, Decode | Non
                     yield from task(into, apart, decode)(_until(batches, kind, marks))
                 return
             yield from task(into, apart, decode)(batches)
-            context = TaskContext.get()
-            if context is not None and context.attemptNumber():
-                (marks / "again").touch()
+            _note_second_attempt(marks)
 
         return written
 
     return made
+
+
+@dataclass(frozen=True)
+class MisbehavingSieve(QuarantineSieve):
+    """The sieve of a fold, but the first attempt of all to use it is killed.
+
+    ``worker``: after the last of its records; ``told``: once it has told of them.
+    """
+
+    kind: str
+    marks: Path
+
+    @contextmanager
+    def opened(self) -> Iterator[TaskSieve]:
+        first = _claimed(self.marks / "begun")
+        with super().opened() as task:
+            yield task
+            if first and self.kind == "worker":
+                os.kill(os.getpid(), signal.SIGKILL)
+        if first and self.kind == "told":
+            os.kill(os.getpid(), signal.SIGKILL)
+        _note_second_attempt(self.marks)
+
+
+def _note_second_attempt(marks: Path) -> None:
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber():
+        (marks / "again").touch()
 
 
 def _claimed(mark: Path) -> bool:
@@ -103,6 +134,8 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
     with ExitStack() as held:
         held.enter_context(ending(session))
         held.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
+        sieve = partial(MisbehavingSieve, kind=kind, marks=Path(marks))
+        held.enter_context(patch.object(sieving, "QuarantineSieve", sieve))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 

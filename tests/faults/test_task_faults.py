@@ -19,7 +19,7 @@ from rivermouth.write.landings import files as landing
 from tests.faults.cluster import cluster
 from tests.faults.misdeeds import BATCH_ROWS, SETTINGS, misbehaving
 from tests.faults.outcomes import check_proved, went_well
-from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.lake import Lake, append_pipeline, bid, insert_pipeline, retrying, sums_pipeline
 from tests.processes import said_by, started
 from tests.waiting import PATIENCE_S
 
@@ -117,6 +117,12 @@ def test_a_task_that_is_tried_again_or_runs_twice_writes_its_rows_once(
 ) -> None:
     table = ready(lake, rivermouth_spark, f"task_{kind}")
     url = MASTERS[kind] or str(request.getfixturevalue("master"))
+    run_with_a_misdeed(lake, url, kind, marks)
+    check_once(lake, rivermouth_spark, table)
+
+
+def run_with_a_misdeed(lake: Lake, url: str, kind: str, marks: Path) -> None:
+    """A run in which one task needs a second attempt."""
     command = [sys.executable, "-m", "tests.faults.misdeeds", str(lake.file), url, kind, str(marks)]
     environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch)}
     with started(command, environ) as process:
@@ -125,4 +131,27 @@ def test_a_task_that_is_tried_again_or_runs_twice_writes_its_rows_once(
     assert process.returncode == 0, said
     assert (marks / "again").exists(), "no task had a second attempt"
     assert "waits" not in said, "the batch, and not the task, was tried again"
-    check_once(lake, rivermouth_spark, table)
+
+
+KEYED = {"insert": insert_pipeline, "sums": sums_pipeline}
+"""A fold by Spark of what tasks decode, and one that they begin."""
+
+
+@pytest.mark.short(("mode", "kind"), {("insert", "told")})
+@pytest.mark.parametrize("kind", ["worker", "told"])
+@pytest.mark.parametrize("mode", KEYED)
+def test_a_task_of_a_fold_that_is_tried_again_counts_its_records_once(
+    lake: Lake, marks: Path, mode: str, kind: str
+) -> None:
+    """Its bad records, too. ``told``: the first attempt fails once it has told of them."""
+    topic = f"fold-{mode}-{kind}"
+    lake.topic(topic, 2)
+    config = lake.configure(p=retrying(KEYED[mode](topic), PATIENCE_S))
+    produce(lake, topic)
+
+    run_with_a_misdeed(lake, MASTERS["worker"], kind, marks)
+
+    check_proved(lake, records=RECORDS)
+    quarantine = lake.path(str(config.pipelines["p"].target.table.quarantine))
+    assert DeltaTable(str(quarantine)).count() == 2, "the rows of one attempt count"
+    assert orphans(quarantine), "the attempt that failed has left no file"

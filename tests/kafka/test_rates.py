@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -126,6 +127,29 @@ def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
         wait_for(lambda: len(batches(heard)) == 1)
         lake.produce(topic, [(None, bid(i), 0) for i in range(10)])
         wait_for(lambda: batches(heard)[-1][0].until_offset == 14)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_without_a_pause_a_record_is_read_as_soon_as_it_is_there_whoever_plans(
+    lake: Lake, rivermouth_spark: SparkSession, planner: str
+) -> None:
+    topic, records = f"at-once-{planner}", 5
+    lake.topic(topic)
+    lake.configure(p={**append_pipeline(topic, **PLANNERS[planner]), "trigger": "0s"})
+
+    with continuous(lake, rivermouth_spark, "p") as heard:
+        for each in range(records):
+            lake.produce(topic, [(None, bid(each), 0)])
+            wait_for(partial(has_moved, heard, each + 1))
+
+    assert heard.ends[0].error is None
+    assert [moved.span for [moved] in batches(heard)] == [1] * records
+    assert len(lake.rows(f"bronze.{topic.replace('-', '_')}")) == records
+
+
+def has_moved(heard: Heard, times: int) -> bool:
+    """Whether so many commits have moved the position."""
+    return len(batches(heard)) == times
 
 
 def test_a_run_that_ends_leaves_nothing_below_the_minimum(

@@ -23,8 +23,8 @@ class StagedInsert:
         """See ``Landing.land``. The counts are always known: the copy comes first."""
         with staged(batch.decoded(), self._stage / plan.commit) as copy:
             counts = grouped_counts(copy, plan.draft.ranges)
-            if quarantined(counts):
-                self._site.quarantine.write(copy.where("code IS NOT NULL"), plan, counts)
+            if bad := quarantined(counts):
+                self._site.quarantine.write(copy.where("code IS NOT NULL"), plan, bad)
             good = copy.where("code IS NULL").select(*self._columns, "_kafka")
             names = ", ".join(map(quoted, good.columns))
             statement = f"INSERT INTO {self._site.address.sql} ({names}) SELECT * FROM {{good}}"

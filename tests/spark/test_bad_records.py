@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, Observation
 from rivermouth.config import Pipeline
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.landing import RawBatch
@@ -93,8 +92,8 @@ def test_what_is_in_quarantine_is_counted_where_the_metric_is_not_to_be_trusted(
     write = partial(bench.site(pipeline, "table").quarantine.write, bad, plan)
 
     if said == 1:
-        write((RowCounts(0, said),))
+        write(said)
     else:
         with pytest.raises(BatchFailed, match="3 records") as caught:
-            write((RowCounts(0, said),))
+            write(said)
         assert "1 records" in str(caught.value)

@@ -20,8 +20,10 @@ from rivermouth.formats.in_task import InTask
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
+from rivermouth.write.files import quarantine
+from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import Apart, task
+from rivermouth.write.files.task import task
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
 from tests.spark.conftest import Bench, RawRow
@@ -47,7 +49,8 @@ def at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -
         if name == point and waiting:
             waiting.pop()()
 
-    monkeypatch.setattr(landing, "reach", reach)
+    for room in (landing, quarantine):
+        monkeypatch.setattr(room, "reach", reach)
 
 
 def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(

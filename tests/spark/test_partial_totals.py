@@ -92,8 +92,8 @@ def test_both_steps_make_what_spark_makes_of_each_record(
     raw, keyed = bench.raw(rows).repartition(3), totals(pipeline)
     assert keyed.partly is not None
 
-    in_steps = keyed.partly.fold(keyed.partly.before(raw))
-    at_once = keyed.fold(decoder_to_fold(pipeline, None, keyed.reads, ordered=False)(raw))
+    in_steps = keyed.partly.fold(keyed.partly.before(raw, None))
+    at_once = keyed.fold(decoder_to_fold(pipeline, None, keyed.reads, ordered=False)(raw, None))
 
     assert dict(in_steps.dtypes) == dict(at_once.dtypes)
     assert rows_of(in_steps) == rows_of(at_once)
@@ -106,9 +106,9 @@ def test_no_setting_of_the_session_changes_them(bench: Bench, setting: str, valu
     keyed = totals(pipeline)
     assert keyed.partly is not None
     partly = keyed.partly
-    usual = rows_of(partly.fold(partly.before(bench.raw(rows))).drop("first"))
+    usual = rows_of(partly.fold(partly.before(bench.raw(rows), None)).drop("first"))
     with session_confs(bench.spark, {setting: value}):
-        folded = partly.fold(partly.before(bench.raw(rows))).drop("first")
+        folded = partly.fold(partly.before(bench.raw(rows), None)).drop("first")
         assert rows_of(folded) == usual
 
 
@@ -148,5 +148,5 @@ def test_a_bad_record_is_refused(bench: Bench) -> None:
     assert partly is not None
     raw = bench.raw([(None, b'{"name": "a"}', 0, 0), (None, b'{"great": 1}', 0, 1)])
     with pytest.raises(PySparkException) as raised:
-        partly.before(raw).collect()
+        partly.before(raw, None).collect()
     assert refused(raised.value)

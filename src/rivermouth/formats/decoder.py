@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import KeyPart, Pipeline
 from rivermouth.formats.in_arrow import InArrow
-from rivermouth.formats.staged import Asked, keys_of, stage_of
+from rivermouth.formats.sieve import Sieve
+from rivermouth.formats.staged import Asked, Before, keys_of, stage_of
 from rivermouth.registry.references import resolve
 
 
@@ -50,13 +51,16 @@ def decoder(
     """
     # Only the columns of an append ask nothing that makes a record bad after it was decoded.
     asks = pipeline.shape.keyed or pipeline.shape.sends
-    return _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
+    decode = _decoder(pipeline, tasks, Asked(None, headers=headers, whole=whole or asks))
+    return lambda raw: decode(raw, None)
 
 
 def decoder_to_fold(
     pipeline: Pipeline, tasks: int | None, reads: Collection[str] | None, *, ordered: bool
-) -> Callable[[DataFrame], DataFrame]:
-    """The same for a fold, which refuses bad records: with less to carry from task to JVM.
+) -> Before:
+    """The same for a fold: with less to carry from task to JVM. It refuses bad records.
+
+    A sieve takes out before what it knows to be bad, if the format decodes in a task.
 
     ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
     for the order of records (``ordered``): else it names the topic and the partition. What tells of
@@ -66,9 +70,7 @@ def decoder_to_fold(
     return _decoder(pipeline, tasks, asked)
 
 
-def _decoder(
-    pipeline: Pipeline, tasks: int | None, asked: Asked
-) -> Callable[[DataFrame], DataFrame]:
+def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
     headers = [F.col("headers")] if asked.headers else []
     known = pipeline.format
     value: ValueDecoder = resolve(known.decoder)(
@@ -96,9 +98,9 @@ def _decoder(
         *headers,
     ]
 
-    def decode(raw: DataFrame) -> DataFrame:
+    def decode(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
         few = raw if tasks is None else raw.coalesce(tasks)
-        return before(few).select(parsed).select(decoded)
+        return before(few, sieve).select(parsed).select(decoded)
 
     return decode
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.formats.collector import spare_what_is_loaded
+from rivermouth.formats.sieve import OpenSieve, Sieve, opened, without_key
 
 KAFKA_COLUMNS: Mapping[str, str] = {
     "key": "BINARY",
@@ -67,6 +68,10 @@ class Stage:
 
     ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
     ``absent``, if a null value is bad, too: if there are no ``tombstones``.
+
+    ``sieve``: bad records are set apart instead, and left out: those without a value, those whose
+    value is bad, which get the ``code``, and those whose row has no value in one of the ``keys``.
+    What a message key names is not looked at.
     """
 
     value: InArrow
@@ -77,30 +82,55 @@ class Stage:
     with_key: bool = False
     refuses: bool = False
     tombstones: bool = False
+    sieve: Sieve | None = None
+    code: str = ""
+    keys: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield self._decoded(batch)
+        with opened(self.sieve) as sieve:
+            for batch in batches:
+                yield self._decoded(batch, sieve)
         spare_what_is_loaded()
 
-    def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        values, keys = batch.column("value"), batch.column("key")
+    def _decoded(self, batch: pa.RecordBatch, sieve: OpenSieve | None) -> pa.RecordBatch:
+        values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
-        if self.refuses and self._is_bad(found, nothing):
+        rows = found.rows
+        if sieve is not None:
+            good = sieve.good(batch, self._codes(found, nothing), found.reasons)
+            if good is not None:
+                batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
+                values = batch.column("value")
+        elif self.refuses and self._is_bad(found, nothing):
             raise RuntimeError(REFUSAL)
         columns = {name: batch.column(name) for name in self.given}
         if not self.whole:
-            without, left = found.rows.is_null(), {"value"} if self.with_key else {"key", "value"}
+            without, left = rows.is_null(), {"value"} if self.with_key else {"key", "value"}
             columns |= {name: _only(columns[name], without) for name in left & columns.keys()}
-        parsed = _of_columns(found.rows, self.columns)
+        parsed = _of_columns(rows, self.columns)
         columns |= {"parsed": parsed}
         if not self.refuses:
             columns["why"] = found.reasons
         if not self.refuses or self.tombstones:
             columns["absent"] = nothing
         if self.key is not None:
-            columns["message_key"] = self.key.decode(_only(keys, values.is_null())).rows
+            keys = _only(batch.column("key"), values.is_null())
+            columns["message_key"] = self.key.decode(keys).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+    def _codes(self, found: Decoded, nothing: pa.StringArray) -> pa.StringArray:
+        """Why records are bad, null for good ones."""
+        none = pa.scalar(None, pa.string())
+        code, there = nothing, found.rows.is_valid()
+        if self.tombstones:
+            code = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
+        if found.reasons.null_count < len(found.reasons):
+            code = pc.coalesce(code, pc.if_else(found.reasons.is_valid(), self.code, none))
+        for each in self.keys:
+            key = found.rows.field(each)
+            if key.null_count:
+                code = without_key(code, key, there)
+        return code
 
     def _is_bad(self, found: Decoded, nothing: pa.StringArray) -> bool:
         if found.reasons.null_count < len(found.reasons):

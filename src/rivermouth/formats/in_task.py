@@ -6,12 +6,17 @@ So values do not go through Spark's expressions, and from there to Python again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.formats.decoded import PLACE
 from rivermouth.formats.in_arrow import InArrow, absent
+from rivermouth.registry.references import resolve
+
+if TYPE_CHECKING:
+    from rivermouth.config import Pipeline
 
 
 @dataclass(frozen=True)
@@ -44,3 +49,11 @@ class InTask:
             "value": value,
         }
         return pa.RecordBatch.from_pydict(columns)
+
+
+def in_task_of(pipeline: Pipeline) -> InTask | None:
+    """What decodes the pipeline's values in a task; None where Spark has to decode them."""
+    if pipeline.format.in_task is None:
+        return None
+    made: InTask = resolve(pipeline.format.in_task)(pipeline)
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -11,14 +11,19 @@ from pyspark.sql import DataFrame
 from rivermouth.config import Column, Pipeline
 from rivermouth.formats.decoded import PARTITION, PLACE
 from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
+from rivermouth.formats.in_task import in_task_of
+from rivermouth.formats.sieve import Sieve
 from rivermouth.spark.address import quoted
+
+Before = Callable[[DataFrame, Sieve | None], DataFrame]
+"""Makes of Kafka's rows what the columns are evaluated over; a sieve takes bad records out."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``.
 
-    ``told``: all that tells of a bad record; else each of them is refused.
+    ``told``: all that tells of a bad record; else each of them is refused, or given to a sieve.
     """
 
     reads: Collection[str] | None
@@ -57,17 +62,20 @@ def stage_of(
     value: InArrow | None,
     message_key: SparkColumn | InArrow | None,
     asked: Asked,
-) -> Callable[[DataFrame], DataFrame]:
-    """What is done before the columns are evaluated: nothing, or ``Stage``."""
+) -> Before:
+    """What is done before the columns are evaluated: nothing, or ``Stage``.
+
+    With a sieve only where the format decodes in a task (``Format.in_task``).
+    """
     if value is None:
-        return lambda raw: raw
+        return lambda raw, sieve: raw
     key = None if isinstance(message_key, SparkColumn) else message_key
     names = {*asked.place(pipeline), *(HEADERS if asked.headers else ())}
     names |= {"key", "value"} if asked.told else set()
     names |= set() if key is message_key else {"key"}  # a Spark expression makes a key of it
     kept = {name: kind for name, kind in {**KAFKA_COLUMNS, **HEADERS}.items() if name in names}
     given = [*{**kept, "key": "", "value": ""}]
-    columns = asked.parsed(pipeline)
+    columns, in_task = asked.parsed(pipeline), in_task_of(pipeline)
     stage = Stage(
         value,
         key,
@@ -77,6 +85,8 @@ def stage_of(
         with_key="key" in pipeline.source.metadata,
         refuses=not asked.told,
         tombstones=pipeline.key_form is not None,
+        code=in_task.code if in_task else "",
+        keys=tuple(dict.fromkeys(each.column for each in pipeline.target.key_parts)),
     )
     made = {**kept, "parsed": _struct(columns)}
     made |= {"why": "STRING"} if asked.told else {}
@@ -84,7 +94,14 @@ def stage_of(
     if key is not None:
         made["message_key"] = _struct(keys_of(pipeline))
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
-    return lambda raw: raw.select(*given).mapInArrow(stage, ddl)
+
+    def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
+        if sieve is None:
+            return raw.select(*given).mapInArrow(stage, ddl)
+        every = dict.fromkeys((*KAFKA_COLUMNS, *given))
+        return raw.select(*every).mapInArrow(replace(stage, sieve=sieve), ddl)
+
+    return before
 
 
 def _struct(columns: Sequence[Column]) -> str:

@@ -39,8 +39,9 @@ class Format:
     ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
     checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
     means. ``key`` is its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
-    formats.in_task.InTask``: the same decoder without Spark, for tasks that write the rows or fold
-    them to totals; None: Spark decodes before them.
+    formats.in_task.InTask``: the same decoder without Spark, for tasks that write the rows, fold
+    them to totals or set bad ones apart; None: Spark decodes before them. Such a format also
+    decodes ``in_arrow`` (``ValueDecoder``).
 
     ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
     of its records, if it is not 1. ``earlier`` are the checker's readers of earlier versions: rows

@@ -19,10 +19,8 @@ from pyspark.sql import functions as F
 from rivermouth.debug.failpoints import reach
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts
 from rivermouth.spark.address import Address
 from rivermouth.warehouse.creation import make_table
-from rivermouth.write.counts import quarantined
 
 COLUMNS = (
     "commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT, offset BIGINT, "
@@ -49,7 +47,7 @@ class QuarantineTable:
     reasons: Mapping[str, str]
     make: Callable[[], object] = lambda: None
 
-    def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
+    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None) -> None:
         """See ``write.landing.Quarantine``."""
         self.make()
         kafka = F.col("_kafka")
@@ -71,9 +69,9 @@ class QuarantineTable:
         said = f"rivermouth quarantine of commit {plan.commit}"
         self.address.write(writer.option("userMetadata", said))
         reach("P12")
-        if counts is None:
+        if seen is None:
             return
-        seen, written = quarantined(counts), observation.get.get("written")
+        written = observation.get.get("written")
         if seen != written:  # a server may lose what it observed, or count a stage twice
             written = self._written(bad.sparkSession, plan)
         if seen != written:

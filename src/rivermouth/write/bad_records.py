@@ -1,4 +1,4 @@
-"""Bad records of a batch: noticed by the pass that would commit, then kept apart with care.
+"""Bad records of a batch that tasks do not set apart: noticed by the pass that would commit.
 
 Most batches have no bad record, and looking first would read every batch twice. So the one pass
 *fails* at the first bad one, before anything is committed: where a task decodes it for a fold, or

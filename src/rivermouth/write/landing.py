@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts, Entry
+from rivermouth.protocol.entry import Entry
 from rivermouth.registry.landings import LANDINGS
 from rivermouth.registry.platforms import Platform
 from rivermouth.registry.references import resolve
@@ -57,10 +57,10 @@ class Quarantine(Protocol):
     @property
     def reasons(self) -> Mapping[str, str]: ...
 
-    def write(self, bad: DataFrame, plan: CommitPlan, counts: Counts | None) -> None:
+    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None) -> None:
         """Append the bad rows of a decoded batch under the plan's commit id.
 
-        ``counts`` say how many were seen, where that is known. Raises BatchFailed where others were
+        ``seen`` is how many there were, where that is known. Raises BatchFailed where others were
         written: Kafka has deleted records between two reads of one range.
         """
 

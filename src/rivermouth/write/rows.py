@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 
+from rivermouth.formats.sieve import Sieve
 from rivermouth.registry.references import Reference
 from rivermouth.write.transform.transform import Transform
 
@@ -33,11 +34,11 @@ class Partly:
 
     ``before`` makes of Kafka's rows some with ``_kafka`` STRUCT<topic, partition>, ``records``, how
     many of them each stands for, and what ``fold`` asks for. It fails by
-    ``formats.in_arrow.REFUSAL`` at a bad record. ``fold`` makes of these what ``Keyed.fold`` makes
-    of the records.
+    ``formats.in_arrow.REFUSAL`` at a bad record, or gives it to a sieve. ``fold`` makes of these
+    what ``Keyed.fold`` makes of the records.
     """
 
-    before: Callable[[DataFrame], DataFrame]
+    before: Callable[[DataFrame, Sieve | None], DataFrame]
     fold: Callable[[DataFrame], DataFrame]
 
 

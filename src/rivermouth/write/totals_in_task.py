@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from rivermouth.formats.collector import spare_what_is_loaded
 from rivermouth.formats.decoded import PARTITION
 from rivermouth.formats.in_arrow import REFUSAL
+from rivermouth.formats.sieve import OpenSieve, Sieve, opened, without_key
 
 LOW_BITS = 32
 _RECORDS = 1 << 18
@@ -48,32 +49,44 @@ class TotalsInTask:
     ``decode`` makes decoded rows of Kafka's, as ``formats.in_task``. A row that comes back has
     ``_kafka`` STRUCT<topic, partition>, ``records``, of how many it is made, ``key_columns``, a
     STRUCT of the ``keys``, and a column for each part of each of the ``metrics``, see ``parts_of``.
-    A key may come several times. A bad record, or one without a key, fails the task by ``REFUSAL``.
+    A key may come several times. A bad record, or one without a key, fails the task by ``REFUSAL``,
+    or is given to the ``sieve``, which asks for all of Kafka's columns.
     """
 
     decode: Callable[[pa.RecordBatch], pa.RecordBatch]
     keys: tuple[Part, ...]
     metrics: tuple[Metric, ...]
+    sieve: Sieve | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         records = size = 0
-        for batch in batches:
-            waiting.append(self._measured(self.decode(batch)))
-            records, size = records + len(waiting[-1]), size + waiting[-1].nbytes
-            if records >= _RECORDS or size >= _BYTES:
+        with opened(self.sieve) as sieve:
+            for batch in batches:
+                waiting.append(self._measured(batch, sieve))
+                records, size = records + len(waiting[-1]), size + waiting[-1].nbytes
+                if records >= _RECORDS or size >= _BYTES:
+                    yield from self._folded(waiting)
+                    waiting, records, size = [], 0, 0
+            if waiting:
                 yield from self._folded(waiting)
-                waiting, records, size = [], 0, 0
-        if waiting:
-            yield from self._folded(waiting)
         spare_what_is_loaded()
 
-    def _measured(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
-        """What is grouped of each record, and by what; refuses bad ones."""
+    def _measured(self, raw: pa.RecordBatch, sieve: OpenSieve | None) -> pa.RecordBatch:
+        """What is grouped of each good record, and by what."""
+        decoded = self.decode(raw)
         code, row, kafka = (decoded.column(each) for each in ("code", "row", "_kafka"))
         keys = [_key(row.field(each.column), each.width_us) for each in self.keys]
         if code.null_count < len(code) or any(each.null_count for each in keys):
-            raise RuntimeError(REFUSAL)
+            if sieve is None:
+                raise RuntimeError(REFUSAL)
+            for each in keys:
+                code = without_key(code, each, row.is_valid())
+        if sieve is not None:
+            good = sieve.good(raw, code, decoded.column("reason"))
+            if good is not None:
+                code, row, kafka = (each.filter(good) for each in (code, row, kafka))
+                keys = [each.filter(good) for each in keys]
         # Copied: Kafka's columns share the memory of all values of their batch.
         every = pa.array(np.arange(len(code)))
         columns = {each: kafka.field(each).take(every) for each in PARTITION}
@@ -138,8 +151,9 @@ def _how(part: str) -> str:
 
 def _key(column: pa.Array, width_us: int | None) -> pa.Array:
     """A part of the key; null where the column is, and where a window begins before all times."""
-    if width_us is None or column.null_count:
+    if width_us is None:
         return column
-    us = column.cast(pa.int64()).to_numpy()
+    us = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     begins = us - np.mod(us, width_us)  # of the sign of the divisor: 0 or more
-    return pa.array(begins, mask=begins > us).cast(column.type)
+    none = (begins > us) | column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(begins, mask=none).cast(column.type)

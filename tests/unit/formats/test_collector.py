@@ -12,8 +12,9 @@ import pytest
 
 from rivermouth.formats.collector import spare_what_is_loaded
 from rivermouth.formats.in_arrow import Stage
+from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import Apart, task
+from rivermouth.write.files.task import task
 
 pytestmark = pytest.mark.unit
 

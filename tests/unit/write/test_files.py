@@ -17,10 +17,11 @@ from deltalake import DeltaTable
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import file
+from rivermouth.write.files.apart import LEAVES, Apart
+from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.file import DataFile, Folder, counted
 from rivermouth.write.files.statistics import Leaf
-from rivermouth.write.files.task import LEAVES, Apart, Written, collected, task
-from rivermouth.write.landings.files import counts_of
+from rivermouth.write.files.task import Written, collected, task
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -140,10 +141,13 @@ def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
     assert not table.file_uris(), "no commit names them yet"
 
 
-def test_a_file_ends_where_it_is_large_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "most"), [("GROUP_ROWS", 2), ("GROUP_BYTES", batch(1).nbytes + 1)]
+)
+def test_a_file_ends_with_the_row_group_that_makes_it_large_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(file, "GROUP_ROWS", 2)
+    monkeypatch.setattr(file, limit, most)
     monkeypatch.setattr(file, "FILE_BYTES", 1)
     found = run(tmp_path, batch(1), batch(2), batch(3)).good
 
@@ -191,13 +195,14 @@ def wrote(**records: int) -> DataFile:
 def test_counts_are_the_sums_of_all_files_in_the_order_of_the_ranges() -> None:
     written = Written((wrote(p0=2, p1=1), wrote(p0=3)), (wrote(p1=4),))
     ranges = (span(10, 16), span(0, 5, 1), span(7, 9, 2))
-    assert counts_of(written, ranges, "p") == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
+    found = counted_ranges(records_of(written.good), records_of(written.bad), ranges, "p")
+    assert found == (RowCounts(5, 0), RowCounts(1, 4), RowCounts(0, 0))
 
 
 @pytest.mark.parametrize("written", [Written((wrote(p0=7),), ()), Written((), (wrote(p3=1),))])
 def test_counts_that_cannot_be_right_are_refused(written: Written) -> None:
     with pytest.raises(BatchFailed, match="other records"):
-        counts_of(written, (span(10, 16),), "p")
+        counted_ranges(records_of(written.good), records_of(written.bad), (span(10, 16),), "p")
 
 
 def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> None:

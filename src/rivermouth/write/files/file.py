@@ -7,6 +7,7 @@ tells of it: if the power fails, no commit names a file that is not whole.
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections import Counter
@@ -54,6 +55,22 @@ class DataFile:
     modified_ms: int
     statistics: str
     records: Places
+
+    def as_row(self) -> dict[str, object]:
+        """Its parts by name; ``records`` is a JSON list of topic, partition and number."""
+        records = json.dumps([[*place, n] for place, n in self.records.items()])
+        return {**vars(self), "records": records}
+
+    @staticmethod
+    def of(row: Mapping[str, object]) -> DataFile:
+        """The same of ``as_row``."""
+        return DataFile(
+            name=str(row["name"]),
+            size=int(str(row["size"])),
+            modified_ms=int(str(row["modified_ms"])),
+            statistics=str(row["statistics"]),
+            records={(topic, part): n for topic, part, n in json.loads(str(row["records"]))},
+        )
 
     def is_whole(self, folder: Path) -> bool:
         """Whether it is still there, as it was written."""

@@ -149,6 +149,7 @@ _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
     "delta.appendonly": _BOTH,
     "delta.autooptimize.autocompact": _OFF,
     "delta.autooptimize.optimizewrite": _OFF,
+    "delta.checkpoint.writestatsasjson": _is("true"),
     "delta.checkpointinterval": _number(1),
     "delta.checkpointpolicy": _is("classic"),
     "delta.columnmapping.mode": _is("none"),
@@ -162,6 +163,7 @@ _PROPERTIES: Mapping[str, Callable[[str], bool]] = {
     "delta.enabletypewidening": _OFF,
     "delta.isolationlevel": _is("serializable"),
     "delta.logretentionduration": _is_interval,
+    "delta.randomizefileprefixes": _OFF,
     "delta.targetfilesize": _any,  # of OPTIMIZE
 }
 """The properties of Delta that are understood, in lower case, and which of their values."""

@@ -58,8 +58,8 @@ class DataFrameWriter:
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
         with kept(decoded, self._folder(plan)) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
-            if quarantined(counts):
-                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            if bad := quarantined(counts):
+                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, bad)
             made = self._made(batch.where("code IS NULL"), plan)
             shuffled = made.of_record is RowsOfRecord.ANY
             rows = self._site.few(made.rows) if shuffled else made.rows

@@ -17,28 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import BatchFailed
 from rivermouth.formats.in_arrow import KAFKA_COLUMNS
-from rivermouth.formats.in_task import InTask
+from rivermouth.formats.in_task import in_task_of
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.registry.references import resolve
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.entry import record_entry
+from rivermouth.write.files.apart import Apart
+from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.known import Definition
-from rivermouth.write.files.statistics import leaves_of
+from rivermouth.write.files.quarantine import QuarantineFiles, folder_of
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.files.task import (
-    LEAVES,
-    RETURNED_DDL,
-    Apart,
-    Written,
-    collected,
-    task,
-)
+from rivermouth.write.files.task import RETURNED_DDL, Written, collected, task
 from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
 from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
@@ -70,8 +63,9 @@ class Files:
         self._site, self._way = site, way
         self._through_spark = DataFrameWriter(site)
         self._table = FilesTable(site.address.path, site.pipeline)
-        self._bad = FilesTable(site.quarantine.address.path, site.pipeline)
-        self._in_task = _in_task(site)
+        bad = site.quarantine
+        self._bad = QuarantineFiles(bad.address.path, site.pipeline, bad.reasons)
+        self._in_task = None if site.config is None else in_task_of(site.config)
         self._arrow_batches = ArrowBatches(site)
         self._waiting: Waiting | None = None
         of_bad = F.col("code").isNotNull()
@@ -103,16 +97,13 @@ class Files:
         if way_into(self._way, table, bad).reason:
             self._through_spark.land(batch, plan)
             return
-        into = _folder(self._table.path, table), _folder(self._bad.path, bad)
-        written = self._left(plan, table) or self._write(self._rows(batch), plan, *into)
+        into, apart = folder_of(self._table.path, table), self._bad.apart(plan, bad)
+        written = self._left(plan, table) or self._write(self._rows(batch), into, apart)
         batch.was_read()
         reach("P16")
-        counts = counts_of(written, plan.draft.ranges, self._site.pipeline)
-        if written.bad:
-            self._bad.newest()
-            self._bad.append(written.bad, f"rivermouth quarantine of commit {plan.commit}")
-            self._bad.keep_up()
-            reach("P12")
+        numbers = records_of(written.good), records_of(written.bad)
+        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+        self._bad.commit(written.bad, plan)
         self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
         self._commit(plan, written, counts)
         self._waiting = None
@@ -158,24 +149,9 @@ class Files:
 
     def _definitions(self) -> tuple[Definition, Definition | None]:
         """Those of the table, and of its quarantine if that exists."""
-        return self._table.definition(), self._definition_of_bad()
+        return self._table.definition(), self._bad.definition()
 
-    def _definition_of_bad(self) -> Definition | None:
-        if not self._bad.exists:
-            self._bad = FilesTable(self._bad.path, self._site.pipeline)  # it may come anew
-            return None
-        self._bad.newest()
-        return self._bad.definition()
-
-    def _write(self, rows: DataFrame, plan: CommitPlan, into: Folder, bad: Folder) -> Written:
-        apart = Apart(
-            folder=bad,
-            commit=plan.commit,
-            pipeline=plan.draft.pipeline,
-            sequence=plan.sequence,
-            reasons=dict(self._site.quarantine.reasons),
-        )
-
+    def _write(self, rows: DataFrame, into: Folder, apart: Apart) -> Written:
         def write(rows: DataFrame) -> Written:
             few, writing = self._site.few(rows), task(into, apart, self._in_task)
             returned = few.mapInArrow(writing, RETURNED_DDL).collect()
@@ -189,42 +165,3 @@ class Files:
         self._table.append(written.good, said, (plan.app, plan.sequence))
         reach("P18")
         self._table.keep_up()
-
-
-def _in_task(site: Site) -> InTask | None:
-    reference = None if site.config is None else site.config.format.in_task
-    if reference is None:
-        return None
-    decode: InTask = resolve(reference)(site.config)
-    return decode
-
-
-def counts_of(written: Written, ranges: tuple[OffsetRange, ...], where: str) -> Counts:
-    """The counts of the ranges, from the files. Raises BatchFailed where they cannot be right."""
-    applied: dict[tuple[str, int], int] = {}
-    quarantined: dict[tuple[str, int], int] = {}
-    for files, found in ((written.good, applied), (written.bad, quarantined)):
-        for file in files:
-            for place, number in file.records.items():
-                found[place] = found.get(place, 0) + number
-    counts = []
-    for each in ranges:
-        place = (each.topic, each.partition)
-        counts.append(RowCounts(applied.pop(place, 0), quarantined.pop(place, 0)))
-        if counts[-1].applied + counts[-1].quarantined > each.span:
-            number = counts[-1].applied + counts[-1].quarantined
-            raise _other_records(where, f"{number} of {each}")
-    if applied or quarantined:
-        raise _other_records(where, f"records of {sorted({*applied, *quarantined})}")
-    return tuple(counts)
-
-
-def _other_records(where: str, found: str) -> BatchFailed:
-    what = "Kafka gave other records than those of the batch"
-    return BatchFailed(what, where=where, expected="at most one for each offset", found=found)
-
-
-def _folder(path: str, table: Definition | None) -> Folder:
-    if table is None:
-        return Folder(path, LEAVES, tight=False)
-    return Folder(path, leaves_of(table.schema, table.indexed), tight=table.tight)

@@ -1,7 +1,7 @@
 """Folding the records of a batch to changes by key, and counting them on the way.
 
-A bad record fails the fold by ``REFUSAL`` once it is evaluated. Where the shape knows a fold in two
-steps, tasks make the first one while they decode; see ``Partly``.
+A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a sieve takes it out. Where
+the shape knows a fold in two steps, tasks make the first one while they decode; see ``Partly``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from rivermouth.formats.decoder import decoder_to_fold
+from rivermouth.formats.sieve import Sieve
+from rivermouth.formats.staged import Before
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.write.bad_records import refusing
 from rivermouth.write.counts import CountedOnTheWay, few
-from rivermouth.write.landing import Decode, RawBatch, Site
+from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.rows import RECORDS, Keyed
 
 
@@ -44,15 +46,27 @@ class Folding:
         self._refusing = refusing()
         self._decode = _decode(site, rows)
 
+    def sieved(self, rows: DataFrame, sieve: Sieve) -> DataFrame:
+        """The fold of Kafka's rows without those that the ``sieve`` takes out, and counts."""
+        partly, given = self._rows.partly, self._site.few(rows)
+        if partly is not None:
+            return partly.fold(partly.before(given, sieve))
+        if self._decode is None:
+            raise TypeError("a sieve asks for a format that decodes in a task")
+        good = self._decode(given, sieve).withColumn("_kafka", self._refusing)
+        return self._rows.fold(good)
+
     def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Folded:
         """The fold of a batch, not evaluated yet; ``more`` are aggregates of decoded rows."""
         counting, partly = CountedOnTheWay(ranges), self._rows.partly
 
         def decoded() -> DataFrame:
-            return self._site.few((self._decode or batch.decode)(batch.rows))
+            if self._decode is None:
+                return self._site.few(batch.decoded())
+            return self._site.few(self._decode(batch.rows, None))
 
         if partly is not None and few(ranges) and not more:
-            partial = partly.before(self._site.few(batch.rows))
+            partial = partly.before(self._site.few(batch.rows), None)
             changes = partly.fold(counting.watched_parts(partial, RECORDS))
         else:
             refused_at_once = decoded().withColumn("_kafka", self._refusing)
@@ -60,7 +74,7 @@ class Folding:
         return Folded(changes, decoded, counting)
 
 
-def _decode(site: Site, rows: Keyed) -> Decode | None:
+def _decode(site: Site, rows: Keyed) -> Before | None:
     """What decodes as much as the fold reads; None where the pipeline is not known."""
     if site.config is None:
         return None

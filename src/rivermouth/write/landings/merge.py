@@ -13,11 +13,14 @@ from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.bad_records import refused
-from rivermouth.write.counts import applied, grouped_counts
+from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import session_confs, statement_confs
+from rivermouth.write.files.counts import other_records
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
-from rivermouth.write.landings.folding import Folded, Folding
+from rivermouth.write.landings.folding import Folding
+from rivermouth.write.landings.sieving import Sieving
+from rivermouth.write.overflow import OVERFLOW
 from rivermouth.write.rows import Keyed
 from rivermouth.write.soft_delete import TOMBSTONE, has_mark
 
@@ -38,6 +41,7 @@ class Merge:
         self._site = site
         self._rows = site.rows
         self._folding = Folding(site, site.rows)
+        self._sieving = Sieving(site)
         self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
         marked = has_mark(site.session, site.address)
@@ -46,32 +50,60 @@ class Merge:
     def land(self, batch: RawBatch, plan: CommitPlan) -> None:
         """See ``Landing.land``. The counts are always known: the fold comes first.
 
-        Only a batch with bad records carries what quarantine needs.
+        Only a batch that is split carries to Spark what quarantine needs.
         """
+        held: Counts | None = None  # how many are in quarantine already
         try:
-            self._land_clean(batch, plan)
+            changes, counts = self._folded(batch, plan)
+            held = counts if quarantined(counts) else None
+            self._merge(changes, counts, plan)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(batch.decoded()), plan)
+            self._land_split(self._site.few(batch.decoded()), plan, held)
 
-    def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
-        def fold(rows: DataFrame) -> tuple[Folded, DataFrame]:
+    def _folded(self, batch: RawBatch, plan: CommitPlan) -> tuple[DataFrame, Counts]:
+        """The changes of a batch, written down, with its counts; bad records are in quarantine.
+
+        Fails by ``REFUSAL`` at a bad record that the tasks do not set apart.
+        """
+
+        def fold(rows: DataFrame) -> tuple[DataFrame, Counts]:
+            with self._sieving.sieve(plan) as sieve:
+                if sieve is not None:
+                    changes = _written_down(self._folding.sieved(rows, sieve))
+                    found = self._sieving.told(sieve, plan)
+            if sieve is not None:
+                return changes, self._sieving.commit(found, plan)
             folded = self._folding.of(replace(batch, rows=rows), plan.draft.ranges)
-            with session_confs(rows.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
-                # The one materialisation: MERGE scans its source twice, and Kafka is no place for
-                # that.
-                return folded, folded.changes.localCheckpoint()
+            changes = _written_down(folded.changes)
+            return changes, folded.counts(self._site.folded(changes))
 
-        folded, changes = self._arrow_batches.evaluated(batch.rows, fold)
-        self._merge(changes, folded.counts(self._site.folded(changes)), plan)
+        return self._arrow_batches.evaluated(batch.rows, fold)
 
-    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
+    def _land_split(self, decoded: DataFrame, plan: CommitPlan, held: Counts | None) -> None:
+        """Keep, count and split the batch. Of it ``held`` are in quarantine already: all bad ones
+        but those of a key that overflows.
+        """
         with self._site.fitted(decoded, None) as batch:
-            counts = grouped_counts(batch, plan.draft.ranges)
-            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            counts, bad = grouped_counts(batch, plan.draft.ranges), "code IS NOT NULL"
+            seen = quarantined(counts)
+            if held is not None:
+                self._check_held(held, batch, plan)
+                bad, seen = f"code = '{OVERFLOW}'", seen - quarantined(held)
+            if seen:
+                self._site.quarantine.write(batch.where(bad), plan, seen)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()
         self._merge(changes, counts, plan)
+
+    def _check_held(self, held: Counts, batch: DataFrame, plan: CommitPlan) -> None:
+        """Raise BatchFailed unless the batch has just the bad records that are in quarantine."""
+        others = batch.where(f"code IS NULL OR code <> '{OVERFLOW}'")
+        now = [each.quarantined for each in grouped_counts(others, plan.draft.ranges)]
+        before = [each.quarantined for each in held]
+        if now != before:
+            found = f"bad records: {before} of the ranges, and then {now}"
+            raise other_records(self._site.pipeline, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         self.change(changes, plan.entry(counts), applied(counts))
@@ -87,6 +119,12 @@ class Merge:
 
         small = changes.hint("broadcast")
         self._broadcast.write(records, partial(merge, small), partial(merge, changes))
+
+
+def _written_down(changes: DataFrame) -> DataFrame:
+    """The one evaluation of a batch: MERGE scans its source twice, and Kafka is no place for it."""
+    with session_confs(changes.sparkSession, {_ADAPTIVE_EXCLUDES: _DROP_OF_EMPTY_PLANS}):
+        return changes.localCheckpoint()
 
 
 def merge_statement(address: Address, rows: Keyed, *, marked: bool) -> str:

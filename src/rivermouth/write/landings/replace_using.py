@@ -22,7 +22,7 @@ from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import table_property
 from rivermouth.spark.errors import reason
 from rivermouth.write.bad_records import refused
-from rivermouth.write.counts import applied, grouped_counts
+from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.entry import writer_options
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast, too_large
@@ -103,7 +103,8 @@ class ReplaceUsing:
         self._sweep = self._sweep or self._rows.delete is not None
         with self._site.fitted(decoded, self._stage / f"{plan.commit}-decoded") as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
-            self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, counts)
+            bad = batch.where("code IS NOT NULL")
+            self._site.quarantine.write(bad, plan, quarantined(counts))
             folded = self._rows.fold(batch.where("code IS NULL"))
             with staged(folded, self._stage / plan.commit) as changes:
                 self._commit(changes, counts, plan)

@@ -58,8 +58,8 @@ class Send:
             rows = self._site.few(batch.decoded())
             decoded = self._kept.enter_context(kept(rows, self._folder(plan)))
             counts = grouped_counts(decoded, plan.draft.ranges)
-            if quarantined(counts):
-                self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, counts)
+            if bad := quarantined(counts):
+                self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, bad)
             good = decoded.where("code IS NULL") if applied(counts) else None
             left_out = 0
             if good is not None and self._own is not None:

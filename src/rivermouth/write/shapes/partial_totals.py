@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Column, Measure, Pipeline
 from rivermouth.formats.decoded import PARTITION
-from rivermouth.formats.in_task import InTask
-from rivermouth.registry.references import resolve
+from rivermouth.formats.in_arrow import KAFKA_COLUMNS
+from rivermouth.formats.in_task import in_task_of
+from rivermouth.formats.sieve import Sieve
 from rivermouth.spark.address import quoted
 from rivermouth.write.rows import RECORDS, Partly
 from rivermouth.write.totals_in_task import LOW_BITS, Metric, Part, TotalsInTask, parts_of
@@ -33,15 +34,14 @@ def partly(pipeline: Pipeline) -> Partly | None:
     Arrow does not surely make the same of a column.
     """
     columns = {each.name: each for each in pipeline.columns}
-    decoder = pipeline.format.in_task
+    decode = in_task_of(pipeline)
     parts, measures = pipeline.target.key_parts, pipeline.target.metrics
-    if decoder is None or pipeline.made_by or pipeline.key_form is not None:
+    if decode is None or pipeline.made_by or pipeline.key_form is not None:
         return None
     if not all(columns[each.column].kind in _KEYS for each in parts):
         return None
     if not all(_adds_up(each, columns) for each in measures):
         return None
-    decode: InTask = resolve(decoder)(pipeline)
     in_task = TotalsInTask(
         decode=replace(decode, kafka=PARTITION),
         keys=tuple(Part(each.name, each.column, each.width_us) for each in parts),
@@ -50,8 +50,10 @@ def partly(pipeline: Pipeline) -> Partly | None:
     types = {each.name: each.type for each in pipeline.table_columns}
     made = _made(pipeline, types, columns)
 
-    def before(raw: DataFrame) -> DataFrame:
-        # Nobody asks for the message key, and it may be large.
+    def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
+        if sieve is not None:  # it needs all that quarantine holds of a record
+            return raw.select(*KAFKA_COLUMNS).mapInArrow(replace(in_task, sieve=sieve), made)
+        # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
         return given.mapInArrow(in_task, made)
 

@@ -1,0 +1,144 @@
+"""The guards of rows that land as files, switched off one by one: the test of each then fails.
+
+The model does the same with all histories (``tests/faults/model/both_ways_removals.py``). This is
+the product itself, on a real table.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties
+from py4j.protocol import Py4JJavaError
+
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.write.files import table as files_table
+from rivermouth.write.files.known import Definition
+from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.task import Written
+from rivermouth.write.landings import files as landing
+from rivermouth.write.landings import sieving
+from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.sieving import Sieving
+from tests.spark import test_files, test_sieve
+from tests.spark.conftest import Bench
+from tests.spark.files_table import made
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+Patch = Callable[[pytest.MonkeyPatch], object]
+REAL_LEFT = Files._left
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A guard: how to take it away, the test that then fails, what it is given, and by what it
+    fails.
+    """
+
+    without: Patch
+    test: Callable[..., None]
+    given: tuple[tuple[str, str], ...] = ()
+    seen: tuple[type[BaseException], ...] = (AssertionError, pytest.fail.Exception)
+
+
+def _any_version(patch: pytest.MonkeyPatch) -> None:
+    """A commit is tried again at the version that follows on a rival's."""
+    patch.setattr(
+        files_table, "CommitProperties", lambda about, _, txns: CommitProperties(about, None, txns)
+    )
+
+
+def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
+    """Files that wait are committed for any ranges."""
+
+    def left(self: Files, plan: CommitPlan, table: Definition) -> Written | None:
+        waiting, self._waiting = self._waiting, None
+        return None if waiting is None else waiting.written
+
+    patch.setattr(Files, "_left", left)
+
+
+def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
+    """Files that wait are committed though the table was altered since."""
+
+    def left(self: Files, plan: CommitPlan, table: Definition) -> Written | None:
+        return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table)
+
+    patch.setattr(Files, "_left", left)
+
+
+def _no_look_at_counts(patch: pytest.MonkeyPatch) -> None:
+    for room in (landing, sieving):
+        patch.setattr(room, "counted_ranges", lambda *given: (RowCounts(0, 0),) * len(given[2]))
+
+
+GUARDS = {
+    "exactly the version that follows": Guard(
+        _any_version,
+        test_files.test_a_rival_that_commits_while_files_are_written_wins_and_nothing_is_doubled,
+        (("point", "P17"),),
+    ),
+    "the txn is looked at": Guard(
+        lambda patch: patch.setattr(FilesTable, "txn", lambda *_: 0),
+        test_files.test_files_whose_commit_is_stale_are_not_committed,
+    ),
+    "what is not understood is left to Spark": Guard(
+        lambda patch: patch.setattr(landing, "way_into", lambda known, *_: known),
+        test_files.test_a_table_that_is_altered_between_batches_lands_through_spark_from_then_on,
+    ),
+    "files that wait are those of the ranges": Guard(
+        _whatever_waits,
+        test_files.test_files_that_waited_are_left_where_they_do_not_fit,
+    ),
+    "files that wait are of the same table": Guard(
+        _whatever_the_table_says,
+        test_files.test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there,
+    ),
+    "files that wait are whole": Guard(
+        lambda patch: patch.setattr(Written, "there", lambda *_: True),
+        test_files.test_files_that_waited_are_left_where_they_do_not_fit,
+        seen=(Py4JJavaError,),  # a query reads a file that is gone
+    ),
+    "a range has no more records than offsets": Guard(
+        _no_look_at_counts,
+        test_files.test_records_that_are_none_of_the_batch_are_not_committed,
+    ),
+    "a range of a fold has no more records than offsets": Guard(
+        _no_look_at_counts,
+        test_sieve.test_records_that_are_none_of_the_batch_are_not_merged,
+    ),
+    "a batch that is split has the bad records that were set apart": Guard(
+        lambda patch: patch.setattr(Merge, "_check_held", lambda *_: None),
+        test_sieve.test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it,
+    ),
+    "all tasks of a fold have told of themselves": Guard(
+        lambda patch: patch.setattr(Sieving, "_expected", lambda *_: 0),
+        test_sieve.test_where_a_task_has_not_told_of_itself_the_batch_is_split,
+    ),
+}
+
+
+@pytest.mark.short(
+    ("name",),
+    {("exactly the version that follows",), ("all tasks of a fold have told of themselves",)},
+)
+@pytest.mark.parametrize("name", GUARDS)
+def test_without_this_guard_its_test_fails(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    guard = GUARDS[name]
+    guard.without(monkeypatch)
+    asked = inspect.signature(guard.test).parameters
+    given: dict[str, Any] = {"bench": bench, "monkeypatch": monkeypatch, **dict(guard.given)}
+    if "table" in asked:
+        given["table"] = made(bench)
+
+    with pytest.raises(guard.seen):
+        guard.test(**{each: given[each] for each in asked})

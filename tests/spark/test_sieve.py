@@ -1,0 +1,326 @@
+"""Bad records of a fold: tasks set them apart, and no record is read or decoded twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from rivermouth.config import Commit, Pipeline
+from rivermouth.errors import BatchFailed
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.commits import Outcome, classify, entry_of
+from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.offsets import Position
+from rivermouth.registry.formats import FORMATS
+from rivermouth.spark.address import Address
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.files.sieve import Sifted, sifted
+from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landings import sieving
+from rivermouth.write.landings.merge import Merge
+from rivermouth.write.landings.sieving import may_sieve
+from tests.kinds.first_json import FIRST_JSON
+from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+GREATEST = 2**63 - 1
+COLUMNS = "id BIGINT, units BIGINT, buyer STRING, at TIMESTAMP"
+HOUR = datetime(2026, 1, 2, 10, tzinfo=timezone.utc)
+SHAPES: dict[str, dict[str, Any]] = {
+    "upsert": {"mode": "upsert", "order_by": ()},
+    "insert": {"mode": "insert", "order_by": ()},
+    "totals by tasks": {"mode": "aggregate", "order_by": (), "metrics": {"n": "sum(units)"}},
+    "totals by Spark": {
+        "mode": "aggregate",
+        "order_by": (),
+        "metrics": {"n": "count()", "buyers": "approx_distinct(buyer)"},
+    },
+}
+
+
+def pipeline(shape: str, **more: Any) -> Pipeline:
+    told = {"schema": COLUMNS, "key": None, "keys": ("id",), **SHAPES[shape], **more}
+    return a_pipeline(**told)
+
+
+def record(number: int | None, units: int = 1, minute: int | None = 20) -> bytes:
+    at = None if minute is None else f"2026-01-02T10:{minute:02d}:00Z"
+    return json.dumps({"id": number, "units": units, "buyer": "x", "at": at}).encode()
+
+
+def created(bench: Bench, told: Pipeline) -> Site:
+    site = bench.site(told, "orders")
+    create_target(bench.spark, told, site.address)
+    return site
+
+
+def never(raw: DataFrame) -> DataFrame:
+    raise AssertionError("the batch is decoded once more")
+
+
+def rows_of(bench: Bench, table: str) -> list[dict[str, Any]]:
+    return list(DeltaTable(str(bench.folder / table)).to_pyarrow_table().to_pylist())
+
+
+def offsets_of(rows: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Offset and code of rows of the quarantine."""
+    return sorted((row["offset"], row["code"]) for row in rows)
+
+
+def counts_in(bench: Bench) -> tuple[RowCounts, ...] | None:
+    entry = entry_of([*FolderLog(bench.folder / "orders").commits()][-1], "p")
+    assert entry is not None
+    return entry.rows
+
+
+BATCH: list[RawRow] = [
+    (b"a", record(1), 0, 0),
+    (b"b", record(None), 0, 1),
+    (b"c", b"{oops", 0, 3),
+    (None, record(2), 1, 0),
+    (b"d", b"", 1, 1),
+    (b"e", None, 1, 2),
+    (b"f", record(1), 1, 3),
+]
+
+
+@pytest.mark.short(("shape",), {("upsert",), ("totals by tasks",)})
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    told = pipeline(shape)
+    reports: list[Path] = []
+
+    def counting(folder: Path, where: str) -> Sifted:
+        reports.extend(folder.glob("*.json"))
+        return sifted(folder, where)
+
+    monkeypatch.setattr(sieving, "sifted", counting)
+    plan = bench.plan(1, BATCH, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(BATCH), never), plan)
+
+    assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
+    assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2}
+    assert counts_in(bench) == (RowCounts(1, 2), RowCounts(2, 2))
+    held = rows_of(bench, "orders_quarantine")
+    assert {(row["commit"], row["pipeline"], row["sequence"]) for row in held} == {
+        (plan.commit, "p", 1)
+    }
+    assert {row["timestamp"] for row in held} == {ARRIVED}
+    assert all(row["reason"] for row in held)
+    found = [(row["key"], row["value"], row["partition"], row["offset"]) for row in held]
+    assert sorted(found, key=lambda row: row[2:]) == [BATCH[at] for at in (1, 2, 4, 5)]
+    codes = {row["offset"] + 10 * row["partition"]: row["code"] for row in held}
+    assert codes == {1: "RM605", 3: "RM603", 11: "RM602", 12: "RM601"}
+    assert len(reports) == 2, "each of two tasks has decoded its part once"
+    assert not [*(bench.folder / "stage").iterdir()], "what the tasks told is removed"
+
+
+@pytest.mark.parametrize("bad", [b"{oops", record(1, minute=None)], ids=["no JSON", "no time"])
+@pytest.mark.parametrize("shape", ["totals by tasks", "totals by Spark"])
+def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
+    bench: Bench, shape: str, bad: bytes
+) -> None:
+    told = pipeline(shape, keys=("id", "window(at, '1 hour')"))
+    rows: list[RawRow] = [
+        (None, record(1, minute=20), 0, 0),
+        (None, bad, 0, 1),
+        (None, record(1, minute=50), 0, 2),
+    ]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+
+    assert [(row["window_start"], row["n"]) for row in rows_of(bench, "orders")] == [(HOUR, 2)]
+    assert counts_in(bench) == (RowCounts(2, 1),)
+    assert len(rows_of(bench, "orders_quarantine")) == 1
+
+
+def test_rows_with_key_and_headers_are_decoded_with_these(bench: Bench) -> None:
+    told = pipeline("upsert")
+    source = told.source.model_copy(update={"metadata": ("key", "headers")})
+    told = told.model_copy(update={"source": source})
+    named = F.struct(F.lit("h").alias("key"), F.lit(b"1").alias("value"))
+    raw = bench.raw(BATCH).withColumn("headers", F.array(named))
+
+    Merge(created(bench, told)).land(RawBatch(raw, never), bench.plan(1, BATCH, Position()))
+
+    found = {row["id"]: row["_kafka"] for row in rows_of(bench, "orders")}
+    assert {each: kafka["key"] for each, kafka in found.items()} == {1: b"f", 2: None}
+    assert found[1]["headers"] == [{"key": "h", "value": b"1"}]
+    assert len(rows_of(bench, "orders_quarantine")) == 4
+
+
+def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) -> None:
+    rows: list[RawRow] = [(None, b"{oops", 0, 0), (None, b"[]", 0, 1)]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(created(bench, pipeline("upsert"))).land(RawBatch(bench.raw(rows), never), plan)
+
+    assert counts_in(bench) == (RowCounts(0, 2),)
+    assert rows_of(bench, "orders") == []
+    assert len(rows_of(bench, "orders_quarantine")) == 2
+
+
+def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(bench: Bench) -> None:
+    """The MERGE refuses them, and their batch is split; the others are in quarantine by then."""
+    told = pipeline("totals by tasks")
+    rows: list[RawRow] = [
+        (None, record(1, GREATEST), 0, 0),
+        (None, record(1, GREATEST), 0, 1),
+        (None, b"{oops", 0, 2),
+        (None, record(2), 0, 3),
+    ]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+
+    held = rows_of(bench, "orders_quarantine")
+    assert offsets_of(held) == [(0, "RM606"), (1, "RM606"), (2, "RM603")]
+    assert {row["commit"] for row in held} == {plan.commit}
+    assert counts_in(bench) == (RowCounts(1, 3),)
+    assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(2, 1)]
+
+
+def test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it(bench: Bench) -> None:
+    """One goes, and one is found to overflow: as many are bad as before, but not the same."""
+    told = pipeline("totals by tasks")
+    site = created(bench, told)
+    first: list[RawRow] = [(None, record(1, GREATEST), 0, 0)]
+    begun = bench.plan(1, first, Position())
+    Merge(site).land(RawBatch(bench.raw(first), never), begun)
+    rows: list[RawRow] = [(None, b"{oops", 0, 1), (None, record(1), 0, 2)]
+    plan = bench.plan(2, rows, begun.draft.position)
+    later = decoder(told)(bench.raw(rows[1:]))
+
+    with pytest.raises(BatchFailed, match="other records"):
+        Merge(site).land(RawBatch(bench.raw(rows), lambda _: later), plan)
+
+    assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(1, GREATEST)]
+
+
+def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_left(
+    bench: Bench,
+) -> None:
+    told = pipeline("upsert", key="string")
+    rows: list[RawRow] = [*BATCH, (b"not a number", None, 0, 4)]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+
+    held = rows_of(bench, "orders_quarantine")
+    assert len(held) == len({(row["partition"], row["offset"]) for row in held})
+    assert (4, "RM604") in offsets_of(held)
+    assert not [*(bench.folder / "stage").iterdir()]
+    table = DeltaTable(str(bench.folder / "orders_quarantine"))
+    assert {*table.file_uris()} == {
+        str(each) for each in (bench.folder / "orders_quarantine").glob("*.parquet")
+    }, "a file that the sieve wrote is left"
+
+
+def test_a_quarantine_that_cannot_be_read_stops_no_batch_without_bad_records(bench: Bench) -> None:
+    told = pipeline("upsert")
+    landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
+    landing.land(RawBatch(bench.raw(BATCH), never), first)
+    log = bench.folder / "orders_quarantine" / "_delta_log"
+    newest = max(log.glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:100])
+    later: list[RawRow] = [(None, record(3), 0, 4)]
+
+    Merge(landing._site).land(
+        RawBatch(bench.raw(later), never), bench.plan(2, later, first.draft.position)
+    )
+
+    assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2, 3}
+
+
+def _of(site: Site, **parts: Mapping[str, Any]) -> Site:
+    """The site of a pipeline with other settings of ``source`` or ``target``."""
+    assert site.config is not None
+    update = {
+        part: getattr(site.config, part).model_copy(update=dict(settings))
+        for part, settings in parts.items()
+    }
+    return replace(site, config=site.config.model_copy(update=update))
+
+
+def _in_a_catalog(site: Site) -> Site:
+    assert isinstance(site.quarantine, QuarantineTable)
+    named = replace(site.quarantine, address=Address(name=("main", "bronze", "bad")))
+    return replace(site, quarantine=named)
+
+
+NOT_WHERE: dict[str, Callable[[Site], Site]] = {
+    "tasks run elsewhere": lambda site: replace(site, tasks=None),
+    "another pipeline writes the table": lambda site: replace(site, others=("another",)),
+    "the quarantine is in a catalog": _in_a_catalog,
+    "a range is read in several parts": lambda site: _of(site, source={"min_partitions": 3}),
+    "a range may be": lambda site: _of(site, source={"max_records_per_partition": 10}),
+    "Spark is to commit": lambda site: _of(site, target={"commit": Commit.SPARK}),
+}
+
+
+@pytest.mark.parametrize("why", NOT_WHERE)
+def test_tasks_set_nothing_apart_where(bench: Bench, why: str) -> None:
+    site = bench.site(pipeline("upsert"), "orders")
+    assert may_sieve(site)
+    assert not may_sieve(NOT_WHERE[why](site))
+
+
+def test_a_format_that_tasks_do_not_decode_lets_nothing_be_set_apart(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
+    assert not may_sieve(bench.site(pipeline("upsert"), "orders"))
+
+
+def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None:
+    plan = bench.plan(1, BATCH[:4], Position())
+    landing = Merge(created(bench, pipeline("upsert")))
+    with pytest.raises(BatchFailed, match="other records"):
+        landing.land(RawBatch(bench.raw(BATCH), never), plan)
+    assert rows_of(bench, "orders") == []
+
+
+def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sieving, "sifted", lambda *_: Sifted(1, {}, ()))
+    told = pipeline("upsert")
+    plan = bench.plan(1, BATCH, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(BATCH), decoder(told)), plan)
+
+    assert counts_in(bench) == (RowCounts(1, 2), RowCounts(2, 2))
+    assert len(rows_of(bench, "orders_quarantine")) == 4
+
+
+def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) -> None:
+    told = pipeline("upsert")
+    landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
+    landing.land(RawBatch(bench.raw(BATCH), never), first)
+    bad = bench.address("orders_quarantine")
+    bench.spark.sql(f"ALTER TABLE {bad.sql} ADD CONSTRAINT coded CHECK (code IS NOT NULL)")
+    later: list[RawRow] = [(None, b"{oops", 0, 4)]
+
+    landing.land(
+        RawBatch(bench.raw(later), decoder(told)), bench.plan(2, later, first.draft.position)
+    )
+
+    assert len(rows_of(bench, "orders_quarantine")) == 5
+    newest = bench.spark.sql(f"DESCRIBE HISTORY {bad.sql} LIMIT 1").collect()[0]
+    assert "Spark" in newest["engineInfo"]
