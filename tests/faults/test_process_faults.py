@@ -8,11 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from rivermouth.local.scratch import remove_dead
+from rivermouth.write.files.sieve import Sifted, sifted
+from rivermouth.write.landings import sieving
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import jvm_of, said_by, started
@@ -51,6 +55,31 @@ def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_i
     assert zombie.returncode == 3, said
     assert "RM403 p bronze.frozen: entry 4 is another driver's" in said
     check_proved(lake, records=15)
+
+
+def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its start it removes what dead processes left in the scratch folders."""
+    lake.topic("beside")
+    lake.configure(p=upsert_pipeline("beside"))
+    lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
+    told: list[int] = []
+
+    def sifted_beside(reports: Path, where: str) -> Sifted:
+        for root in (lake.scratch, *lake.scratch.iterdir()):
+            if root.is_dir():
+                remove_dead(root)
+        found = sifted(reports, where)
+        told.append(found.tasks)
+        return found
+
+    monkeypatch.setattr(sieving, "sifted", sifted_beside)
+
+    assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
+
+    assert told == [1], "what the task had told is gone"
+    check_proved(lake, records=5)
 
 
 def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(

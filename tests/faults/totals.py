@@ -60,10 +60,7 @@ class World:
         return self.kills.total() - self.kills[LATE]
 
     def produce(self) -> None:
-        """The records of one round: bids, and in half of the rounds what cannot be decoded.
-
-        A batch without it lands in another way.
-        """
+        """The records of one round: bids, and in half of the rounds what cannot be decoded."""
         made, rate = [], self.dice.choice((0, 0.02))
         for _ in range(PER_ROUND):
             partition = self.dice.randrange(PARTITIONS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rivermouth.config import Commit, Pipeline
@@ -150,6 +150,25 @@ def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
     assert len(rows_of(bench, "orders_quarantine")) == 1
 
 
+@pytest.mark.parametrize("form", ["string", "json"])
+def test_a_tombstone_beside_a_bad_record_deletes(bench: Bench, form: str) -> None:
+    told = pipeline("upsert", key=form)
+    names = {each: b"%d" % each if form == "string" else b'{"id": %d}' % each for each in (1, 2)}
+    rows: list[RawRow] = [
+        (names[1], record(1), 0, 0),
+        (names[2], record(2), 0, 1),
+        (names[2], b"{oops", 0, 2),
+        (names[1], None, 0, 3),
+    ]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), never), plan)
+
+    assert [row["id"] for row in rows_of(bench, "orders")] == [2]
+    assert offsets_of(rows_of(bench, "orders_quarantine")) == [(2, "RM603")]
+    assert counts_in(bench) == (RowCounts(3, 1),)
+
+
 def test_rows_with_key_and_headers_are_decoded_with_these(bench: Bench) -> None:
     told = pipeline("upsert")
     source = told.source.model_copy(update={"metadata": ("key", "headers")})
@@ -176,8 +195,16 @@ def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) ->
     assert len(rows_of(bench, "orders_quarantine")) == 2
 
 
-def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(bench: Bench) -> None:
-    """The MERGE refuses them, and their batch is split; the others are in quarantine by then."""
+@pytest.mark.parametrize("lost", [False, True])
+def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """The MERGE refuses them, and their batch is split; the others are in quarantine by then.
+
+    ``lost``: Spark has lost the number of rows that it wrote.
+    """
+    if lost:
+        monkeypatch.setattr(Observation, "get", property(lambda _: {}))
     told = pipeline("totals by tasks")
     rows: list[RawRow] = [
         (None, record(1, GREATEST), 0, 0),

@@ -30,7 +30,7 @@ class OnMissingTime(Enum):
 
 
 class Commit(Enum):
-    """Who makes the commits of a table to which rows are added."""
+    """Who makes the commits of a table to which rows are added, and of its quarantine."""
 
     AUTO = "auto"
     """The driver by itself, where the table asks for nothing that only Spark's writer knows."""

@@ -69,9 +69,9 @@ class Stage:
     ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
     ``absent``, if a null value is bad, too: if there are no ``tombstones``.
 
-    ``sieve``: bad records are set apart instead, and left out: those without a value, those whose
-    value is bad, which get the ``code``, and those whose row has no value in one of the ``keys``.
-    What a message key names is not looked at.
+    ``sieve``: bad records are set apart instead, and left out: those without a value but
+    tombstones, those whose value is bad, which get the ``code``, and those whose row has no value
+    in one of the ``keys``. What a message key names is not looked at.
     """
 
     value: InArrow

@@ -1,8 +1,9 @@
 """Scratch folders: on the driver's disk, or in a volume of Unity Catalog.
 
-They hold checkpoints and Spark's own files. On the driver's disk a lock marks a folder as used
-while its process lives, and the next process removes the folders of dead ones. The environment
-variable ``RIVERMOUTH_SCRATCH`` moves these folders, ``RIVERMOUTH_VOLUMES`` those in a volume.
+They hold checkpoints, what a batch keeps in files, and Spark's own files. On the driver's disk a
+lock marks a folder as used while its process lives, and the next process removes the folders of
+dead ones. The environment variable ``RIVERMOUTH_SCRATCH`` moves these folders,
+``RIVERMOUTH_VOLUMES`` those in a volume.
 """
 
 from __future__ import annotations

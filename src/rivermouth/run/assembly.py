@@ -18,7 +18,7 @@ from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDif
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.scratch import shared_folder
+from rivermouth.local.scratch import ScratchFolder, shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
 from rivermouth.run.committer import Coordinates
@@ -192,7 +192,11 @@ class Assembly:
         return self.session.sparkContext.defaultParallelism if one_host else None
 
     def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
-        return shared_folder(self.warehouse.scratch() or self.scratch, pipeline.name)
+        """A folder of this run; on this machine a locked one, which no other process removes."""
+        shared = self.warehouse.scratch()
+        if shared is None:
+            return ScratchFolder(self.scratch / "stages", pipeline.name)
+        return shared_folder(shared, pipeline.name)
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class QuarantineTable:
     reasons: Mapping[str, str]
     make: Callable[[], object] = lambda: None
 
-    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None) -> None:
+    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None, before: int = 0) -> None:
         """See ``write.landing.Quarantine``."""
         self.make()
         kafka = F.col("_kafka")
@@ -73,7 +73,7 @@ class QuarantineTable:
             return
         written = observation.get.get("written")
         if seen != written:  # a server may lose what it observed, or count a stage twice
-            written = self._written(bad.sparkSession, plan)
+            written = self._written(bad.sparkSession, plan) - before
         if seen != written:
             raise BatchFailed(
                 "Kafka gave other bad records when the range was read again",

@@ -57,10 +57,11 @@ class Quarantine(Protocol):
     @property
     def reasons(self) -> Mapping[str, str]: ...
 
-    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None) -> None:
+    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None, before: int = 0) -> None:
         """Append the bad rows of a decoded batch under the plan's commit id.
 
-        ``seen`` is how many there were, where that is known. Raises BatchFailed where others were
+        ``seen`` is how many there were, where that is known; ``before``, how many rows of other
+        records there are under that id already. Raises BatchFailed where others were
         written: Kafka has deleted records between two reads of one range.
         """
 

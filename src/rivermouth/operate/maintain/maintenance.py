@@ -213,9 +213,10 @@ class Maintenance:
 
     def _clear_scratch(self) -> None:
         """Remove what dead runs left: a run does so too, when it begins."""
-        shared, checkpoints = self._warehouse.scratch(), self._scratch / "checkpoints"
-        if checkpoints.is_dir():
-            remove_dead(checkpoints)
+        shared = self._warehouse.scratch()
+        for folder in (self._scratch / "checkpoints", self._scratch / "stages"):
+            if folder.is_dir():
+                remove_dead(folder)
         if shared is not None and shared.is_dir():
             remove_old(shared)
 

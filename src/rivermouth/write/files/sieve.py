@@ -118,9 +118,9 @@ def sifted(reports: Path, where: str) -> Sifted:
 def discard(reports: Path, folder: str) -> None:
     """Remove the files of which the tasks have told: their evaluation has failed."""
     for file in reports.glob("*.json"):
-        for each in _report(json.loads(file.read_text("utf-8"))).bad:
-            with suppress(OSError):
-                Path(folder, each.name).unlink()
+        with suppress(OSError):  # why it has failed says more
+            for each in _report(json.loads(file.read_text("utf-8"))).bad:
+                Path(folder, each.name).unlink(missing_ok=True)
 
 
 def _report(told: Mapping[str, Any]) -> Sifted:

@@ -87,12 +87,12 @@ class Merge:
         """
         with self._site.fitted(decoded, None) as batch:
             counts, bad = grouped_counts(batch, plan.draft.ranges), "code IS NOT NULL"
-            seen = quarantined(counts)
+            seen, before = quarantined(counts), 0
             if held is not None:
                 self._check_held(held, batch, plan)
-                bad, seen = f"code = '{OVERFLOW}'", seen - quarantined(held)
-            if seen:
-                self._site.quarantine.write(batch.where(bad), plan, seen)
+                bad, before = f"code = '{OVERFLOW}'", quarantined(held)
+            if seen > before:
+                self._site.quarantine.write(batch.where(bad), plan, seen - before, before)
             changes = self._rows.fold(batch.where("code IS NULL")).localCheckpoint()
         self._merge(changes, counts, plan)
 
