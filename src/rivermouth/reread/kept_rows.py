@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import DataFrame
 
-from rivermouth.local.scratch import shared_folder
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.reading.frames import read
 from rivermouth.registry.platforms import Capability
@@ -28,8 +27,7 @@ class KeptRows:
         self._pipeline = pipeline
         self._folder = None
         if not shared.platform.has(Capability.CACHE):
-            root = shared.warehouse.scratch() or shared.scratch
-            self._folder = held.enter_context(shared_folder(root, pipeline))
+            self._folder = held.enter_context(shared.staging(pipeline))
 
     @contextmanager
     def decoded(self, ranges: Sequence[OffsetRange]) -> Iterator[DataFrame]:

@@ -179,7 +179,7 @@ class Assembly:
             quarantine=QuarantineTable(bad, reasons, make),
             tasks=self._tasks(),
             cache=self.platform.has(Capability.CACHE),
-            staging=lambda: held.enter_context(self._staging(pipeline)),
+            staging=lambda: held.enter_context(self.staging(pipeline.name)),
             others=tuple(each for each in writers if each != pipeline.name),
             config=pipeline,
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
@@ -191,12 +191,12 @@ class Assembly:
         one_host = self.platform.has(Capability.ONE_HOST)
         return self.session.sparkContext.defaultParallelism if one_host else None
 
-    def _staging(self, pipeline: Pipeline) -> AbstractContextManager[Path]:
+    def staging(self, pipeline: str) -> AbstractContextManager[Path]:
         """A folder of this run; on this machine a locked one, which no other process removes."""
         shared = self.warehouse.scratch()
         if shared is None:
-            return ScratchFolder(self.scratch / "stages", pipeline.name)
-        return shared_folder(shared, pipeline.name)
+            return ScratchFolder(self.scratch / "stages", pipeline)
+        return shared_folder(shared, pipeline)
 
 
 @contextmanager
