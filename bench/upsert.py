@@ -37,6 +37,7 @@ PARTITIONS, LOADED_AT_ONCE, READS = 4, 500_000, 5
 PROPERTY = "delta.enableDeletionVectors"
 TOPIC, PLAIN, CLUSTERED = "changes", "plain", "clustered"
 KINDS = {PLAIN: "false", "vectors": "true", CLUSTERED: "false"}
+OTHERS = ("vectors", CLUSTERED)
 PART = 100
 """With ``--near`` a batch changes keys of so small a part of all."""
 
@@ -116,11 +117,11 @@ def measure(broker: Broker, asked: argparse.Namespace, folder: Path) -> dict[str
 def ratios(spent: dict[str, list[tuple[float, float]]]) -> dict[str, float]:
     """Of the seconds and CPU-seconds of batches, of which the first one warms up."""
     found: dict[str, float] = {}
-    for kind in KINDS:
+    for kind in OTHERS:
         pairs = [*zip(spent[PLAIN], spent[kind], strict=True)][1:]
         for at, what in enumerate(("seconds", "cpu")):
             found[f"{kind}_{what}"] = statistics.median(a[at] / b[at] for a, b in pairs)
-    return {name: ratio for name, ratio in found.items() if not name.startswith(PLAIN)}
+    return found
 
 
 def reads(folder: Path) -> dict[str, float]:
@@ -130,7 +131,7 @@ def reads(folder: Path) -> dict[str, float]:
         raise SystemExit(f"the tables differ: {found}")
     say(", ".join(f"read {kind} {seconds:.2f} s" for kind, (seconds, _) in found.items()))
     plain, _ = found[PLAIN]
-    return {f"{kind}_read": found[kind][0] / plain for kind in KINDS if kind != PLAIN}
+    return {f"{kind}_read": found[kind][0] / plain for kind in OTHERS}
 
 
 def main() -> None:

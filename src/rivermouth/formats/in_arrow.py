@@ -67,11 +67,10 @@ class Stage:
     same.
 
     ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
-    ``absent``, if a null value is bad, too: if there are no ``tombstones``.
-
-    ``sieve``: bad records are set apart instead, and left out: those without a value but
-    tombstones, those whose value is bad, which get the ``code``, and those whose row has no value
-    in one of the ``keys``. What a message key names is not looked at.
+    ``absent``, if a null value is bad, too: if there are no ``tombstones``. Bad are records without
+    a value but tombstones, those whose value is bad, which get the ``code``, and those whose row
+    has no value in one of the ``keys``. What a message key names is not looked at. ``sieve``: they
+    are set apart instead, and left out.
     """
 
     value: InArrow
@@ -96,13 +95,11 @@ class Stage:
         values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
         rows = found.rows
-        if sieve is not None:
-            good = sieve.good(batch, self._codes(found, nothing), found.reasons)
+        if self.refuses:
+            good = self._good(batch, found, nothing, sieve)
             if good is not None:
                 batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
                 values = batch.column("value")
-        elif self.refuses and self._is_bad(found, nothing):
-            raise RuntimeError(REFUSAL)
         columns = {name: batch.column(name) for name in self.given}
         if not self.whole:
             without, left = rows.is_null(), {"value"} if self.with_key else {"key", "value"}
@@ -118,26 +115,32 @@ class Stage:
             columns["message_key"] = self.key.decode(keys).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
+    def _good(
+        self,
+        batch: pa.RecordBatch,
+        found: Decoded,
+        nothing: pa.StringArray,
+        sieve: OpenSieve | None,
+    ) -> pa.BooleanArray | None:
+        """Which records are good; None: all. Fails at a bad one where there is no sieve."""
+        codes = self._codes(found, nothing)
+        if sieve is not None:
+            return sieve.good(batch, codes, found.reasons)
+        if codes.null_count < len(codes):
+            raise RuntimeError(REFUSAL)
+        return None
+
     def _codes(self, found: Decoded, nothing: pa.StringArray) -> pa.StringArray:
         """Why records are bad, null for good ones."""
         none = pa.scalar(None, pa.string())
         code, there = nothing, found.rows.is_valid()
-        if self.tombstones:
+        if self.tombstones and nothing.null_count < len(nothing):
             code = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
         if found.reasons.null_count < len(found.reasons):
             code = pc.coalesce(code, pc.if_else(found.reasons.is_valid(), self.code, none))
         for each in self.keys:
-            key = found.rows.field(each)
-            if key.null_count:
-                code = without_key(code, key, there)
+            code = without_key(code, found.rows.field(each), there)
         return code
-
-    def _is_bad(self, found: Decoded, nothing: pa.StringArray) -> bool:
-        if found.reasons.null_count < len(found.reasons):
-            return True
-        if self.tombstones:
-            return bool(pc.any(pc.equal(nothing, "RM602")).as_py())
-        return bool(nothing.null_count < len(nothing))
 
 
 def _of_columns(rows: pa.StructArray, names: tuple[str, ...]) -> pa.StructArray:

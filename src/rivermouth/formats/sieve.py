@@ -47,5 +47,7 @@ def opened(sieve: Sieve | None) -> Iterator[OpenSieve | None]:
 
 def without_key(code: pa.StringArray, key: pa.Array, there: pa.BooleanArray) -> pa.StringArray:
     """The codes, with ``NO_KEY`` where a record had none and is ``there``, without its ``key``."""
+    if not key.null_count:
+        return code
     none = pa.scalar(None, pa.string())
     return pc.coalesce(code, pc.if_else(pc.and_(there, key.is_null()), NO_KEY, none))

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.decoded import PLACE
 from rivermouth.write.files.file import DataFile, Files, Folder
 from rivermouth.write.files.statistics import Leaf
 
@@ -64,7 +65,7 @@ def set_apart(files: Files, rows: pa.RecordBatch, apart: Apart) -> list[DataFile
         reasons = pc.coalesce(rows.column("reason"), reasons)
     columns = {"key": rows.column("key"), "value": rows.column("value"), "code": codes}
     columns |= {"reason": reasons}
-    columns |= {each: kafka.field(each) for each in ("topic", "partition", "offset", "timestamp")}
+    columns |= {each: kafka.field(each) for each in PLACE}
     same = {
         each: pa.repeat(pa.scalar(v, QUARANTINE.field(each).type), rows.num_rows)
         for each, v in said.items()

@@ -48,12 +48,12 @@ class Folding:
 
     def sieved(self, rows: DataFrame, sieve: Sieve) -> DataFrame:
         """The fold of Kafka's rows without those that the ``sieve`` takes out, and counts."""
-        partly, given = self._rows.partly, self._site.few(rows)
+        partly = self._rows.partly
         if partly is not None:
-            return partly.fold(partly.before(given, sieve))
+            return partly.fold(partly.before(self._site.few(rows), sieve))
         if self._decode is None:
             raise TypeError("a sieve asks for a format that decodes in a task")
-        good = self._decode(given, sieve).withColumn("_kafka", self._refusing)
+        good = self._decode(rows, sieve).withColumn("_kafka", self._refusing)
         return self._rows.fold(good)
 
     def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Folded:
