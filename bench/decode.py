@@ -6,10 +6,10 @@ Flat records are bids of 220 bytes, nested ones have 1 KB; 0, 1 or 100 in a hund
 kinds that ``SPOILT`` has. The values are in the cache of one session, and what is made of them goes
 nowhere (``noop``). ``spark`` is ``from_json``. ``arrow`` is ours in ``mapInArrow`` with the rows
 given back to Spark, ``task`` the same without: as where tasks write the files. Both get Arrow
-batches as the product makes them. ``plain`` is ours in a loop of this process. CPU-seconds are
-those of this process, its JVM and the Python workers. The rounds are interleaved, the figures are
-medians. The last line is JSON: messages per CPU-second of ``arrow`` (and of ``task`` and ``plain``)
-divided by those of ``spark``. ``bad_1_percent_230`` (flat) and
+batches as the product makes and joins them. ``plain`` is ours in a loop of this process.
+CPU-seconds are those of this process, its JVM and the Python workers. The rounds are interleaved,
+the figures are medians. The last line is JSON: messages per CPU-second of ``arrow`` (and of
+``task`` and ``plain``) divided by those of ``spark``. ``bad_1_percent_230`` (flat) and
 ``bad_1_percent_1000`` (nested) are those of ``arrow`` with 1 % bad records divided by those with
 none; the aim is at least 0.7. They are there for ``task`` and ``plain``, too.
 """
@@ -35,6 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config.ddl import parse_columns
+from rivermouth.formats.joined import Joined
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.local.session import start_session
@@ -162,8 +163,8 @@ def ways(
             strict.decode(each)
 
     parsed = frame.select(F.from_json(F.col("value").cast("string"), ddl))
-    ours = frame.mapInArrow(partial(decode_in_arrow, strict), types)
-    in_task = frame.mapInArrow(partial(decode_in_task, strict), "bad BIGINT")
+    ours = frame.mapInArrow(Joined(partial(decode_in_arrow, strict)), types)
+    in_task = frame.mapInArrow(Joined(partial(decode_in_task, strict)), "bad BIGINT")
     return {
         "spark": partial(nowhere, parsed),
         "arrow": partial(nowhere, ours),

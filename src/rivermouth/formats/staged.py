@@ -12,6 +12,7 @@ from rivermouth.config import Column, Pipeline
 from rivermouth.formats.decoded import PARTITION, PLACE
 from rivermouth.formats.in_arrow import HEADERS, KAFKA_COLUMNS, InArrow, Stage
 from rivermouth.formats.in_task import in_task_of
+from rivermouth.formats.joined import Joined
 from rivermouth.formats.sieve import Sieve
 from rivermouth.spark.address import quoted
 
@@ -97,9 +98,9 @@ def stage_of(
 
     def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
         if sieve is None:
-            return raw.select(*given).mapInArrow(stage, ddl)
+            return raw.select(*given).mapInArrow(Joined(stage), ddl)
         every = dict.fromkeys((*KAFKA_COLUMNS, *given))
-        return raw.select(*every).mapInArrow(replace(stage, sieve=sieve), ddl)
+        return raw.select(*every).mapInArrow(Joined(replace(stage, sieve=sieve)), ddl)
 
     return before
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from rivermouth.debug.failpoints import reach
 from rivermouth.formats.in_arrow import KAFKA_COLUMNS
 from rivermouth.formats.in_task import in_task_of
+from rivermouth.formats.joined import Joined
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.entry_json import to_json
@@ -154,7 +155,7 @@ class Files:
     def _write(self, rows: DataFrame, into: Folder, apart: Apart) -> Written:
         def write(rows: DataFrame) -> Written:
             few, writing = self._site.few(rows), task(into, apart, self._in_task)
-            returned = few.mapInArrow(writing, RETURNED_DDL).collect()
+            returned = few.mapInArrow(Joined(writing), RETURNED_DDL).collect()
             return collected(each.asDict() for each in returned)
 
         return self._arrow_batches.evaluated(rows, write)

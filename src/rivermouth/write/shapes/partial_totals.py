@@ -13,6 +13,7 @@ from rivermouth.config import Column, Measure, Pipeline
 from rivermouth.formats.decoded import PARTITION
 from rivermouth.formats.in_arrow import KAFKA_COLUMNS
 from rivermouth.formats.in_task import in_task_of
+from rivermouth.formats.joined import Joined
 from rivermouth.formats.sieve import Sieve
 from rivermouth.spark.address import quoted
 from rivermouth.write.rows import RECORDS, Partly
@@ -52,10 +53,11 @@ def partly(pipeline: Pipeline) -> Partly | None:
 
     def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
         if sieve is not None:  # it needs all that quarantine holds of a record
-            return raw.select(*KAFKA_COLUMNS).mapInArrow(replace(in_task, sieve=sieve), made)
+            given, sieving = raw.select(*KAFKA_COLUMNS), replace(in_task, sieve=sieve)
+            return given.mapInArrow(Joined(sieving), made)
         # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
-        return given.mapInArrow(in_task, made)
+        return given.mapInArrow(Joined(in_task), made)
 
     return Partly(before, _fold(measures, types, columns))
 
