@@ -10,7 +10,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
+from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.verify import verify
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.write.entry import record_entry
 from rivermouth.write.landings import send
 from tests.lake import BIDS, Lake, bid, retrying
@@ -226,3 +229,62 @@ def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
 
     assert heard.ends[0].error is None, heard.ends[0].error
     assert len(read_back(lake.servers, "raised-out")) == 5
+
+
+def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of an earlier entry must not come between a commit and its records."""
+    project_all, calls = FolderOffsets.project_all, list[int]()
+
+    def fails_once(table: FolderOffsets, projections: Any) -> None:
+        calls.append(len(calls))
+        if len(calls) == 3:
+            raise ProjectionFailed("for a moment")
+        project_all(table, projections)
+
+    monkeypatch.setattr(FolderOffsets, "project_all", fails_once)
+    lake.topic("unnoted-in")
+    lake.topic("unnoted-out")
+    to = sending("unnoted-in", "unnoted-out", delivery="at-most-once")
+    to["source"]["max_offsets_per_trigger"] = 5
+    lake.configure(p=retrying(to, 60))
+    lake.produce("unnoted-in", [(None, bid(i), 0) for i in range(40)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    assert heard.ends[0].error is None, heard.ends[0].error
+    assert heard.ends[0].retries == 1
+    assert len(read_back(lake.servers, "unnoted-out")) == 40
+    assert sum(each.applied for each in heard.commits) == 40
+
+
+def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_be_read_back(
+    lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits_after, rounds = FolderLog.commits_after, list[int]()
+
+    def fails_once(log: FolderLog, version: int) -> Any:
+        if version > 2 and not rounds:
+            rounds.append(version)
+            raise LogUnreadable("for a moment")
+        return commits_after(log, version)
+
+    monkeypatch.setattr(FolderLog, "commits_after", fails_once)
+    lake.topic("unread-in")
+    lake.topic("unread-out")
+    to = sending("unread-in", "unread-out", delivery="at-most-once")
+    to["source"]["max_offsets_per_trigger"] = 5
+    lake.configure(p=retrying(to, 60))
+    lake.produce("unread-in", [(None, bid(i), 0) for i in range(20)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    error = heard.ends[0].error
+    assert error is not None
+    assert (error.code, error.expected) == ("RM508", "all of unread-in-0[10,15)")
+    assert "may stand" in error.what
+    assert "RM501" in error.found
+    assert not rivermouth_spark.sparkContext._jsc.getPersistentRDDs()
+    assert lake.run(rivermouth_spark, "p").ends[0].error is None
+    assert len(read_back(lake.servers, "unread-out")) == 15

@@ -96,7 +96,7 @@ class Committer:
         check: Callable[[], object] = lambda: None,
         then: Write = _nothing,
     ) -> None:
-        """Write, read back, classify, hand over for the offsets table, report.
+        """Write, read back, classify, report, hand over for the offsets table.
 
         Raises unless the commit stands, and where it stands and another driver's has followed it.
 
@@ -147,11 +147,12 @@ class Committer:
         reach("P6")
         recorded = self._read_back(plan, fault)
         reach("P7")
+        then(plan)  # what waits for the commit: nothing that fails may come between
         counted = self._at.writes.count(recorded)
-        self._at.projecting.put(Projection(counted, self._at.table_name))
-        then(plan)
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))
+        # Last: it raises what became of earlier entries.
+        self._at.projecting.put(Projection(counted, self._at.table_name))
         if recorded[-1].entry.commit != plan.commit:
             raise self._superseded(recorded[-1].entry.sequence, plan)
 

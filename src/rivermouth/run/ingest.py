@@ -132,8 +132,14 @@ class Ingest:
             check = partial(self._check_kafka, ranges)
             landing = self._edges.landing
             write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read))
-            after = [landing.after_commit] if isinstance(landing, SendsAfter) else []
-            committer.commit(plan, write, check, *after)
+            if not isinstance(landing, SendsAfter):
+                committer.commit(plan, write, check)
+                return
+            try:
+                committer.commit(plan, write, check, landing.after_commit)
+            except Exception as fault:
+                landing.give_up(plan, fault)
+                raise
 
     def resume(
         self,

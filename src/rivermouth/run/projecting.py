@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
+from rivermouth.errors import ProjectionFailed
 from rivermouth.warehouse.ports import OffsetsTable, Projection
 
 Work = TypeVar("Work")
@@ -180,6 +181,9 @@ def _failure(act: Callable[[Work], object], on: Work) -> Exception | None:
         act(on)
     except Exception as raised:
         return raised
+    except BaseException as panic:  # of a library that is written in Rust
+        what = "the offsets table could not be written; the target table is as it should be"
+        return ProjectionFailed(what, where="offsets table", found=repr(panic))
     return None
 
 

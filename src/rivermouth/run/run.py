@@ -150,7 +150,9 @@ class Run:
         try:
             with self._shared.hold(pipeline):  # in the pauses, too
                 watch.run(partial(self._attempt, pipeline, watch, together))
-        except Exception as fault:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as fault:  # a panic of a library in Rust is no Exception
             error = told(fault, pipeline.name)
             trace.step(pipeline.ledger_name, "halt", code=error.code)
             return error

@@ -123,7 +123,7 @@ def giving_way(
     return waited
 
 
-def told(fault: Exception, pipeline: str) -> RivermouthError:
+def told(fault: BaseException, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
     if isinstance(fault, RivermouthError):
         return fault

@@ -99,6 +99,11 @@ class SendsAfter(Protocol):
         Raises where it fails: the commit stands all the same.
         """
 
+    def give_up(self, plan: CommitPlan, fault: Exception) -> None:
+        """Let go of what was left to do: ``fault`` ended the commit of the plan, or what comes
+        after it. Raises where nobody will do it though the commit may stand.
+        """
+
 
 @runtime_checkable
 class Records(Protocol):

@@ -21,6 +21,7 @@ from rivermouth.errors import (
     OffsetsTableAhead,
     OtherCluster,
     PartitionGone,
+    ProjectionFailed,
     RetentionLost,
     RivermouthError,
     Superseded,
@@ -34,10 +35,21 @@ from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run import committer
+from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.memory.offsets import MemoryOffsets
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, Projection
 from tests.builders import TABLE, TOPICS, place, position, replayed, span
-from tests.doubles import STEPS, Driver, Killed, World, a_pipeline, is_bad, until_done
+from tests.doubles import (
+    NO_SESSION,
+    STEPS,
+    Driver,
+    Killed,
+    World,
+    a_pipeline,
+    edges,
+    is_bad,
+    until_done,
+)
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -559,3 +571,25 @@ def test_the_next_batch_may_be_planned_at_once_where_another_full_one_waits(
     ingest.batch(rows, (span(0, 3),), lambda: said.append(len(world.commits) - opened))
     assert said == ([0] if early else [])
     assert len(world.commits) == opened + 1
+
+
+def test_a_commit_is_told_although_an_earlier_one_did_not_come_into_the_offsets_table() -> None:
+    class Refusing:
+        def put(self, projection: Projection) -> None:
+            del projection
+            raise ProjectionFailed("what an earlier entry was refused")
+
+        def flush(self, pipeline: str) -> None:
+            del pipeline
+
+    world = a_world(5)
+    driver = Driver(world).open()
+    heard = driver.heard
+    ingest = Ingest(driver.ingest.pipeline, edges(world, driver.crash, heard, None, Refusing()))
+    ingest.open(NO_SESSION)
+    driver.ingest = ingest
+
+    with pytest.raises(ProjectionFailed):
+        driver.batch()
+
+    assert [each.sequence for each in heard.commits] == [1, 2]

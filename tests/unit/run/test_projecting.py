@@ -250,3 +250,17 @@ def test_at_once_is_at_once() -> None:
         AtOnce(offsets).flush("a")
     AtOnce(offsets).put(Projection([], "s.t"))
     assert offsets.txns == {"a": 2}
+
+
+def test_a_panic_of_a_library_is_an_error_of_the_pipeline_and_ends_no_writer() -> None:
+    class PanicException(BaseException):
+        """As that of what is written in Rust."""
+
+    class Panicking(MemoryOffsets):
+        def project_all(self, projections: Sequence[Projection]) -> None:
+            raise PanicException("index out of bounds")
+
+    with OffsetsWriter(Panicking(), moment_s=0.0) as writer:
+        writer.put(entries("a", 1)[0])
+        with pytest.raises(ProjectionFailed, match="index out of bounds"):
+            writer.flush("a")

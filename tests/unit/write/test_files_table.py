@@ -123,6 +123,7 @@ def test_checkpoints_and_clean_up_follow_the_table(
         enableExpiredLogCleanup=cleans_up,
     )
     for number in range(1, 6):
+        made.newest()
         made.append([a_file(made, number)], "said", (TXN, number))
         made.keep_up()
 
@@ -143,6 +144,7 @@ def test_clean_up_leaves_no_hole_where_clocks_have_jumped(
     made = table(tmp_path, checkpointInterval="3", logRetentionDuration="interval 1 days")
     log, old = tmp_path / "_delta_log", time.time() - 2 * 86_400
     for number in range(1, 7):
+        made.newest()
         made.append([a_file(made, number)], "said", (TXN, number))
         if number == 6:
             for each in log.iterdir():
@@ -260,3 +262,22 @@ def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:
     assert not made.exists
     DeltaTable.create(str(tmp_path), SCHEMA, mode="ignore")
     assert made.exists
+
+
+def test_where_no_checkpoint_is_due_nobody_looks_into_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look costs as much as a commit, where the table has many files."""
+    made, looked = table(tmp_path, checkpointInterval="3"), list[int]()
+    newest = FilesTable.newest
+
+    def noted(self: FilesTable) -> int:
+        looked.append(newest(self))
+        return looked[-1]
+
+    monkeypatch.setattr(FilesTable, "newest", noted)
+    for number in range(1, 5):
+        made.newest()
+        made.append([a_file(made, number)], "said", (TXN, number))
+        made.keep_up()
+    assert looked == [0, 1, 2, 3, 3]

@@ -27,6 +27,11 @@ from rivermouth.warehouse.recovered import read_projected
 from rivermouth.warehouse.retention import Expired
 
 _TARGET_BYTES = 8 << 20
+_LOG_KEPT = "delta.logRetentionDuration"
+_PROPERTIES = {_LOG_KEPT: "interval 1 hour"}
+"""Every access lists the log, and a run makes up to a commit a second. What the table knows is in
+its rows; nobody asks for older versions of it.
+"""
 
 
 class FolderOffsets:
@@ -100,7 +105,10 @@ class FolderOffsets:
 
     def compact(self) -> None:
         """See ``ports.OffsetsTable``. Files of the target size are not written again."""
-        DeltaTable(str(self.path)).optimize.compact(target_size=_TARGET_BYTES)
+        table = DeltaTable(str(self.path))
+        if _LOG_KEPT not in table.metadata().configuration:  # an earlier release made it
+            table.alter.set_table_properties(_PROPERTIES)
+        table.optimize.compact(target_size=_TARGET_BYTES)
 
     def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``."""
@@ -160,7 +168,7 @@ class FolderOffsets:
             return found
         try:
             with suppress(CommitFailedError):  # somebody was faster
-                DeltaTable.create(str(self.path), SCHEMA, mode="ignore")
+                DeltaTable.create(str(self.path), SCHEMA, mode="ignore", configuration=_PROPERTIES)
             self._table = DeltaTable(str(self.path))
         except (DeltaError, OSError) as fault:
             raise self._failed("could not be created", str(fault), REBUILD) from fault

@@ -130,8 +130,12 @@ class FilesTable:
         Nothing depends on it: what fails is due again some commits later.
         """
         with suppress(Exception):
+            # Of the commit before: to look into the log again costs as much as a commit.
+            interval = self.definition().checkpoint_interval
+            if self._synced is not None and self._synced % interval:
+                return
             version, definition = self.newest(), self.definition()
-            if version % definition.checkpoint_interval:
+            if version % interval:
                 return
             # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
             Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)

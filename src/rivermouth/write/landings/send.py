@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import NotDelivered, NotSent
+from rivermouth.errors import CommitUnknown, NotDelivered, NotSent
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.registry.references import resolve
@@ -32,6 +32,11 @@ from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks.sink import Sink
+
+_WHERE_IT_STANDS = (
+    "If it stands, they stay lost, as at-most-once says: read them with rivermouth.read. If not,"
+    " the next run sends them"
+)
 
 
 class Send:
@@ -84,15 +89,30 @@ class Send:
         try:
             self._send(self._waiting, plan)
         except Exception as fault:
-            ranges, sink = ", ".join(map(str, plan.draft.ranges)), self._sink.name
+            sink = self._sink.name
             raise NotDelivered(
                 f"entry {plan.sequence} stands, but {sink} did not take all of its records",
                 where=self._site.pipeline,
-                expected=f"all of {ranges}",
+                expected=f"all of {_listed(plan)}",
                 found=getattr(fault, "found", "") or str(fault),
             ) from fault
         finally:
             self._forget()
+
+    def give_up(self, plan: CommitPlan, fault: Exception) -> None:
+        """See ``SendsAfter``. Where the commit stands, who opens the pipeline again goes on behind
+        its rows.
+        """
+        waited = self._waiting is not None
+        self._forget()
+        if waited and isinstance(fault, CommitUnknown):
+            raise NotDelivered(
+                f"entry {plan.sequence} may stand, but its records were not sent",
+                where=self._site.pipeline,
+                expected=f"all of {_listed(plan)}",
+                found=str(fault),
+                remedy=_WHERE_IT_STANDS,
+            ) from fault
 
     def _send(self, good: DataFrame, plan: CommitPlan) -> None:
         trace.step(plan.draft.pipeline, "send", commit=plan.commit)
@@ -101,9 +121,8 @@ class Send:
             self._sink.send(good, plan)
         except FAULTS as fault:
             told = translate(fault, self._site.pipeline)
-            ranges = ", ".join(map(str, plan.draft.ranges))
             raise NotSent(
-                f"{self._sink.name} did not take all records of {ranges}",
+                f"{self._sink.name} did not take all records of {_listed(plan)}",
                 where=self._site.pipeline,
                 found=f"{told.code} {told.found or told.what}",
                 passes=told.passes,
@@ -127,3 +146,7 @@ class Send:
             return None
         self._stage = self._stage or self._site.staging()
         return self._stage / plan.commit
+
+
+def _listed(plan: CommitPlan) -> str:
+    return ", ".join(map(str, plan.draft.ranges))

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
+from rivermouth.warehouse.folder import offsets as room
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import Counted
 from tests.builders import PIPELINE, entry_after, span
@@ -173,3 +174,31 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
         driver.project(entries(3)[2:], NAME)
     FolderOffsets(path).project(entries(3), NAME)
     assert sequences(path) == [1, 2, 3]
+
+
+def test_the_log_does_not_grow_with_the_commits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of an earlier release has no such property, and gets it with its next upkeep."""
+    kept = room._PROPERTIES
+    assert kept == {"delta.logRetentionDuration": "interval 1 hour"}
+    monkeypatch.setattr(room, "_PROPERTIES", {})
+    made = entries(240)
+    table, idle = FolderOffsets(path), FolderOffsets(path)
+    table.project(made[:1], NAME)
+    assert idle.sequence(PIPELINE) == 1
+    monkeypatch.setattr(room, "_PROPERTIES", {room._LOG_KEPT: "interval 0 seconds"})
+    table.compact()
+    table.compact()
+    for each in made[1:]:
+        table.project([each], NAME)
+    assert len([*path.joinpath("_delta_log").glob("*.json")]) < 110
+    idle.project(made, NAME)
+    assert idle.sequence(PIPELINE) == 240
+    assert sequences(path) == [*range(1, 241)]
+
+
+def test_a_new_table_keeps_its_log_for_an_hour(path: Path) -> None:
+    FolderOffsets(path).project(entries(1), NAME)
+    kept = DeltaTable(str(path)).metadata().configuration
+    assert kept == {"delta.logRetentionDuration": "interval 1 hour"}
