@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,6 +18,8 @@ from pyspark.sql import functions as F
 from rivermouth.config import Commit, Pipeline
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.decoder import decoder
+from rivermouth.formats.in_arrow import REFUSAL
+from rivermouth.formats.sieve import OpenSieve
 from rivermouth.protocol.commits import Outcome, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
@@ -28,8 +31,10 @@ from rivermouth.warehouse.target import create_target
 from rivermouth.write.files.sieve import Sifted, sifted
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings import sieving
+from rivermouth.write.landings.folding import Folding
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.sieving import may_sieve
+from rivermouth.write.rows import Keyed
 from tests.kinds.first_json import FIRST_JSON
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
 
@@ -351,3 +356,21 @@ def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) 
     assert len(rows_of(bench, "orders_quarantine")) == 5
     newest = bench.spark.sql(f"DESCRIBE HISTORY {bad.sql} LIMIT 1").collect()[0]
     assert "Spark" in newest["engineInfo"]
+
+
+class _Unopened:
+    """A sieve for a fold that nobody evaluates."""
+
+    def opened(self) -> AbstractContextManager[OpenSieve]:
+        raise AssertionError("it is evaluated")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_task_does_not_know_to_be_bad_fails_in_spark(bench: Bench, shape: str) -> None:
+    """What a fold does not read, Spark leaves out, and what would refuse bad records with it."""
+    site = bench.site(pipeline(shape), "orders")
+    assert isinstance(site.rows, Keyed)
+    alone = replace(site.rows, partly=None)
+    fold = Folding(site, alone).sieved(bench.raw(BATCH), _Unopened())
+    plan = fold._jdf.queryExecution().optimizedPlan().toString()
+    assert REFUSAL in plan

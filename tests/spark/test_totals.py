@@ -211,6 +211,32 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     assert table_of(bench)[1, BEGIN][2] == GREATEST - 4
 
 
+HUGE = 9 * 10**37
+
+
+@pytest.mark.parametrize(
+    "order", [(HUGE, HUGE, -HUGE, -HUGE), (HUGE, -HUGE, HUGE, -HUGE), (-HUGE, HUGE, -HUGE, HUGE)]
+)
+def test_whether_wide_decimals_fit_does_not_depend_on_the_order_of_their_records(
+    bench: Bench, order: Sequence[int]
+) -> None:
+    """Some orders fit on the way, and others do not."""
+    wide = {"schema": "who BIGINT, units DECIMAL(38,0)", "metrics": {"units": "sum(units)"}}
+    pipeline = a_pipeline(**wide, key=None, mode="aggregate", keys=("who",), order_by=())
+    site = bench.site(pipeline, "orders")
+    create_target(bench.spark, pipeline, site.address)
+    told = [json.dumps({"who": 1, "units": each}).encode() for each in (*order, 5)]
+    told.append(json.dumps({"who": 2, "units": HUGE // 10}).encode())
+    rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(told)]
+    plan = bench.plan(1, rows, Position())
+
+    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+
+    assert quarantined(bench, plan.commit) == dict.fromkeys(range(5), "RM606")
+    (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert (row["who"], row["units"]) == (2, HUGE // 10)
+
+
 def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,10 +65,6 @@ class Coordinates:
     attempts: Attempts
 
 
-def _nothing(plan: CommitPlan) -> None:
-    del plan
-
-
 class Committer:
     """Commits for one pipeline, from ``history`` on. ``history`` is what was read back last."""
 
@@ -94,7 +90,7 @@ class Committer:
         plan: CommitPlan,
         write: Write,
         check: Callable[[], object] = lambda: None,
-        then: Write = _nothing,
+        then: Write | None = None,
     ) -> None:
         """Write, read back, classify, report, hand over for the offsets table.
 
@@ -130,7 +126,7 @@ class Committer:
             self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
             trace.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
-    def _commit(self, plan: CommitPlan, write: Write, then: Write) -> None:
+    def _commit(self, plan: CommitPlan, write: Write, then: Write | None) -> None:
         began = time.monotonic()
         name, draft = self.history.pipeline, plan.draft
         reach("P3")
@@ -147,7 +143,8 @@ class Committer:
         reach("P6")
         recorded = self._read_back(plan, fault)
         reach("P7")
-        then(plan)  # what waits for the commit: nothing that fails may come between
+        if then:  # what waits for the commit: nothing that fails may come between
+            then(plan)
         counted = self._at.writes.count(recorded)
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))

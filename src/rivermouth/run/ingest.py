@@ -132,13 +132,12 @@ class Ingest:
             check = partial(self._check_kafka, ranges)
             landing = self._edges.landing
             write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read))
-            if not isinstance(landing, SendsAfter):
-                committer.commit(plan, write, check)
-                return
+            after = landing if isinstance(landing, SendsAfter) else None
             try:
-                committer.commit(plan, write, check, landing.after_commit)
+                committer.commit(plan, write, check, after.after_commit if after else None)
             except Exception as fault:
-                landing.give_up(plan, fault)
+                if after:
+                    after.give_up(plan, fault)
                 raise
 
     def resume(

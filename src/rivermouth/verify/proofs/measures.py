@@ -18,6 +18,7 @@ State = Any
 _WIDE = Context(prec=120)
 _BIGINT = (1 << 63) - 1
 _SUM_DIGITS, _MORE_DIGITS = 37, 10
+_NARROW_DIGITS = 28
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ class Metric:
         digits = min(self.kind.precision + _MORE_DIGITS, _SUM_DIGITS) - self.kind.scale
         # Not abs(): it rounds to the digits of the context.
         return bool(total.copy_abs() < Decimal(10) ** digits)
+
+    @property
+    def may_pass_its_column(self) -> bool:
+        """Whether a sum may be too large on the way although it fits in the end."""
+        if self.function != "sum" or self.kind is None or not pa.types.is_decimal(self.kind):
+            return False
+        return bool(self.kind.precision > _NARROW_DIGITS)
 
     def agrees(self, state: State, found: Any) -> bool:
         """Whether a table may hold ``found`` for this state."""

@@ -139,10 +139,12 @@ class TotalCheck:
         self, name: str, entry: int, batch: _Batch, standing: Mapping[int, State]
     ) -> None:
         beyond: list[str] = []
+        on_the_way = False
         for index, before in standing.items():
             metric = self._metrics[index]
             bad, good = (each[index] if each else None for each in batch.states)
             added = metric.joined(bad, good)
+            on_the_way |= metric.may_pass_its_column and added is not None
             if not (metric.fits(added) and metric.fits(metric.joined(before, added))):
                 beyond.append(metric.name)
         sequence = self._subject.ledger.effective[entry].sequence
@@ -151,6 +153,8 @@ class TotalCheck:
             records = count(batch.records[True], "record")
             line = f"{where}: {records} not in quarantine, but too large for {', '.join(beyond)}"
             self._subject.findings.add(Kind.FAULT, line, count=batch.records[True])
+        elif on_the_way and not beyond:
+            self.verdicts += batch.records[False]
         elif not beyond and batch.records[False]:
             records = count(batch.records[False], "record")
             line = f"{where}: {records} in quarantine as too large, but the totals fit"

@@ -68,13 +68,15 @@ def _adds_up(measure: Measure, columns: Mapping[str, Column]) -> bool:
         return True
     column = columns[measure.column]
     if measure.function == "sum":
-        return column.integral or _digits(column) <= _ADDS_UP
+        return not is_wide(column)
     return measure.function in ("min", "max") and column.kind in _ORDERED
 
 
-def _digits(column: Column) -> int:
-    """The digits of a decimal."""
-    return int(column.type.partition("(")[2].partition(",")[0])
+def is_wide(column: Column) -> bool:
+    """Whether a sum of it on the way may need more digits than a DECIMAL has."""
+    if column.integral:
+        return False
+    return int(column.type.partition("(")[2].partition(",")[0]) > _ADDS_UP
 
 
 def _made(pipeline: Pipeline, types: Mapping[str, str], columns: Mapping[str, Column]) -> str:

@@ -20,7 +20,14 @@ from rivermouth.config.totals import SKETCH
 from rivermouth.formats.in_arrow import REFUSAL
 from rivermouth.spark.address import literal, quoted
 from rivermouth.write.rows import Keyed
-from rivermouth.write.shapes.partial_totals import FITS, added, by_key, partly, sum_of_halves
+from rivermouth.write.shapes.partial_totals import (
+    FITS,
+    added,
+    by_key,
+    is_wide,
+    partly,
+    sum_of_halves,
+)
 from rivermouth.write.totals_in_task import LOW_BITS
 
 _PRECISION = 12  # lg_config_k of the sketch: 4,096 registers, a standard error of 1.6 %
@@ -38,13 +45,16 @@ def totals(pipeline: Pipeline) -> Keyed:
         inserts |= _columns(each, _checked(each, f"s.{added(each)}"))
         updates |= _columns(each, _together(each, types[each.name]))
     sums = [each for each in measures if each.function == "sum"]
+    summed = {each.column for each in sums}
+    wide = frozenset(e.name for e in pipeline.columns if e.name in summed and is_wide(e))
     overflow = [f"({_both(each)} AND {_sum(each, types[each.name])} IS NULL)" for each in sums]
     partials = [_partial(each, types[each.name], integral) for each in measures]
 
     def fold(good: DataFrame) -> DataFrame:
         """One row per key: ``key_columns``, ``records``, what each metric adds, and ``fits``."""
-        fits = [_fits(each, types[each.name]) for each in sums]
-        return by_key(good, F.count("*"), partials, fits)
+        fits = [_fits(each, types[each.name], wide) for each in sums]
+        # ``_kafka`` is not null; where it refuses bad records, Spark must not leave it out.
+        return by_key(good, F.count("_kafka"), partials, fits)
 
     return Keyed(
         keys=tuple(keys),
@@ -88,10 +98,17 @@ def _sum_of(column: str, kind: str) -> str:
     return sum_of_halves(f"shiftright({value}, {LOW_BITS})", f"{value} & {(1 << LOW_BITS) - 1}")
 
 
-def _fits(measure: Measure, kind: str) -> str:
-    """Whether the sum of a batch alone fits into its column."""
+def _fits(measure: Measure, kind: str, wide: frozenset[str]) -> str:
+    """Whether the sum of a batch alone fits into its column.
+
+    Of ``wide`` decimals, a sum on the way may not fit, which depends on the order of the records.
+    Where the sum of what they are without their signs fits, each sum on the way does.
+    """
     column = _column(measure)
-    return f"({_sum_of(column, kind)} IS NOT NULL OR count({column}) = 0)"
+    fits = f"{_sum_of(column, kind)} IS NOT NULL"
+    if measure.column in wide:
+        fits += f" AND try_sum(abs({column})) IS NOT NULL"
+    return f"({fits} OR count({column}) = 0)"
 
 
 def _checked(measure: Measure, value: str) -> str:

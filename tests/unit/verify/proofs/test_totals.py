@@ -333,6 +333,13 @@ def test_any_other_record_in_quarantine_as_too_large_is_found(tmp_path: Path, ca
     assert line in problems(asked)
 
 
+def test_nobody_judges_wide_decimals_whose_sum_may_not_fit_on_the_way(tmp_path: Path) -> None:
+    batches = [[wide(1, each) for each in (9 * 10**36, 9 * 10**36, -9 * 10**36)]]
+    asked = overflowing(tmp_path, batches, {0, 1, 2}, None)
+    assert (problems(asked), found(asked)) == ((), {})
+    assert asked.findings.proof().left == {Unchecked.VERDICTS: 3}
+
+
 def test_other_keys_of_the_batch_count(tmp_path: Path) -> None:
     batches = [[wide(MOST)], [wide(1), wide(4, key=2)]]
     assert found(overflowing(tmp_path, batches, {1}, (MOST, None, 1))) == {Kind.MISSING: 1}
