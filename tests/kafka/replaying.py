@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,11 +23,14 @@ def replay(
     into: str = "",
     *,
     dry_run: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Replayed:
+    """``meanwhile``: what others do while somebody is asked."""
     plans: list[ReplayPlan] = []
 
     def agree(plan: ReplayPlan) -> bool:
         plans.append(plan)
+        meanwhile()
         return not dry_run
 
     found = Rereading(load(lake.file), spark, lake.scratch).replay(

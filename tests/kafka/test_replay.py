@@ -168,6 +168,28 @@ def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSess
     assert problems(lake) == []
 
 
+def test_a_replay_that_was_faster_while_somebody_was_asked_is_seen(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    topic = "replay-raced"
+    lake.topic(topic)
+    lake.configure(p=append_pipeline(topic))
+    lake.produce(topic, [(None, bid(i), 0) for i in range(10)])
+    went_well(lake.run(rivermouth_spark, "p"))
+
+    def again(begin: int, end: int, into: str, meanwhile: Any = lambda: None) -> Any:
+        asked = (f"{topic}:0:{begin}", f"{topic}:0:{end}", into)
+        return replay(lake, rivermouth_spark, *asked, meanwhile=meanwhile)
+
+    with pytest.raises(ReplayRefused, match="by another replay"):
+        again(0, 6, "repair.raced", lambda: again(3, 8, "repair.raced"))
+    assert sorted(each["auction"] for each in lake.rows("repair.raced")) == [3, 4, 5, 6, 7]
+
+    twice = again(0, 6, "repair.same", lambda: again(0, 6, "repair.same"))
+    assert not twice.written
+    assert len(lake.rows("repair.same")) == 6
+
+
 def test_a_replay_from_a_time_to_a_time_reads_what_came_between_them(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -60,14 +60,15 @@ class IntoTable:
         ranges = self._ranges(begin, end)
         rows: Rows = resolve(pipeline.shape.changes)(pipeline)
         id_ = replay_id(self._at, ranges)
-        there = self._check_fits(id_, ranges, plain=isinstance(rows, Plain))
+        plain = isinstance(rows, Plain)
+        there = self._check_fits(id_, ranges, plain=plain)
         with ExitStack() as held:
             kept = held.enter_context(self._kept.decoded(ranges))
             batch = without_overflow(kept, no_rows(self._session, pipeline), rows)
             read = RangeRead.of(ranges, grouped_counts(batch, ranges))
             made = _made(batch.where("code IS NULL"), rows)
             number = sum(each.records - each.bad for each in read)
-            if not isinstance(rows, Plain):
+            if not plain:
                 made = held.enter_context(self._kept.rows(made))
                 number = 0 if there else made.count()
             inserted = 0 if there else number
@@ -75,6 +76,7 @@ class IntoTable:
             if not agree(plan) or there:
                 return Replayed(plan, written=False)
             held.enter_context(self._shared.warehouse.hold(self._into))
+            self._check_fits(id_, ranges, plain=plain)  # others may have been here meanwhile
             return Replayed(plan, written=self._write(made, id_, ranges))
 
     def _ranges(self, begin: Bound, end: Bound | None) -> tuple[OffsetRange, ...]:
