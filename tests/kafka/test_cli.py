@@ -183,6 +183,18 @@ def test_verify_proves_it_and_offsets_rebuild_leaves_it_proven(shop: Lake) -> No
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
+def test_what_spark_refuses_of_a_select_is_told_without_a_stack(shop: Lake) -> None:
+    selecting = {**append_pipeline("cli-bids"), "select": "nope AS id"}
+    selecting["target"] = {"table": "bronze.selected", "schema": "id BIGINT"}
+    file = rewritten(shop, lambda it: it.update(pipelines={"selected": selecting}))
+    done = rivermouth(shop, "run", file=file)
+    assert done.returncode == 1
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "RM506" in said
+    assert "correct select and run again" in said
+    assert "stacktrace" not in said
+
+
 def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_stdout(
     shop: Lake,
 ) -> None:

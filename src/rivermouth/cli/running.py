@@ -99,8 +99,13 @@ def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> 
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
     shown.print("starting Spark…")
+    from pyspark.logger import PySparkLogger
+
     from rivermouth.local.session import start_session
 
+    # Spark logs what it refuses of a query, with the stack of the JVM, when somebody reads of it.
+    for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     return start_session(scratch_root(), {**memory_of(config, reading), **config.spark})
 
 

@@ -27,6 +27,7 @@ from rivermouth.write.transform.shape import RowsOfRecord, rows_of_record
 Function = Callable[[DataFrame, Batch], DataFrame]
 
 _SHOWN = 3
+_CORRECT_SELECT = "Nothing of this batch is written; correct select and run again"
 _OF_CODE = re.compile(r"PythonException|FAILED_EXECUTE_UDF|SQLSTATE: 22|Traceback \(most recent")
 _OF_TEXT = re.compile(r"(Analysis|Parse)Exception")
 
@@ -131,7 +132,8 @@ class Transform:
         kind = type(fault).__name__
         stays = Passing.NO if _OF_TEXT.search(kind) else Passing.IF_IT_WORKED
         found = f"{kind}: {reason(fault)}" if kind not in reason(fault) else reason(fault)
-        return self._failed("it raised an error", batch, found=found, passes=stays)
+        remedy = _CORRECT_SELECT if self._pipeline.select else ""
+        return self._failed("it raised an error", batch, found=found, remedy=remedy, passes=stays)
 
     @cached_property
     def _function(self) -> Function:
