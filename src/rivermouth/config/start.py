@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Literal
 
 from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
@@ -21,6 +21,7 @@ At = int | Whole
 _EDGES: dict[object, Edge] = {"earliest": "earliest", "latest": "latest"}
 _SPARK_EDGES: dict[int, Edge] = {-2: "earliest", -1: "latest"}
 _FORMS = "earliest, latest, a time, or one of these by topic, or {topic: {partition: offset}}"
+_LAST = "write a time up to 9999-12-31T23:59:59Z"
 _ZONE = "write a time with its zone, for example 2026-11-01T06:00:00Z"
 
 _EDGE: Schema = {"enum": ["earliest", "latest"]}
@@ -129,7 +130,10 @@ def _whole(value: object, path: Path, forms: str) -> Whole:
 
 
 def _time(text: str, path: Path) -> datetime | None:
-    """None: it does not look like a time. Raises Refused without a zone, and before 1970."""
+    """None: it does not look like a time.
+
+    Raises Refused without a zone, before 1970, and after the last time that UTC can write.
+    """
     if not re.match(_TIME_TEXT, text, re.ASCII):
         return None
     try:
@@ -141,6 +145,11 @@ def _time(text: str, path: Path) -> datetime | None:
         raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_ZONE))
     if at.timestamp() < 0:  # Kafka takes negative numbers for the ends of a log
         raise Refused(Fault(Kind.BAD_VALUE, "{path} is before 1970: {value}", path=path))
+    try:
+        at.astimezone(timezone.utc)
+    except OverflowError:
+        message = "{path} is after the year 9999 in UTC: {value}"
+        raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_LAST)) from None
     return at
 
 
