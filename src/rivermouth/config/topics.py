@@ -11,7 +11,9 @@ from rivermouth.config.substitute import whole
 from rivermouth.config.written import REFERENCE, Schema
 
 _LEGAL = r"[A-Za-z0-9._-]{1,249}"
-_LETTERS = "use letters, digits, dot, _ and -, at most 249"
+LETTERS = "letters, digits, dot, _ and -, at most 249"
+"""What the name of a topic is made of."""
+_FIX = f"use {LETTERS}"
 _INTERNAL = "__"
 _PATTERN, _ASSIGN = "pattern", "assign"
 
@@ -112,13 +114,14 @@ def _names(value: Collection[object]) -> tuple[str, ...]:
         if not isinstance(name, str):
             message, fix = "{path} must be text, not {value}", "put it in quotes"
             faults.append(Fault(Kind.WRONG_TYPE, message, fix=fix, path=(index,)))
-        elif not _is_legal(name):
+        elif not is_legal(name):
             message = "{path} is not a legal topic name: {value}"
-            faults.append(Fault(Kind.BAD_VALUE, message, fix=_LETTERS, path=(index,)))
+            faults.append(Fault(Kind.BAD_VALUE, message, fix=_FIX, path=(index,)))
     return checked(names, faults)
 
 
-def _is_legal(name: str) -> bool:
+def is_legal(name: str) -> bool:
+    """Whether a topic can have this name."""
     return re.fullmatch(_LEGAL, name) is not None and name not in (".", "..")
 
 
@@ -132,9 +135,9 @@ def _assigned(value: Mapping[object, object]) -> dict[str, tuple[int, ...]]:
     assigned: dict[str, tuple[int, ...]] = {}
     for topic, numbers in told.items():
         name, path = str(topic), (_ASSIGN, str(topic))
-        if not _is_legal(name):
+        if not is_legal(name):
             message = "{path} is not a legal topic name: {found}"
-            fault = Fault(Kind.BAD_VALUE, message, name, fix=_LETTERS, path=path, at_key=True)
+            fault = Fault(Kind.BAD_VALUE, message, name, fix=_FIX, path=path, at_key=True)
             faults.append(fault)
         try:
             assigned[name] = _numbers(numbers, path)

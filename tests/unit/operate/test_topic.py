@@ -13,7 +13,14 @@ import pytest
 
 from rivermouth.cli.topic_table import render
 from rivermouth.config import Config, Pipeline, Start, load
-from rivermouth.errors import ConfigError, KafkaRefused, KafkaUnsettled, SourceError, TopicMissing
+from rivermouth.errors import (
+    ConfigError,
+    KafkaRefused,
+    KafkaUnsettled,
+    RangesRefused,
+    SourceError,
+    TopicMissing,
+)
 from rivermouth.operate.topic import topic
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.entry import Entry
@@ -364,6 +371,23 @@ def test_a_defect_of_ours_is_the_reason_of_its_own_pipeline(tmp_path: Path) -> N
     p, q = report.readers
     assert ([each.position for each in p.partitions], p.reason) == ([12, 9], None)
     assert (q.reason or "").startswith("RM900 q: an error that nobody foresaw; found Overflow")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "said"),
+    [
+        ("a b", None, "no topic can have that name"),
+        ("t", NOW.replace(tzinfo=None), "a time without a zone"),
+        ("t", NOW.replace(year=1969), "a time before 1970"),
+    ],
+)
+def test_what_kafka_cannot_be_asked_for_is_refused_before_it_is_asked(
+    tmp_path: Path, name: str, at: datetime | None, said: str
+) -> None:
+    kafka = Answering()
+    with pytest.raises(RangesRefused, match=said):
+        topic(configured(tmp_path, p="t"), name, at=at, kafka=kafka)
+    assert kafka.asked == []
 
 
 def test_a_topic_that_does_not_exist_is_raised_before_anything_else_is_asked(
