@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -73,7 +74,8 @@ class Start:
 def read_start(value: object) -> Start:
     """From ``earliest``, ``latest``, a time, a mapping, or Spark's JSON text; raises ``Refused``.
 
-    As in Spark, the offsets -2 and -1 mean earliest and latest.
+    As in Spark, the offsets -2 and -1 mean earliest and latest. No topic and no partition may be
+    named twice.
     """
     if isinstance(value, Start):
         return value
@@ -86,14 +88,23 @@ def read_start(value: object) -> Start:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_Object)
     except (ValueError, RecursionError) as error:
         message = f"{{path}} must be {_FORMS}; the text is not JSON"
         raise Refused(Fault(Kind.BAD_VALUE, message)) from error
 
 
+class _Object(dict[object, object]):
+    """An object of JSON, with the names that it gives more than once."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        counted = Counter(name for name, _ in pairs)
+        self.again = [name for name, times in counted.items() if times > 1]
+
+
 def _topics(value: Mapping[object, object]) -> dict[str, Whole | dict[int, At]]:
-    faults: list[Fault] = []
+    faults = [_again("topic", name, (name,)) for name in _repeats(value)]
     topics: dict[str, Whole | dict[int, At]] = {}
     for topic, at in value.items():
         name = str(topic)
@@ -109,11 +120,13 @@ def _topics(value: Mapping[object, object]) -> dict[str, Whole | dict[int, At]]:
 
 
 def _partitions(topic: str, value: Mapping[object, object]) -> dict[int, At]:
-    faults: list[Fault] = []
+    faults = [_again("partition", name, (topic, name)) for name in _repeats(value)]
     partitions: dict[int, At] = {}
     for partition, offset in value.items():
         try:
             number = _number(partition, topic)
+            if number in partitions:
+                raise Refused(_again("partition", str(partition), (topic, str(partition))))
             partitions[number] = _offset(offset, (topic, str(partition)))
         except Refused as refused:
             faults += refused.faults
@@ -160,6 +173,17 @@ def _number(partition: object, topic: str) -> int:
         path: Path = (topic, text)
         raise Refused(Fault(Kind.BAD_VALUE, message, text, path=path, at_key=True))
     return int(text)
+
+
+def _repeats(value: Mapping[object, object]) -> list[str]:
+    return value.again if isinstance(value, _Object) else []
+
+
+def _again(what: str, name: str, path: Path) -> Fault:
+    message = f"{{path}} names the {what} {{found}} again"
+    return Fault(
+        Kind.DUPLICATE_KEY, message, name, path=path, fix=f"name each {what} once", at_key=True
+    )
 
 
 def _offset(value: object, path: Path) -> At:
