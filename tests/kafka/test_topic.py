@@ -16,6 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 import rivermouth
 from rivermouth.cli.app import main
 from rivermouth.config import Config, unresolved
+from rivermouth.errors import TopicMissing
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.topics import TopicKafka
 from rivermouth.protocol.commits import app_id
@@ -182,10 +183,18 @@ def test_a_topic_that_does_not_exist_is_exit_code_1(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake.configure(behind=pipeline("behind"))
-    for name, code in (("topic-that-is-nowhere", "RM302"), ("no topic", "RM303")):
-        ended = command(capsys, lake.file, name)
-        assert (ended.code, ended.out) == (1, "")
-        assert ended.err.startswith(f"{code} {lake.servers}")
+    ended = command(capsys, lake.file, "topic-that-is-nowhere")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"RM302 {lake.servers}")
+
+
+def test_all_topics_that_do_not_exist_are_named_at_once(lake: Lake) -> None:
+    lake.topic("topic-that-is-here")
+    kafka = Kafka({"bootstrap.servers": lake.servers})
+    with pytest.raises(TopicMissing, match="topics topic-gone-1, topic-gone-2 do not exist"):
+        kafka.facts(["topic-gone-1", "topic-that-is-here", "topic-gone-2"])
+    with pytest.raises(TopicMissing, match="topic topic-gone-1 does not exist"):
+        kafka.identities(["topic-that-is-here", "topic-gone-1"])
 
 
 def test_the_first_record_of_many_places_is_found_by_one_consumer(lake: Lake) -> None:

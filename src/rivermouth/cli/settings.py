@@ -58,29 +58,38 @@ def selected(config: Config, select: str) -> list[str]:
     A renamed pipeline may also be called by the name in its ledger, which messages may give.
     Raises ConfigError with one line for each name that is not configured.
     """
-    from rivermouth.errors import ConfigError
-
-    ledgers = {each.ledger_name: name for name, each in config.pipelines.items()}
     given = [name.strip() for name in select.split(",") if name.strip()]
-    wanted = [ledgers.get(name, name) for name in given]
-    unknown = [name for name in wanted if name not in config.pipelines]
-    if unknown:
-        raise ConfigError(tuple(_unknown(name, config.pipelines) for name in unknown))
+    wanted = _configured(config, given, "--select")
     return [name for name in config.pipelines if not wanted or name in wanted]
 
 
 def named(config: Config, pipeline: str) -> str:
-    """The name of exactly one pipeline, as it is configured. Raises ConfigError."""
-    [name] = selected(config, pipeline.replace(",", " ") or "?")
+    """The name of the pipeline that the argument PIPELINE gives, as it is configured.
+
+    Raises ConfigError.
+    """
+    [name] = _configured(config, [pipeline.strip()], "PIPELINE")
     return name
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _configured(config: Config, given: Iterable[str], option: str) -> list[str]:
+    """The configured names of the pipelines that ``option`` gives. Raises ConfigError."""
+    from rivermouth.errors import ConfigError
+
+    ledgers = {each.ledger_name: name for name, each in config.pipelines.items()}
+    wanted = [ledgers.get(name, name) for name in given]
+    unknown = [name for name in wanted if name not in config.pipelines]
+    if unknown:
+        raise ConfigError(tuple(_unknown(option, name, config.pipelines) for name in unknown))
+    return wanted
+
+
+def _unknown(option: str, name: str, known: Iterable[str]) -> str:
     from rivermouth.config.problems import closest
 
     guess = closest(name, known)
-    meant = f' — did you mean "{guess}"?' if guess else ""
-    return f'--select: there is no pipeline "{name}"{meant} Configured: {", ".join(known)}'
+    meant = f' — did you mean "{guess}"?' if guess else "."
+    return f'{option}: there is no pipeline "{name}"{meant} Configured: {", ".join(known)}'
 
 
 def validate(file: ConfigFile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from rivermouth.config.decoding import Lenient, Timestamps
 from rivermouth.config.metadata import Metadata
@@ -21,12 +21,11 @@ from rivermouth.config.value_types import (
     MissingTimeChoice,
     SourceOptions,
     StartAt,
+    TaskCount,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime, check_tasks
+from rivermouth.config.values import OnDataLoss, OnMissingTime
 from rivermouth.config.written import InPlace, Model, SparkName
-
-TaskCount = Annotated[Count, AfterValidator(check_tasks)]
 
 
 class Source(Model):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Literal
 
 from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
@@ -21,6 +22,7 @@ At = int | Whole
 _EDGES: dict[object, Edge] = {"earliest": "earliest", "latest": "latest"}
 _SPARK_EDGES: dict[int, Edge] = {-2: "earliest", -1: "latest"}
 _FORMS = "earliest, latest, a time, or one of these by topic, or {topic: {partition: offset}}"
+_LAST = "write a time up to 9999-12-31T23:59:59Z"
 _ZONE = "write a time with its zone, for example 2026-11-01T06:00:00Z"
 
 _EDGE: Schema = {"enum": ["earliest", "latest"]}
@@ -72,7 +74,8 @@ class Start:
 def read_start(value: object) -> Start:
     """From ``earliest``, ``latest``, a time, a mapping, or Spark's JSON text; raises ``Refused``.
 
-    As in Spark, the offsets -2 and -1 mean earliest and latest.
+    As in Spark, the offsets -2 and -1 mean earliest and latest. No topic and no partition may be
+    named twice.
     """
     if isinstance(value, Start):
         return value
@@ -85,14 +88,23 @@ def read_start(value: object) -> Start:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_Object)
     except (ValueError, RecursionError) as error:
         message = f"{{path}} must be {_FORMS}; the text is not JSON"
         raise Refused(Fault(Kind.BAD_VALUE, message)) from error
 
 
+class _Object(dict[object, object]):
+    """An object of JSON, with the names that it gives more than once."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        counted = Counter(name for name, _ in pairs)
+        self.again = [name for name, times in counted.items() if times > 1]
+
+
 def _topics(value: Mapping[object, object]) -> dict[str, Whole | dict[int, At]]:
-    faults: list[Fault] = []
+    faults = [_again("topic", name, (name,)) for name in _repeats(value)]
     topics: dict[str, Whole | dict[int, At]] = {}
     for topic, at in value.items():
         name = str(topic)
@@ -108,11 +120,13 @@ def _topics(value: Mapping[object, object]) -> dict[str, Whole | dict[int, At]]:
 
 
 def _partitions(topic: str, value: Mapping[object, object]) -> dict[int, At]:
-    faults: list[Fault] = []
+    faults = [_again("partition", name, (topic, name)) for name in _repeats(value)]
     partitions: dict[int, At] = {}
     for partition, offset in value.items():
         try:
             number = _number(partition, topic)
+            if number in partitions:
+                raise Refused(_again("partition", str(partition), (topic, str(partition))))
             partitions[number] = _offset(offset, (topic, str(partition)))
         except Refused as refused:
             faults += refused.faults
@@ -129,7 +143,10 @@ def _whole(value: object, path: Path, forms: str) -> Whole:
 
 
 def _time(text: str, path: Path) -> datetime | None:
-    """None: it does not look like a time. Raises Refused without a zone, and before 1970."""
+    """None: it does not look like a time.
+
+    Raises Refused without a zone, before 1970, and after the last time that UTC can write.
+    """
     if not re.match(_TIME_TEXT, text, re.ASCII):
         return None
     try:
@@ -141,6 +158,11 @@ def _time(text: str, path: Path) -> datetime | None:
         raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_ZONE))
     if at.timestamp() < 0:  # Kafka takes negative numbers for the ends of a log
         raise Refused(Fault(Kind.BAD_VALUE, "{path} is before 1970: {value}", path=path))
+    try:
+        at.astimezone(timezone.utc)
+    except OverflowError:
+        message = "{path} is after the year 9999 in UTC: {value}"
+        raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_LAST)) from None
     return at
 
 
@@ -151,6 +173,17 @@ def _number(partition: object, topic: str) -> int:
         path: Path = (topic, text)
         raise Refused(Fault(Kind.BAD_VALUE, message, text, path=path, at_key=True))
     return int(text)
+
+
+def _repeats(value: Mapping[object, object]) -> list[str]:
+    return value.again if isinstance(value, _Object) else []
+
+
+def _again(what: str, name: str, path: Path) -> Fault:
+    message = f"{{path}} names the {what} {{found}} again"
+    return Fault(
+        Kind.DUPLICATE_KEY, message, name, path=path, fix=f"name each {what} once", at_key=True
+    )
 
 
 def _offset(value: object, path: Path) -> At:

@@ -11,7 +11,9 @@ from rivermouth.config.substitute import whole
 from rivermouth.config.written import REFERENCE, Schema
 
 _LEGAL = r"[A-Za-z0-9._-]{1,249}"
-_LETTERS = "use letters, digits, dot, _ and -, at most 249"
+LETTERS = "letters, digits, dot, _ and -, at most 249"
+"""What the name of a topic is made of."""
+_FIX = f"use {LETTERS}"
 _INTERNAL = "__"
 _PATTERN, _ASSIGN = "pattern", "assign"
 
@@ -91,7 +93,10 @@ def read_topics(value: object) -> Topics:
     """From a list of names, ``{pattern: …}`` or ``{assign: …}``; raises ``Refused``."""
     if isinstance(value, Topics):
         return value
-    if isinstance(value, Mapping) and _ASSIGN in value and _PATTERN not in value:
+    if isinstance(value, Mapping) and _ASSIGN in value and _PATTERN in value:
+        message, fix = "{path} has both pattern and assign", "write one of them"
+        raise Refused(*_strange_keys(value), Fault(Kind.BAD_VALUE, message, fix=fix))
+    if isinstance(value, Mapping) and _ASSIGN in value:
         assigned = _assigned(value)
         return Topics(tuple(assigned), assigned=assigned)
     if isinstance(value, Mapping):
@@ -112,29 +117,31 @@ def _names(value: Collection[object]) -> tuple[str, ...]:
         if not isinstance(name, str):
             message, fix = "{path} must be text, not {value}", "put it in quotes"
             faults.append(Fault(Kind.WRONG_TYPE, message, fix=fix, path=(index,)))
-        elif not _is_legal(name):
+        elif not is_legal(name):
             message = "{path} is not a legal topic name: {value}"
-            faults.append(Fault(Kind.BAD_VALUE, message, fix=_LETTERS, path=(index,)))
+            faults.append(Fault(Kind.BAD_VALUE, message, fix=_FIX, path=(index,)))
     return checked(names, faults)
 
 
-def _is_legal(name: str) -> bool:
+def is_legal(name: str) -> bool:
+    """Whether a topic can have this name."""
     return re.fullmatch(_LEGAL, name) is not None and name not in (".", "..")
 
 
 def _assigned(value: Mapping[object, object]) -> dict[str, tuple[int, ...]]:
-    faults = [*_strange_keys(value, _ASSIGN)]
+    faults = [*_strange_keys(value)]
     told = value[_ASSIGN]
     if not isinstance(told, Mapping) or not told:
-        message = "{path} must name the partitions of each topic, not {value}"
+        must = "{path} must name the partitions of each topic, not {value}"
+        message = "{path} is empty" if told == {} else must
         fix = "for example {orders: [0, 1], payments: [3]}"
         raise Refused(*faults, Fault(Kind.BAD_VALUE, message, fix=fix, path=(_ASSIGN,)))
     assigned: dict[str, tuple[int, ...]] = {}
     for topic, numbers in told.items():
         name, path = str(topic), (_ASSIGN, str(topic))
-        if not _is_legal(name):
+        if not is_legal(name):
             message = "{path} is not a legal topic name: {found}"
-            fault = Fault(Kind.BAD_VALUE, message, name, fix=_LETTERS, path=path, at_key=True)
+            fault = Fault(Kind.BAD_VALUE, message, name, fix=_FIX, path=path, at_key=True)
             faults.append(fault)
         try:
             assigned[name] = _numbers(numbers, path)
@@ -144,9 +151,12 @@ def _assigned(value: Mapping[object, object]) -> dict[str, tuple[int, ...]]:
 
 
 def _numbers(value: object, path: Path) -> tuple[int, ...]:
-    if not isinstance(value, (list, tuple)) or not value:
+    if not isinstance(value, (list, tuple)):
         message, fix = "{path} must be a list of partitions, not {value}", "for example [0, 1]"
         raise Refused(Fault(Kind.WRONG_TYPE, message, fix=fix, path=path))
+    if not value:
+        fix = "name at least one partition, for example [0, 1]"
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} is empty", fix=fix, path=path))
     faults: list[Fault] = []
     numbers: list[int] = []
     for index, each in enumerate(map(whole, value)):
@@ -162,16 +172,16 @@ def _numbers(value: object, path: Path) -> tuple[int, ...]:
     return checked(tuple(numbers), faults)
 
 
-def _strange_keys(value: Mapping[object, object], known: str) -> Iterator[Fault]:
+def _strange_keys(value: Mapping[object, object]) -> Iterator[Fault]:
     for key in value:
-        if key != known:
+        if key not in (_PATTERN, _ASSIGN):
             message = "{path} is unknown: topics is a list, or a mapping with pattern or assign"
             meant, path = closest(str(key), [_PATTERN, _ASSIGN]), (str(key),)
             yield Fault(Kind.UNKNOWN_KEY, message, "", meant, path=path, at_key=True)
 
 
 def _pattern(value: Mapping[object, object]) -> str:
-    faults = [*_strange_keys(value, _PATTERN)]
+    faults = [*_strange_keys(value)]
     text = value.get(_PATTERN)
     if not isinstance(text, str) or not text:
         message = "{path} needs a pattern: a regular expression as text"

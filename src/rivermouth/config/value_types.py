@@ -39,6 +39,7 @@ from rivermouth.config.values import (
     OnMissingTime,
     check_count,
     check_property_names,
+    check_tasks,
     read_choice,
     read_days,
     read_duration,
@@ -120,12 +121,9 @@ OffsetsRetention = Annotated[
         examples=["400d"],
     ),
 ]
-Count = Annotated[
-    int,
-    BeforeValidator(whole),
-    AfterValidator(check_count),
-    Written(lambda: or_reference({"type": "integer", "minimum": 1}), "whole number"),
-]
+_COUNTED = Written(lambda: or_reference({"type": "integer", "minimum": 1}), "whole number")
+Count = Annotated[int, BeforeValidator(whole), AfterValidator(check_count), _COUNTED]
+TaskCount = Annotated[int, BeforeValidator(whole), AfterValidator(check_tasks), _COUNTED]
 Always = Annotated[
     Literal[True],
     BeforeValidator(read_true),

@@ -118,15 +118,19 @@ def read_days(value: object) -> timedelta:
 
 def check_count(value: int) -> int:
     """A number of offsets, from 1 to the greatest 64-bit integer; raises ``Refused``."""
-    if not 0 < value < 2**63:
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be at least 1, not {value}"))
-    return value
+    return _counted(value, 2**63 - 1)
 
 
 def check_tasks(value: int) -> int:
-    """A number of tasks that fits into 32 bits, as Spark asks; raises ``Refused``."""
-    if value >= 2**31:
-        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be below 2147483648, not {value}"))
+    """A number of tasks, from 1, that fits into 32 bits, as Spark asks; raises ``Refused``."""
+    return _counted(value, 2**31 - 1)
+
+
+def _counted(value: int, most: int) -> int:
+    if value < 1:
+        raise Refused(Fault(Kind.BAD_VALUE, "{path} must be at least 1, not {value}"))
+    if value > most:
+        raise Refused(Fault(Kind.BAD_VALUE, f"{{path}} must be at most {most}, not {{value}}"))
     return value
 
 

@@ -89,6 +89,7 @@ from rivermouth.errors.failures import (
     TopicMissing,
     TransformFailed,
     Unexpected,
+    as_ours,
 )
 from rivermouth.errors.halts import (
     Halt,
@@ -182,5 +183,6 @@ __all__ = [
     "Unexpected",
     "UpsertUnsupported",
     "WorkersLackPackage",
+    "as_ours",
     "of_the_disk",
 ]

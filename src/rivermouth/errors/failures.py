@@ -198,4 +198,14 @@ class ReplayRefused(Refusal):
 
 class Unexpected(RivermouthError):
     code = "RM900"
+    default_remedy = "Run it again; if the error comes back, report it"
     default_passes = Passing.IF_IT_WORKED
+
+
+def as_ours(fault: BaseException, where: str) -> RivermouthError:
+    """The error itself if it is one of ours; else ``Unexpected``, of which it is the cause."""
+    if isinstance(fault, RivermouthError):
+        return fault
+    error = Unexpected("an error that nobody foresaw", where=where, found=repr(fault))
+    error.__cause__ = fault
+    return error

@@ -8,6 +8,7 @@ subclasses of its ``RetriableException``.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 
 from rivermouth.errors import (
@@ -161,10 +162,22 @@ def source_error(answer: Answer, said: str, where: str, topic: str = "") -> Sour
     if answer is Answer.UNSETTLED:
         return KafkaUnsettled("the cluster cannot answer yet", where=place, found=said)
     if answer is Answer.NO_TOPIC:
-        what = f"topic {topic} does not exist" if topic else "a topic does not exist"
-        return TopicMissing(what, where=where, found="" if topic else said)
+        if topic:
+            return no_topics([topic], where)
+        return TopicMissing("a topic does not exist", where=where, found=said)
     remedy, passes = _REFUSALS[answer]
     return KafkaRefused("the broker refused", where=place, found=said, remedy=remedy, passes=passes)
+
+
+def no_topics(topics: Sequence[str], where: str) -> TopicMissing:
+    """The error that names all topics, of those that were asked for, that do not exist."""
+    if len(topics) == 1:
+        return TopicMissing(f"topic {topics[0]} does not exist", where=where)
+    return TopicMissing(
+        f"topics {', '.join(topics)} do not exist",
+        where=where,
+        remedy="Create the topics or correct source.topics; they are never created for you",
+    )
 
 
 _REFUSALS = {

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
+from rivermouth.kafka.answers import no_topics
 from rivermouth.kafka.client_errors import refuses_login, translated
 from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
 from rivermouth.kafka.login_files import LoginFiles
@@ -185,11 +186,23 @@ class Kafka:
         cluster = self._ask(lambda: self._admin.describe_cluster(request_timeout=self._timeout_s))
         ids: dict[str, str] = {}
         partitions: list[TopicPartition] = []
-        for topic, future in asked.items():
-            described = self._wait(future, topic)
+        for topic, described in self._told(asked).items():
             ids[topic] = str(described.topic_id)
             partitions += [TopicPartition(topic, each.id) for each in described.partitions]
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
+
+    def _told(self, asked: Mapping[str, Future[Any]]) -> dict[str, Any]:
+        """The answers by topic. Raises TopicMissing, which names all topics that do not exist."""
+        told: dict[str, Any] = {}
+        gone: dict[str, TopicMissing] = {}
+        for topic, future in asked.items():
+            try:
+                told[topic] = self._wait(future, topic)
+            except TopicMissing as fault:
+                gone[topic] = fault
+        if gone:
+            raise no_topics([*gone], self._where) from next(iter(gone.values()))
+        return told
 
     def _describing(self, topics: tuple[str, ...]) -> Mapping[str, Future[Any]]:
         names = TopicCollection(list(topics))

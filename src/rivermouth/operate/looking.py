@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import RivermouthError
+from rivermouth.errors import RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka, assess_by, facts_of
 from rivermouth.operate.topic_facts import Fault
 from rivermouth.protocol.assess import Assessment, assess
@@ -45,8 +45,8 @@ def ledger_or_fault(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | 
     """The ledger of a pipeline, or why it cannot be read."""
     try:
         return read_ledger(store, pipeline)
-    except RivermouthError as fault:
-        return fault
+    except Exception as fault:
+        return as_ours(fault, pipeline.name)
 
 
 def newest_of(ledgers: Mapping[str, LedgerSnapshot | RivermouthError]) -> dict[str, Entry | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rivermouth.errors import RivermouthError
+from rivermouth.errors import as_ours
 from rivermouth.kafka.groups import Groups
 from rivermouth.operate.topic_facts import Answer, Fault
 from rivermouth.protocol.offsets import TopicPartition, unnested
@@ -49,8 +49,8 @@ def mirror_of(
         return MirrorStatus(group, reason="the ledger tells no position")
     try:
         return _compared(group, ours, groups.read(group, ours))
-    except RivermouthError as fault:
-        return MirrorStatus(group, reason=str(fault))
+    except Exception as fault:
+        return MirrorStatus(group, reason=str(as_ours(fault, f"group {group}")))
 
 
 def _compared(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
-from rivermouth.errors import Halt, RivermouthError
+from rivermouth.errors import Halt, RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.looking import assessed, ledger_or_fault, newest_of
@@ -152,9 +152,12 @@ def status(
     def whole(each: Pipeline) -> PipelineStatus:
         answer = answered[each.name]
         found = _status(answer, store_of(each), ledgers[each.name], asked, now())
-        mirror = mirror_of(answer, found.position, mirrors)
-        proof, note = proof_of(each), note_of(each.name)
-        way = way_now(config, each)
+        try:
+            mirror = mirror_of(answer, found.position, mirrors)
+            proof, note = proof_of(each), note_of(each.name)
+            way = way_now(config, each)
+        except Exception as fault:
+            return _refused(found, as_ours(fault, each.name))
         return replace(found, proof=proof, retrying=note, mirror=mirror, way=way)
 
     with closing(mirrors):
@@ -174,14 +177,14 @@ def _status(
         return _refused(found, ledger)
     try:
         assessment = assessed(pipeline, store, ledger, answer.facts, kafka, now_s)
-    except RivermouthError as fault:
-        return _refused(_of_ledger(found, ledger), fault)
-    found = _of_ledger(found, assessment.ledger)
-    if assessment.halt is not None:
-        return _refused(found, assessment.halt)
-    if isinstance(answer.facts, Fault):
-        return _refused(found, answer.facts)
-    return _with_lag(pipeline, store, found, assessment, now_s)
+        found = _of_ledger(found, assessment.ledger)
+        if assessment.halt is not None:
+            return _refused(found, assessment.halt)
+        if isinstance(answer.facts, Fault):
+            return _refused(found, answer.facts)
+        return _with_lag(pipeline, store, found, assessment, now_s)
+    except Exception as fault:  # a defect of ours is one pipeline's, too
+        return _refused(_of_ledger(found, ledger), as_ours(fault, pipeline.name))
 
 
 def _refused(found: PipelineStatus, fault: RivermouthError) -> PipelineStatus:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import SourceError
+from rivermouth.kafka.asked import check_topics, record_time
 from rivermouth.kafka.facts import AskTopic
 from rivermouth.kafka.topics import TopicKafka
 from rivermouth.operate.looking import ledger_or_fault, newest_of
@@ -47,11 +48,15 @@ def topic(
     ``at``, with its zone: also the first offset from that time on. ``kafka`` answers (default: the
     configured broker, asked at most 5 s at a time); ``now`` is the clock, in seconds since 1970;
     ``secrets`` knows what the configuration only names; ``stores`` says where each ledger is
-    (default: in the configured folder). Raises TopicMissing, and another SourceError or SetupError
+    (default: in the configured folder). Raises RangesRefused for a name that no topic can have, and
+    for an ``at`` without a zone or before 1970; TopicMissing, and another SourceError or SetupError
     where the broker does not tell of the topic at all; ConfigError where the tables are in a
     catalog and ``stores`` is not given. A part that the broker does not tell is in
     ``TopicReport.unknown``.
     """
+    check_topics([name])
+    if at is not None:
+        record_time(at)
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [each for each in config.pipelines.values() if each.source.topics.take(name)]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}

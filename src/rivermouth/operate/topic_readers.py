@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import RivermouthError
+from rivermouth.errors import RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.operate.looking import assessed
 from rivermouth.operate.topic_facts import Answer, Fault
@@ -79,8 +79,8 @@ def standing(
         return Standing(pipeline, str(ledger))
     try:
         found = assessed(pipeline, store, ledger, answer, kafka, now_s)
-    except RivermouthError as fault:
-        return _of_ledger(pipeline, ledger, answer, str(fault))
+    except Exception as fault:  # a defect of ours is one pipeline's, too
+        return _of_ledger(pipeline, ledger, answer, str(as_ours(fault, pipeline.name)))
     refusal = found.halt or (answer if isinstance(answer, Fault) else None)
     if refusal is not None:
         return _of_ledger(pipeline, found.ledger, answer, str(refusal))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import pairwise
 
 from rivermouth.config import Config, Pipeline
@@ -33,14 +32,6 @@ def configured(config: Config, pipeline: str) -> Pipeline:
             remedy=f'Did you mean "{guess}"?' if guess else "",
         )
     return found
-
-
-def zoned(at: datetime) -> datetime:
-    """The time, if it has a zone. Raises RangesRefused."""
-    if at.tzinfo is None:
-        remedy = "Add one: datetime(2026, 11, 23, tzinfo=timezone.utc)"
-        raise RangesRefused("a time without a zone", found=at.isoformat(), remedy=remedy)
-    return at
 
 
 def apart(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:

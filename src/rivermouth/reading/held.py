@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rivermouth.config import Config, Secrets
+from rivermouth.kafka.asked import check_topics
 from rivermouth.operate.topic_facts import ConfiguredKafka
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.reading.asked import apart, check_kept, check_same_source, check_written
@@ -36,6 +37,7 @@ def held(
     if not ranges:
         return ()
     topics = {each.topic for each in ranges}
+    check_topics(sorted(topics))
     facts = ConfiguredKafka(config, secrets).facts(sorted(topics))
     for each in given:
         if isinstance(each, RecordedRanges) and any(one.span for one in each.ranges):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from rivermouth.config import Catalog, Config, Pipeline
 from rivermouth.errors import LedgerBroken, RangesRefused
+from rivermouth.kafka.asked import zoned
 from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.replay import replay
-from rivermouth.reading.asked import configured, zoned
+from rivermouth.reading.asked import configured
 from rivermouth.warehouse.end_of_log import end_of_log
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.ports import LedgerLog

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import RangesRefused
+from rivermouth.kafka.asked import check_topics, record_time
 from rivermouth.operate.topic_facts import ConfiguredKafka
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition, Watermarks
-from rivermouth.reading.asked import zoned
 
 Found = Mapping[TopicPartition, int | None]
 """The offset of the first record of each partition at a time, or after it; None: there is none."""
@@ -31,11 +31,12 @@ def ranges_between(
     they are not in order in a partition, a range also holds records of other times. What retention
     has deleted is in no range: nobody can tell which times it had.
 
-    Raises RangesRefused for a time without a zone and for an ``end`` before ``begin``,
-    TopicMissing, and other errors of Kafka as SourceError.
+    Raises RangesRefused for a time without a zone or before 1970, for an ``end`` before ``begin``,
+    and for a name that no topic can have; TopicMissing, and other errors of Kafka as SourceError.
     """
-    zoned(begin)
-    if end is not None and zoned(end) < begin:
+    check_topics([topic])
+    record_time(begin)
+    if end is not None and record_time(end) < begin:
         found = f"{begin.isoformat()} to {end.isoformat()}"
         raise RangesRefused("the end is before the begin", found=found)
     kafka = ConfiguredKafka(config, secrets)

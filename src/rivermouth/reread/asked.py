@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from rivermouth.config import At, Start
-from rivermouth.config.problems import Refused
+from rivermouth.config.problems import Kind, Refused, quoted, sentence
 from rivermouth.config.start import read_start
 from rivermouth.errors import ConfigError, ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
@@ -72,14 +72,32 @@ def read_bound(option: str, text: str) -> Bound:
         for each in places:
             if each is not None:
                 topic, partition, offset = each.groups()
-                offsets.setdefault(topic, {})[int(partition)] = int(offset)
-        if sum(map(len, offsets.values())) == len(parts):
-            return Bound(text, Start(offsets=offsets))
-        raise ConfigError((f"{option} {text}: name each partition once",))
+                of_topic = offsets.setdefault(topic, {})
+                if int(partition) in of_topic:
+                    twice = f"it names the partition {TopicPartition(topic, int(partition))} again"
+                    raise ConfigError((f"{option} {text}: {twice} — name each partition once",))
+                of_topic[int(partition)] = int(offset)
+        return Bound(text, Start(offsets=offsets))
     try:
-        return Bound(text, read_start(text))
-    except Refused:
-        raise ConfigError((f"{option} {text}: write {FORMS}",)) from None
+        start = read_start(text)
+    except Refused as refused:
+        raise ConfigError(tuple(_refusals(option, text, refused))) from None
+    if text.lstrip().startswith("{"):
+        bare = [topic for topic, at in start.offsets.items() if at == {}]
+        if bare or not start.offsets:
+            what = f"no partition of {', '.join(bare)}" if bare else "no topic"
+            raise ConfigError((f"{option} {text}: it names {what} — write {FORMS}",))
+    return Bound(text, start)
+
+
+def _refusals(option: str, text: str, refused: Refused) -> Iterator[str]:
+    """What is named twice, or else the forms that there are."""
+    twice = [each for each in refused.faults if each.kind is Kind.DUPLICATE_KEY]
+    for each in twice:
+        said = sentence(each, ".".join(map(str, each.path)), "", quoted(each.found), "")
+        yield f"{option} {text}: {said}"
+    if not twice:
+        yield f"{option} {text}: write {FORMS}"
 
 
 def times_of(bound: Bound, position: Position) -> dict[TopicPartition, datetime]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.debug import trace
-from rivermouth.errors import Passing, RetentionLost, RivermouthError, Unexpected
+from rivermouth.errors import Passing, RetentionLost, RivermouthError, as_ours
 from rivermouth.run.report import CommitReport, Listener, OpenReport, PassingOn, RetryReport
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.attempts import Attempts
@@ -125,12 +125,8 @@ def giving_way(
 
 def told(fault: BaseException, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
-    if isinstance(fault, RivermouthError):
-        return fault
-    error: RivermouthError
-    if isinstance(fault, FAULTS):
-        error = translate(fault, pipeline)
-    else:  # a defect of ours: one pipeline's, not the run's
-        error = Unexpected("an error that nobody foresaw", where=pipeline, found=repr(fault))
+    if not isinstance(fault, FAULTS):  # a defect of ours is one pipeline's, not the run's
+        return as_ours(fault, pipeline)
+    error = translate(fault, pipeline)
     error.__cause__ = fault
     return error

@@ -137,8 +137,28 @@ def test_a_pipeline_that_is_not_configured_is_exit_code_2_with_a_suggestion(
     ended = rivermouth(command, lake_yml, "--select", "bids,ordres,x")
     assert ended.code == 2
     lines = ended.err.splitlines()
-    assert 'there is no pipeline "ordres" — did you mean "orders"? Configured: bids' in lines[0]
-    assert 'there is no pipeline "x" Configured' in lines[1]
+    assert lines == [
+        '--select: there is no pipeline "ordres" — did you mean "orders"? Configured: bids, orders',
+        '--select: there is no pipeline "x". Configured: bids, orders',
+    ]
+
+
+@pytest.mark.parametrize("pipeline", ["nobody", "no,one", "", " "])
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("replay", ["--from", "earliest"]),
+        ("resume", ["--accept", "reset"]),
+        ("accept-deletes", ["--versions", "1"]),
+    ],
+)
+def test_an_argument_that_names_no_pipeline_is_not_taken_for_an_option(
+    rivermouth: Rivermouth, lake_yml: Path, command: str, words: list[str], pipeline: str
+) -> None:
+    ended = rivermouth(command, lake_yml, pipeline, *words)
+    assert (ended.code, ended.out) == (2, "")
+    said = f'PIPELINE: there is no pipeline "{pipeline.strip()}"'
+    assert ended.err == f"{said}. Configured: bids, orders\n"
 
 
 def test_what_cannot_be_checked_is_named_and_only_with_strict_a_failure(

@@ -167,6 +167,9 @@ def test_wrong_words_are_exit_code_2(rivermouth: Rivermouth, lake_yml: Path) -> 
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("--at yesterday: write a time with its zone")
     assert "TOPIC: write the name of a topic" in rivermouth("topic", lake_yml, "").err
+    illegal = rivermouth("topic", lake_yml, "../x")
+    assert (illegal.code, illegal.out) == (2, "")
+    assert illegal.err.startswith("RM704 topic: no topic can have that name; expected a name of")
 
 
 @pytest.mark.slow

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from rivermouth.cli.status_table import render
-from rivermouth.config import Config, Topics, load
+from rivermouth.config import Config, Pipeline, Start, Topics, load
 from rivermouth.errors import KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.operate.mirrors import MirrorStatus
@@ -35,7 +35,7 @@ from rivermouth.protocol.offsets import (
 )
 from rivermouth.warehouse.folder.ledger import folder_ledger
 from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Counted, LedgerLog, LedgerStore
 from tests.doubles import MemoryGroups
 
 pytestmark = pytest.mark.unit
@@ -406,6 +406,54 @@ def test_an_unreadable_table_hides_only_its_own_pipeline(tmp_path: Path) -> None
     assert (found[1].reason or "").startswith("RM801")
 
 
+class Overflowing(Answering):
+    """A broker whose client raises an error that nobody foresaw when it is asked for a time."""
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        raise OverflowError("date value out of range")
+
+
+def test_a_defect_of_ours_hides_only_its_own_pipeline(tmp_path: Path) -> None:
+    config = configured(tmp_path, p="t", q="t")
+    commit(config, ENTRY)
+    q = config.pipelines["q"]
+    source = q.source.model_copy(update={"start": Start(STAMP)})
+    pipelines = {**config.pipelines, "q": q.model_copy(update={"source": source})}
+    config = config.model_copy(update={"pipelines": pipelines})
+    found = status(config, Overflowing(facts()), STAMP.timestamp).pipelines
+    assert [each.state for each in found] == [State.OK, State.UNKNOWN]
+    why = "RM900 q: an error that nobody foresaw; found OverflowError('date value out of range')"
+    assert (found[1].reason or "").startswith(why)
+
+
+def test_a_table_or_a_proof_that_nobody_foresaw_hides_only_its_own_pipeline(
+    tmp_path: Path,
+) -> None:
+    config = configured(tmp_path, p="t", q="t", r="t")
+
+    class Unreadable:
+        def __getattr__(self, name: str) -> Any:
+            raise ZeroDivisionError(name)
+
+    def proved(pipeline: Pipeline) -> None:
+        if pipeline.name == "q":
+            raise ZeroDivisionError("proof")
+
+    def store(pipeline: Pipeline) -> LedgerStore:
+        held = folder_ledger(config.folder, pipeline)
+        return replace(held, log=cast(LedgerLog, Unreadable())) if pipeline.name == "r" else held
+
+    commit(config, ENTRY)
+    commit(config, replace(ENTRY, pipeline="q"))
+    asked = Answering(facts())
+    found = status(config, asked, STAMP.timestamp, stores=store, proofs=proved).pipelines
+    assert [each.state for each in found] == [State.OK, State.UNKNOWN, State.UNKNOWN]
+    assert [(each.reason or "")[:7] for each in found[1:]] == ["RM900 q", "RM900 r"]
+    assert found[1].position == {"t": {"0": 10, "1": 5}}
+
+
 def test_kafka_is_asked_once_for_all_pipelines(tmp_path: Path) -> None:
     topics = [f"t{n}" for n in range(10)]
     marks = {TopicPartition(each, 0): Watermarks(0, 1) for each in topics}
@@ -496,6 +544,15 @@ def test_a_group_of_which_nothing_is_told_has_the_reason(config: Config) -> None
     refused = mirrored(config, Answering(facts()), groups)
     assert refused.state is State.OK
     assert refused.mirror == MirrorStatus("burrow", None, str(groups.failing["burrow"]))
+
+
+def test_a_group_of_which_nobody_foresaw_the_error_has_it_as_the_reason(config: Config) -> None:
+    commit(config, ENTRY)
+    groups = MemoryGroups(failing={"burrow": ZeroDivisionError("group")})
+    found = mirrored(config, Answering(facts()), groups)
+    assert found.state is State.OK
+    assert found.mirror is not None
+    assert (found.mirror.reason or "").startswith("RM900 group burrow: ")
 
 
 def test_a_broker_that_is_away_is_not_asked_for_the_group(config: Config) -> None:

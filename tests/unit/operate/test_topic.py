@@ -12,8 +12,15 @@ from typing import Any, TypeVar
 import pytest
 
 from rivermouth.cli.topic_table import render
-from rivermouth.config import Config, Pipeline, load
-from rivermouth.errors import ConfigError, KafkaRefused, KafkaUnsettled, SourceError, TopicMissing
+from rivermouth.config import Config, Pipeline, Start, load
+from rivermouth.errors import (
+    ConfigError,
+    KafkaRefused,
+    KafkaUnsettled,
+    RangesRefused,
+    SourceError,
+    TopicMissing,
+)
 from rivermouth.operate.topic import topic
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.entry import Entry
@@ -346,6 +353,41 @@ def test_a_pipeline_whose_other_topic_is_gone_keeps_its_lag(tmp_path: Path) -> N
     reader, first, _ = only(report)
     assert (reader.reason or "").startswith("RM302")
     assert (report.records_at_most, first.position, first.lag) == (28, 12, 8)
+
+
+def test_a_defect_of_ours_is_the_reason_of_its_own_pipeline(tmp_path: Path) -> None:
+    class Overflowing(Answering):
+        def offsets_at(
+            self, times: Mapping[TopicPartition, datetime]
+        ) -> dict[TopicPartition, int | None]:
+            raise OverflowError("date value out of range")
+
+    config = configured(tmp_path, p="t", q="t")
+    source = config.pipelines["q"].source.model_copy(update={"start": Start(NOW)})
+    at_a_time = config.pipelines["q"].model_copy(update={"source": source})
+    config = config.model_copy(update={"pipelines": {**config.pipelines, "q": at_a_time}})
+    held = stores(p=Position({T0: 12, T1: 9}))
+    report = topic(config, "t", kafka=Overflowing(), now=NOW.timestamp, stores=held)
+    p, q = report.readers
+    assert ([each.position for each in p.partitions], p.reason) == ([12, 9], None)
+    assert (q.reason or "").startswith("RM900 q: an error that nobody foresaw; found Overflow")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "said"),
+    [
+        ("a b", None, "no topic can have that name"),
+        ("t", NOW.replace(tzinfo=None), "a time without a zone"),
+        ("t", NOW.replace(year=1969), "a time before 1970"),
+    ],
+)
+def test_what_kafka_cannot_be_asked_for_is_refused_before_it_is_asked(
+    tmp_path: Path, name: str, at: datetime | None, said: str
+) -> None:
+    kafka = Answering()
+    with pytest.raises(RangesRefused, match=said):
+        topic(configured(tmp_path, p="t"), name, at=at, kafka=kafka)
+    assert kafka.asked == []
 
 
 def test_a_topic_that_does_not_exist_is_raised_before_anything_else_is_asked(

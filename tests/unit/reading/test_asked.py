@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from rivermouth.reading.asked import (
     configured,
     joined,
     one_per_partition,
-    zoned,
 )
 from tests.builders import CLUSTER, TOPICS, place, span
 from tests.unit.verify.doubles import configured as configuration
@@ -129,13 +127,6 @@ def test_recorded_ranges_belong_to_a_cluster_and_to_the_id_of_a_topic() -> None:
         check_same_source("another", TOPICS.items(), FACTS)
     with pytest.raises(TopicRecreated, match="created again since"):
         check_same_source(CLUSTER, [("t", "another")], FACTS)
-
-
-def test_a_time_has_a_zone() -> None:
-    at = datetime(2026, 11, 23, tzinfo=timezone.utc)
-    assert zoned(at) is at
-    with pytest.raises(RangesRefused, match="without a zone"):
-        zoned(at.replace(tzinfo=None))
 
 
 def test_a_pipeline_is_one_of_the_configuration(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rivermouth.errors import RangesRefused
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
+from rivermouth.reading.counted import readable
 from rivermouth.reading.times import ranges_between, spans
 from tests.builders import place, span
 from tests.unit.verify.doubles import configured
@@ -49,11 +50,33 @@ def test_without_an_end_every_partition_ends_at_the_end_of_its_log() -> None:
             datetime(2026, 11, 23, tzinfo=timezone.utc),
             datetime(2026, 11, 23, 1, tzinfo=timezone(timedelta(hours=2))),
         ),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=timezone.utc), None),
+        (
+            datetime(1969, 12, 30, tzinfo=timezone.utc),
+            datetime(1969, 12, 31, tzinfo=timezone.utc),
+        ),
     ],
-    ids=["begin without a zone", "end without a zone", "the end is before the begin"],
+    ids=[
+        "begin without a zone",
+        "end without a zone",
+        "the end is before the begin",
+        "begin before 1970",
+        "begin and end before 1970",
+    ],
 )
 def test_times_that_make_no_sense_are_refused_before_kafka_is_asked(
     begin: datetime, end: datetime | None, tmp_path: Path
 ) -> None:
     with pytest.raises(RangesRefused):
         ranges_between(configured(tmp_path), "t", begin, end)
+
+
+@pytest.mark.parametrize("topic", ["", "a b"])
+def test_a_topic_that_cannot_exist_is_refused_before_kafka_is_asked(
+    topic: str, tmp_path: Path
+) -> None:
+    config, now = configured(tmp_path), datetime(2026, 11, 23, tzinfo=timezone.utc)
+    with pytest.raises(RangesRefused, match="no topic can have that name"):
+        ranges_between(config, topic, now)
+    with pytest.raises(RangesRefused, match="no topic can have that name"):
+        readable(config, [span(0, 4, topic=topic)])

@@ -67,6 +67,27 @@ def test_what_is_no_offset_and_no_time_is_refused(text: str) -> None:
         read_bound("--from", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t:0:1,u:0:1,t:00:2", "it names the partition t-0 again"),
+        ('{"t": {"0": 1, "1": 2, "0": 3}}', 't.0 names the partition "0" again'),
+        ('{"t": {"1": 1, "01": 2}}', 't.01 names the partition "01" again'),
+        ('{"t": "latest", "t": {"0": 3}}', 't names the topic "t" again'),
+        ("{}", "it names no topic — write earliest, a time"),
+        (" { } ", "it names no topic — write earliest, a time"),
+        ('{"t": {"0": 1}, "u": {}}', "it names no partition of u — write earliest, a time"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--from", "--to"])
+def test_what_names_something_twice_or_nothing_is_refused(
+    option: str, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_bound(option, text)
+    assert str(refused.value).startswith(f"{option} {text}: {said}")
+
+
 def test_times_are_asked_of_the_partitions_that_are_read() -> None:
     assert {*times_of(read_bound("--from", AT), READ)} == {place(), place(1)}
     assert times_of(read_bound("--from", "t:0:1"), READ) == {}
