@@ -260,7 +260,18 @@ def test_a_panic_of_a_library_is_an_error_of_the_pipeline_and_ends_no_writer() -
         def project_all(self, projections: Sequence[Projection]) -> None:
             raise PanicException("index out of bounds")
 
+    told: Future[None] = Future()
     with OffsetsWriter(Panicking(), moment_s=0.0) as writer:
         writer.put(entries("a", 1)[0])
+
+        def flushed() -> None:
+            try:
+                writer.flush("a")
+                told.set_result(None)
+            except Exception as raised:
+                told.set_exception(raised)
+
+        # Nobody waits for this thread: without a writer it would wait for ever.
+        threading.Thread(target=flushed, daemon=True).start()
         with pytest.raises(ProjectionFailed, match="index out of bounds"):
-            writer.flush("a")
+            told.result(PATIENCE_S)
