@@ -288,3 +288,22 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
     assert not rivermouth_spark.sparkContext._jsc.getPersistentRDDs()
     assert lake.run(rivermouth_spark, "p").ends[0].error is None
     assert len(read_back(lake.servers, "unread-out")) == 15
+
+
+def test_an_entry_whose_records_were_not_sent_is_told_and_in_the_offsets_table(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
+    """Nobody may start the pipeline again for long, and the entry stands."""
+    lake.topic("untold-in", 2)
+    lake.configure(p=calling("untold-in", "tests.kafka.called:fail", delivery="at-most-once"))
+    lake.produce("untold-in", [(None, bid(i), i % 2) for i in range(6)])
+
+    heard = lake.run(rivermouth_spark, "p")
+
+    error = heard.ends[0].error
+    assert error is not None
+    assert error.code == "RM508"
+    assert [each.sequence for each in heard.commits] == [1, 2]
+    assert FolderOffsets(lake.path("rivermouth.offsets")).sequence("p") == 2
+    [found] = verify(load(lake.file)).pipelines
+    assert found.ok, found.problems

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -143,8 +144,18 @@ class Committer:
         reach("P6")
         recorded = self._read_back(plan, fault)
         reach("P7")
-        if then:  # what waits for the commit: nothing that fails may come between
-            then(plan)
+        missed: Exception | None = None
+        try:
+            if then:  # first: nothing that fails may come between the commit and what waits for it
+                then(plan)
+        except Exception as raised:  # the commit stands, and is told and handed over all the same
+            missed = raised
+        with nullcontext() if missed is None else suppress(Exception):
+            self._hand_over(recorded, plan, began)
+        if missed is not None:
+            raise missed
+
+    def _hand_over(self, recorded: Sequence[Recorded], plan: CommitPlan, began: float) -> None:
         counted = self._at.writes.count(recorded)
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))

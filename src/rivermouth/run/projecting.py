@@ -146,7 +146,8 @@ class OffsetsWriter:
                     self._waiting.pop(name, None)
                 self._under_way = {}
                 self._changed.notify_all()
-            with suppress(Exception):  # what comes after a write loses nothing
+            # What comes after a write loses nothing, and a panic there must not end this thread.
+            with suppress(BaseException):
                 self._after()
 
     def _gathered(self) -> Sequence[Projection]:

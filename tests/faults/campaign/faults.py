@@ -7,10 +7,12 @@ import random
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from deltalake import DeltaTable
 
@@ -22,6 +24,8 @@ from tests.faults.checker.kafka import Cluster
 from tests.faults.checker.ledger import Ledger
 from tests.faults.checker.log import Commit, Log
 from tests.faults.checker.projection import Projection
+
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 Deed = Callable[[World, str, random.Random], str | None]
 """Does it to a table's world; returns the code that the next start must halt with, "" where it
@@ -151,9 +155,22 @@ def _records_deleted(world: World, table: str, dice: random.Random) -> str | Non
     if not cuts:
         return None
     admin = world.admin()  # kept: without it no answer comes
-    for future in admin.delete_records(cuts).values():
-        future.result(30)
+    for cut in cuts:
+        _deleted_before(admin, cut)
     return ""
+
+
+def _deleted_before(admin: AdminClient, cut: TopicPartition) -> None:
+    """A topic that was just made may have no leader yet."""
+    for left in reversed(range(60)):
+        [deleted] = admin.delete_records([cut]).values()
+        try:
+            deleted.result(30)
+            return
+        except KafkaException as fault:
+            if not left or fault.args[0].code() not in _NO_LEADER:
+                raise
+            time.sleep(0.5)
 
 
 def _restore(world: World, table: str, dice: random.Random) -> str | None:

@@ -252,26 +252,44 @@ def test_at_once_is_at_once() -> None:
     assert offsets.txns == {"a": 2}
 
 
-def test_a_panic_of_a_library_is_an_error_of_the_pipeline_and_ends_no_writer() -> None:
-    class PanicException(BaseException):
-        """As that of what is written in Rust."""
+class PanicException(BaseException):
+    """As that of what is written in Rust."""
 
-    class Panicking(MemoryOffsets):
-        def project_all(self, projections: Sequence[Projection]) -> None:
-            raise PanicException("index out of bounds")
 
+def told_by(writer: OffsetsWriter, pipeline: str) -> None:
+    """What its ``flush`` tells; nobody waits for ever where the writer has ended."""
     told: Future[None] = Future()
-    with OffsetsWriter(Panicking(), moment_s=0.0) as writer:
-        writer.put(entries("a", 1)[0])
 
-        def flushed() -> None:
-            try:
-                writer.flush("a")
-                told.set_result(None)
-            except Exception as raised:
-                told.set_exception(raised)
+    def flushed() -> None:
+        try:
+            writer.flush(pipeline)
+            told.set_result(None)
+        except Exception as raised:
+            told.set_exception(raised)
 
-        # Nobody waits for this thread: without a writer it would wait for ever.
-        threading.Thread(target=flushed, daemon=True).start()
-        with pytest.raises(ProjectionFailed, match="index out of bounds"):
-            told.result(PATIENCE_S)
+    threading.Thread(target=flushed, daemon=True).start()
+    told.result(PATIENCE_S)
+
+
+def panics(*_: object) -> None:
+    raise PanicException("index out of bounds")
+
+
+def test_a_panic_of_a_library_is_an_error_of_the_pipeline_and_ends_no_writer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryOffsets, "project_all", panics)
+    with OffsetsWriter(MemoryOffsets(), moment_s=0.0) as writer:
+        for _ in range(2):
+            writer.put(entries("a", 1)[0])
+            with pytest.raises(ProjectionFailed, match="index out of bounds"):
+                told_by(writer, "a")
+
+
+def test_a_panic_in_what_comes_after_a_write_ends_no_writer() -> None:
+    offsets = MemoryOffsets()
+    with OffsetsWriter(offsets, moment_s=0.0, after=panics) as writer:
+        for each in entries("a", 2):
+            writer.put(each)
+            told_by(writer, "a")
+    assert [each.recorded.entry.sequence for each in offsets.projected] == [1, 2]

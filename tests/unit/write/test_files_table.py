@@ -156,13 +156,18 @@ def test_clean_up_leaves_no_hole_where_clocks_have_jumped(
     assert commits == [*range(first, 7)]
 
 
+class PanicException(BaseException):
+    """As that of what is written in Rust."""
+
+
+@pytest.mark.parametrize("fault", [OSError("disk full"), PanicException("index out of bounds")])
 def test_a_checkpoint_that_fails_harms_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
 ) -> None:
     made = table(tmp_path, checkpointInterval="1")
 
     def fails(_: DeltaTable) -> None:
-        raise OSError("disk full")
+        raise fault
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", fails)
     made.append([a_file(made, 1)], "said", (TXN, 1))

@@ -1,6 +1,7 @@
 """The metrics of a table of totals, repeated from their description: states that can be added.
 
 The state of a metric is None as long as it has met no value. A null is no value, for none of them.
+A sum of decimals with more than 28 digits may be too large on the way although it fits in the end.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ State = Any
 _WIDE = Context(prec=120)
 _BIGINT = (1 << 63) - 1
 _SUM_DIGITS, _MORE_DIGITS = 37, 10
-_NARROW_DIGITS = 28
+_NARROW_DIGITS, _DIGITS = 28, 38
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,9 @@ class Metric:
         """The state after one value."""
         if self.function == "approx_distinct":
             return {hashed(value)}
-        return 1 if self.function == "count" else value
+        if self.function == "count":
+            return 1
+        return (value, value.copy_abs()) if self._is_wide else value
 
     def with_value(self, state: State, value: Any) -> State:
         """The state after one value more; it may be the same one, changed."""
@@ -60,18 +64,19 @@ class Metric:
         """Whether the column of a sum can hold a total."""
         if total is None:
             return True
+        if self._is_wide:
+            total = total[0]
         if self.kind is None or not pa.types.is_decimal(self.kind):
             return bool(-_BIGINT - 1 <= total <= _BIGINT)
         digits = min(self.kind.precision + _MORE_DIGITS, _SUM_DIGITS) - self.kind.scale
         # Not abs(): it rounds to the digits of the context.
         return bool(total.copy_abs() < Decimal(10) ** digits)
 
-    @property
-    def may_pass_its_column(self) -> bool:
-        """Whether a sum may be too large on the way although it fits in the end."""
-        if self.function != "sum" or self.kind is None or not pa.types.is_decimal(self.kind):
-            return False
-        return bool(self.kind.precision > _NARROW_DIGITS)
+    def fits_in_any_order(self, total: State) -> bool:
+        """Whether each sum on the way fits into a DECIMAL, whatever the order of the values."""
+        if total is None or self.kind is None or not self._is_wide:
+            return True
+        return bool(total[1] < Decimal(10) ** (_DIGITS - self.kind.scale))
 
     def agrees(self, state: State, found: Any) -> bool:
         """Whether a table may hold ``found`` for this state."""
@@ -98,10 +103,21 @@ class Metric:
         """What a table holds for this state; a number of distinct values is exact here."""
         if self.function == "approx_distinct":
             return distinct(state or b"")[0]
-        return 0 if state is None and self.function == "count" else state
+        if state is None:
+            return 0 if self.function == "count" else None
+        return state[0] if self._is_wide else state
+
+    @cached_property
+    def _is_wide(self) -> bool:
+        """Whether the state is the sum, and the sum of the values without their signs."""
+        if self.function != "sum" or self.kind is None or not pa.types.is_decimal(self.kind):
+            return False
+        return bool(self.kind.precision > _NARROW_DIGITS)
 
 
 def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return tuple(map(_WIDE.add, one, other))
     return one + other if isinstance(one, int) else _WIDE.add(one, other)
 
 

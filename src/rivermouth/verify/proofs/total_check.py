@@ -139,12 +139,12 @@ class TotalCheck:
         self, name: str, entry: int, batch: _Batch, standing: Mapping[int, State]
     ) -> None:
         beyond: list[str] = []
-        on_the_way = False
+        in_any_order = True
         for index, before in standing.items():
             metric = self._metrics[index]
             bad, good = (each[index] if each else None for each in batch.states)
             added = metric.joined(bad, good)
-            on_the_way |= metric.may_pass_its_column and added is not None
+            in_any_order = in_any_order and metric.fits_in_any_order(added)
             if not (metric.fits(added) and metric.fits(metric.joined(before, added))):
                 beyond.append(metric.name)
         sequence = self._subject.ledger.effective[entry].sequence
@@ -153,7 +153,7 @@ class TotalCheck:
             records = count(batch.records[True], "record")
             line = f"{where}: {records} not in quarantine, but too large for {', '.join(beyond)}"
             self._subject.findings.add(Kind.FAULT, line, count=batch.records[True])
-        elif on_the_way and not beyond:
+        elif not (beyond or in_any_order):
             self.verdicts += batch.records[False]
         elif not beyond and batch.records[False]:
             records = count(batch.records[False], "record")

@@ -129,21 +129,28 @@ class FilesTable:
 
         Nothing depends on it: what fails is due again some commits later.
         """
-        with suppress(Exception):
-            # Of the commit before: to look into the log again costs as much as a commit.
-            interval = self.definition().checkpoint_interval
-            if self._synced is not None and self._synced % interval:
-                return
-            version, definition = self.newest(), self.definition()
-            if version % interval:
-                return
-            # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
-            Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
-            self._table().create_checkpoint()
-            self._sync_checkpoint(version)
-            if definition.cleans_up:
-                self._table().cleanup_metadata()
-            self._handle = None  # one that was opened before goes on replaying all commits since
+        try:
+            self._keep_up()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic of delta-rs is no Exception
+            self._handle = None
+
+    def _keep_up(self) -> None:
+        # Of the commit before: to look into the log again costs as much as a commit.
+        interval = self.definition().checkpoint_interval
+        if self._synced is not None and self._synced % interval:
+            return
+        version, definition = self.newest(), self.definition()
+        if version % interval:
+            return
+        # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
+        Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
+        self._table().create_checkpoint()
+        self._sync_checkpoint(version)
+        if definition.cleans_up:
+            self._table().cleanup_metadata()
+        self._handle = None  # one that was opened before goes on replaying all commits since
 
     def _table(self) -> DeltaTable:
         if self._handle is None:

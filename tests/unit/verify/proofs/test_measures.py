@@ -82,7 +82,28 @@ def test_it_does_not_depend_on_how_values_are_parted(function: str, parts: list[
 def test_a_sum_fits_as_long_as_its_column_can_hold_it(
     kind: pa.DataType, total: Any, fits: bool
 ) -> None:
-    assert Metric("m", "sum", "c", kind).fits(total) is fits
+    metric = Metric("m", "sum", "c", kind)
+    assert metric.fits(None if total is None else metric.begun(total)) is fits
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "fits"),
+    [
+        (pa.decimal128(38, 0), [6 * 10**37, -6 * 10**37], False),
+        (pa.decimal128(38, 0), [5 * 10**37, -(5 * 10**37 - 1)], True),
+        (pa.decimal128(38, 1), [5 * 10**36, -5 * 10**36], False),
+        (pa.decimal128(28, 0), [6 * 10**37, -6 * 10**37], True),
+        (pa.int64(), [1 << 63, -(1 << 63)], True),
+    ],
+)
+def test_a_sum_of_wide_decimals_may_not_fit_on_the_way(
+    kind: pa.DataType, values: list[int], fits: bool
+) -> None:
+    metric = Metric("m", "sum", "c", kind)
+    made: list[Any] = [Decimal(each) if pa.types.is_decimal(kind) else each for each in values]
+    whole = reduce(metric.joined, map(metric.begun, made))
+    assert metric.fits_in_any_order(whole) is fits
+    assert metric.shown(whole) == sum(values)
 
 
 def test_sums_of_decimals_are_exact_beyond_the_digits_that_python_keeps() -> None:
