@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import load
 from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.write.bad_records import kept
 from rivermouth.write.entry import record_entry
 from rivermouth.write.landings import send
 from tests.lake import BIDS, Lake, bid, retrying
@@ -263,6 +266,18 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits_after, rounds = FolderLog.commits_after, list[int]()
+    held = list[DataFrame]()
+
+    @contextmanager
+    def noted(*given: Any) -> Iterator[DataFrame]:
+        with kept(*given) as rows:
+            held.append(rows)
+            try:
+                yield rows
+            finally:
+                held.remove(rows)
+
+    monkeypatch.setattr(send, "kept", noted)
 
     def fails_once(log: FolderLog, version: int) -> Any:
         if version > 2 and not rounds:
@@ -285,7 +300,7 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
     assert (error.code, error.expected) == ("RM508", "all of unread-in-0[10,15)")
     assert "may stand" in error.what
     assert "RM501" in error.found
-    assert not rivermouth_spark.sparkContext._jsc.getPersistentRDDs()
+    assert held == [], "no batch is left in the cache"
     assert lake.run(rivermouth_spark, "p").ends[0].error is None
     assert len(read_back(lake.servers, "unread-out")) == 15
 
