@@ -234,6 +234,16 @@ def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     assert len(read_back(lake.servers, "raised-out")) == 5
 
 
+def sending_few_at_most_once(lake: Lake, name: str, records: int) -> None:
+    """A pipeline that tries again, with batches of five records, and so many that wait."""
+    lake.topic(f"{name}-in")
+    lake.topic(f"{name}-out")
+    to = sending(f"{name}-in", f"{name}-out", delivery="at-most-once")
+    to["source"]["max_offsets_per_trigger"] = 5
+    lake.configure(p=retrying(to, 60))
+    lake.produce(f"{name}-in", [(None, bid(i), 0) for i in range(records)])
+
+
 def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,12 +257,7 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
         project_all(table, projections)
 
     monkeypatch.setattr(FolderOffsets, "project_all", fails_once)
-    lake.topic("unnoted-in")
-    lake.topic("unnoted-out")
-    to = sending("unnoted-in", "unnoted-out", delivery="at-most-once")
-    to["source"]["max_offsets_per_trigger"] = 5
-    lake.configure(p=retrying(to, 60))
-    lake.produce("unnoted-in", [(None, bid(i), 0) for i in range(40)])
+    sending_few_at_most_once(lake, "unnoted", 40)
 
     heard = lake.run(rivermouth_spark, "p")
 
@@ -286,12 +291,7 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
         return commits_after(log, version)
 
     monkeypatch.setattr(FolderLog, "commits_after", fails_once)
-    lake.topic("unread-in")
-    lake.topic("unread-out")
-    to = sending("unread-in", "unread-out", delivery="at-most-once")
-    to["source"]["max_offsets_per_trigger"] = 5
-    lake.configure(p=retrying(to, 60))
-    lake.produce("unread-in", [(None, bid(i), 0) for i in range(20)])
+    sending_few_at_most_once(lake, "unread", 20)
 
     heard = lake.run(rivermouth_spark, "p")
 

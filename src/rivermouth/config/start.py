@@ -22,7 +22,8 @@ At = int | Whole
 _EDGES: dict[object, Edge] = {"earliest": "earliest", "latest": "latest"}
 _SPARK_EDGES: dict[int, Edge] = {-2: "earliest", -1: "latest"}
 _FORMS = "earliest, latest, a time, or one of these by topic, or {topic: {partition: offset}}"
-_LAST = "write a time up to 9999-12-31T23:59:59Z"
+LAST = "a time up to 9999-12-31T23:59:59Z"
+"""What a time is that UTC can write."""
 _ZONE = "write a time with its zone, for example 2026-11-01T06:00:00Z"
 
 _EDGE: Schema = {"enum": ["earliest", "latest"]}
@@ -158,12 +159,19 @@ def _time(text: str, path: Path) -> datetime | None:
         raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_ZONE))
     if at.timestamp() < 0:  # Kafka takes negative numbers for the ends of a log
         raise Refused(Fault(Kind.BAD_VALUE, "{path} is before 1970: {value}", path=path))
+    if is_beyond_utc(at):
+        message = "{path} is after the year 9999 in UTC: {value}"
+        raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=f"write {LAST}"))
+    return at
+
+
+def is_beyond_utc(at: datetime) -> bool:
+    """Whether a time with a zone, from 1970 on, is one that cannot be written in UTC."""
     try:
         at.astimezone(timezone.utc)
     except OverflowError:
-        message = "{path} is after the year 9999 in UTC: {value}"
-        raise Refused(Fault(Kind.BAD_VALUE, message, path=path, fix=_LAST)) from None
-    return at
+        return True
+    return False
 
 
 def _number(partition: object, topic: str) -> int:

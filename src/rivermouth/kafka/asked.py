@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime
 
 from rivermouth.config.problems import quoted
+from rivermouth.config.start import LAST, is_beyond_utc
 from rivermouth.config.topics import LETTERS, is_legal
 from rivermouth.errors import RangesRefused
 
@@ -45,13 +46,11 @@ def record_time(at: datetime) -> datetime:
             found=at.isoformat(),
             remedy=f"To begin with the first record, write {_FIRST}",
         )
-    try:
-        at.astimezone(timezone.utc)
-    except OverflowError:
+    if is_beyond_utc(at):
         raise RangesRefused(
             "a time after the year 9999 in UTC",
-            expected="a time up to 9999-12-31T23:59:59Z",
+            expected=LAST,
             found=at.isoformat(),
             remedy="Write an earlier one",
-        ) from None
+        )
     return at

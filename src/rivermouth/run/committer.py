@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -144,16 +144,14 @@ class Committer:
         reach("P6")
         recorded = self._read_back(plan, fault)
         reach("P7")
-        missed: Exception | None = None
         try:
             if then:  # first: nothing that fails may come between the commit and what waits for it
                 then(plan)
-        except Exception as raised:  # the commit stands, and is told and handed over all the same
-            missed = raised
-        with nullcontext() if missed is None else suppress(Exception):
-            self._hand_over(recorded, plan, began)
-        if missed is not None:
-            raise missed
+        except Exception:
+            with suppress(Exception):  # the commit stands, so it is told all the same
+                self._hand_over(recorded, plan, began)
+            raise
+        self._hand_over(recorded, plan, began)
 
     def _hand_over(self, recorded: Sequence[Recorded], plan: CommitPlan, began: float) -> None:
         counted = self._at.writes.count(recorded)

@@ -64,8 +64,7 @@ class Metric:
         """Whether the column of a sum can hold a total."""
         if total is None:
             return True
-        if self._is_wide:
-            total = total[0]
+        total = self.shown(total)
         if self.kind is None or not pa.types.is_decimal(self.kind):
             return bool(-_BIGINT - 1 <= total <= _BIGINT)
         digits = min(self.kind.precision + _MORE_DIGITS, _SUM_DIGITS) - self.kind.scale
