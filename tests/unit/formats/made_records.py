@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -144,23 +145,23 @@ _JUNK = (
 )
 
 
-def ddl(dice: random.Random, maps: bool) -> str:
+def ddl(dice: random.Random, maps: bool, arrays: bool = True) -> str:
     """Columns, as SQL text."""
-    return _fields(dice, 0, maps)
+    return _fields(dice, 0, maps, arrays)
 
 
-def _fields(dice: random.Random, depth: int, maps: bool) -> str:
+def _fields(dice: random.Random, depth: int, maps: bool, arrays: bool) -> str:
     names = dice.sample(_NAMES, dice.randint(1, 5))
-    return ", ".join(f"`{name}` {_kind(dice, depth, maps)}" for name in names)
+    return ", ".join(f"`{name}` {_kind(dice, depth, maps, arrays)}" for name in names)
 
 
-def _kind(dice: random.Random, depth: int, maps: bool) -> str:
+def _kind(dice: random.Random, depth: int, maps: bool, arrays: bool) -> str:
     draw = dice.random()
-    if depth == 3 or draw < 0.7:
+    if depth == 3 or draw < 0.7 or not (arrays or draw < 0.85):
         return dice.choice(_SIMPLE)
     if draw < 0.85:
-        return f"STRUCT<{_fields(dice, depth + 1, maps).replace('` ', '`: ')}>"
-    inner = _kind(dice, depth + 1, maps)
+        return f"STRUCT<{_fields(dice, depth + 1, maps, arrays).replace('` ', '`: ')}>"
+    inner = _kind(dice, depth + 1, maps, arrays)
     return f"MAP<STRING, {inner}>" if maps and draw > 0.95 else f"ARRAY<{inner}>"
 
 
@@ -183,6 +184,34 @@ def _object(dice: random.Random, row: pa.StructType, wild: float) -> str:
     dice.shuffle(members)
     comma, colon = dice.choice(((",", ":"), (", ", ": "), (" ,\n ", " :\t")))
     return f"{{{comma.join(f'{_name(dice, n)}{colon}{v}' for n, v in members)}}}"
+
+
+def producer(dice: random.Random, row: pa.StructType) -> Callable[[float], str]:
+    """What makes documents that are laid out alike, but for what ``wild`` (0 to 1) changes."""
+    comma, colon = dice.choice(((",", ":"), (", ", ": "), (" , ", " :  ")))
+    members = [(each.name, _member(dice, each.type)) for each in row if dice.random() < 0.9]
+    if dice.random() < 0.3:
+        members.append(("other", lambda _: dice.choice(("7", "-1.5e2", "true", "null"))))
+    dice.shuffle(members)
+    named = [(f'"{name}"{colon}', make) for name, make in members]
+    return lambda wild: f"{{{comma.join(name + make(wild) for name, make in named)}}}"
+
+
+def _member(dice: random.Random, kind: pa.DataType) -> Callable[[float], str]:
+    if pa.types.is_struct(kind):
+        return producer(dice, kind)
+    if dice.random() < 0.05:
+        return lambda wild: _value(dice, kind, wild) if dice.random() < wild else "null"
+    quoted = not kind.num_fields and _calm(dice, kind).startswith('"')
+
+    def value(wild: float) -> str:
+        if kind.num_fields or dice.random() < wild:
+            return _value(dice, kind, wild)
+        text = _calm(dice, kind)
+        alike = text.startswith('"') == quoted and "\\" not in text
+        return text if alike else value(wild)
+
+    return value
 
 
 def _name(dice: random.Random, name: str) -> str:
@@ -241,5 +270,8 @@ def _calm(dice: random.Random, kind: pa.DataType) -> str:
         "DATE": f'"{day}"',
         "TIMESTAMP": f'"{time}{fraction}{zone}"',
         "TIMESTAMP_NTZ": f'"{time}{fraction}"',
-        "STRING": json.dumps(dice.choice(("x", "Göteborg", "a b c", "", "\n", "😀"))),
+        "STRING": json.dumps(
+            dice.choice(("x", "Göteborg", "a b c", "", "\n", "😀")),
+            ensure_ascii=dice.random() < 0.5,
+        ),
     }[name]

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.strict_json.compiled import Texts, decode_at_once
+from rivermouth.formats.strict_json.compiled import decode_at_once
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.guards import as_text, framed
 from rivermouth.formats.strict_json.parser import ReadAs
+from rivermouth.formats.strict_json.pieces import Texts
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.formats.strict_json.usual import fitting, usual_form
 

@@ -14,3 +14,4 @@ def test_both_ways_give_the_same() -> None:
     # Otherwise the records would not be of both kinds, or the compiled way would not be asked.
     assert 0.1 < counts["bad"] / counts["records"] < 0.8
     assert counts["compiled"] / counts["records"] > 0.3
+    assert counts["alike"] / counts["records"] > 0.1

@@ -10,22 +10,26 @@ import json
 import random
 import warnings
 from collections import Counter
+from functools import partial
 from itertools import zip_longest
 
 import numpy as np
 import pyarrow as pa
 
 from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.strict_json.compiled import Texts, can_compile, decode_at_once
+from rivermouth.formats.strict_json.alike import read_alike
+from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
 from rivermouth.formats.strict_json.decoder import Decoded, StrictJson
 from rivermouth.formats.strict_json.document import read
 from rivermouth.formats.strict_json.exact import decode_one_by_one
 from rivermouth.formats.strict_json.faults import Bad
 from rivermouth.formats.strict_json.guards import as_text
+from rivermouth.formats.strict_json.parser import ReadAs
+from rivermouth.formats.strict_json.pieces import Texts
 from rivermouth.formats.strict_json.settings import JsonSettings, Leniency, Unit
 from rivermouth.formats.strict_json.spelling import parse
 from tests.unit.formats.broken_records import broken
-from tests.unit.formats.made_records import ddl, document
+from tests.unit.formats.made_records import ddl, document, producer
 
 _LENIENT: tuple[Leniency, ...] = (
     *("number_in_text", "anything_as_text", "repeated_names", "any_case"),
@@ -40,11 +44,15 @@ def chunk(dice: random.Random, records: int) -> tuple[StrictJson, list[bytes | N
         dice.random() < 0.2,
         frozenset(dice.sample(_LENIENT, dice.choice((0, 0, 0, 0, 1, 2)))),
     )
-    decoder = StrictJson.of(parse_columns(ddl(dice, maps=dice.random() < 0.1)), settings)
+    alike = dice.random() < 0.4
+    columns = ddl(dice, maps=not alike and dice.random() < 0.1, arrays=not alike)
+    decoder = StrictJson.of(parse_columns(columns), settings)
     wild, harm = dice.choice((0, 0, 0.01, 0.05, 0.3)), dice.choice((0, 0.01, 0.01, 0.05, 0.3))
     values: list[bytes | None] = []
+    row = pa.struct(list(decoder.schema))
+    make = producer(dice, row) if alike else partial(document, dice, row)
     for _ in range(records):
-        value = document(dice, pa.struct(list(decoder.schema)), wild).encode()
+        value = make(wild).encode()
         values.append(broken(dice, value) if dice.random() < harm else value)
     if dice.random() < 0.3:
         values[dice.randrange(records)] = dice.choice((None, b""))
@@ -96,18 +104,23 @@ def parsers_differ(value: bytes) -> bool:
     return repr(quick) != repr(slow)
 
 
-def compiled_rows(decoder: StrictJson, values: list[bytes | None]) -> int:
-    """How many rows come from the compiled way."""
+def rows_by_way(decoder: StrictJson, values: list[bytes | None]) -> Counter[str]:
+    """How many rows come from the compiled way, and how many records are read as laid out alike."""
     row = pa.struct(list(decoder.schema))
     if not can_compile(row, decoder.settings):
-        return 0
-    texts = as_text(pa.array([each or b"" for each in values], pa.binary()))
-    pieces = decode_at_once(Texts(texts, np.arange(len(texts))), row, decoder.settings)
-    return sum(len(each.records) for each in pieces)
+        return Counter()
+    given = as_text(pa.array([each or b"" for each in values], pa.binary()))
+    texts = Texts(given, np.arange(len(given)))
+    narrow = ReadAs(decoder.settings.unit is not None, wide=False).kind(row)
+    ways = {
+        "compiled": decode_at_once(texts, row, decoder.settings),
+        "alike": read_alike(texts, narrow)[0],
+    }
+    return Counter({name: sum(len(each.records) for each in way) for name, way in ways.items()})
 
 
 def campaign(records: int, seed: int) -> Counter[str]:
-    """Counts records, good ones, compiled ones. Raises AssertionError for a difference."""
+    """Counts records, bad ones, and those of each way. Raises AssertionError for a difference."""
     dice = random.Random(seed)
     counts: Counter[str] = Counter()
     number = 0
@@ -122,7 +135,7 @@ def campaign(records: int, seed: int) -> Counter[str]:
         reasons = decoder.decode(pa.array(values, pa.binary())).reasons
         counts["records"] += len(values)
         counts["bad"] += len(values) - reasons.null_count
-        counts["compiled"] += compiled_rows(decoder, values)
+        counts += rows_by_way(decoder, values)
     return counts
 
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from rivermouth.formats.strict_json.alike import read_alike
 from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import framed, holds_two_objects, safe
-from rivermouth.formats.strict_json.marks import Chunk, joined, unbalanced
+from rivermouth.formats.strict_json.marks import unbalanced
 from rivermouth.formats.strict_json.parser import ReadAs, Unreadable, parse
+from rivermouth.formats.strict_json.pieces import Piece, Texts
 from rivermouth.formats.strict_json.refine import refine
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.formats.strict_json.types import holds_map
@@ -35,37 +36,6 @@ _FEW = 32
 """So few records are not split any more: they go the exact way."""
 
 _MANY = 0.2
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts, and the indices of their records, which rise."""
-
-    texts: pa.StringArray
-    records: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    @cached_property
-    def chunk(self) -> Chunk:
-        return joined(self.texts)
-
-    def part(self, start: int, end: int) -> Texts:
-        return Texts(self.texts.slice(start, end - start), self.records[start:end])
-
-    def only(self, mask: np.ndarray) -> Texts:
-        if mask.all():
-            return self
-        return Texts(self.texts.filter(pa.array(mask)), self.records[mask])
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows, and the indices of their records."""
-
-    rows: pa.StructArray
-    records: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,6 +57,13 @@ def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> 
     """Rows of the records that are surely good; all others must go the exact way."""
     numbers = settings.unit is not None
     read = _Schemas(*(pa.schema(list(ReadAs(numbers, w).kind(row))) for w in (False, True)))
+    pieces, left = read_alike(given, pa.struct(list(read.narrow)))
+    if len(left) > _FIRST or not pieces:
+        pieces += _by_parser(left, read)
+    return [_refined(each, row, settings) for each in _merged(pieces)]
+
+
+def _by_parser(given: Texts, read: _Schemas) -> list[Piece]:
     pieces: list[Piece] = []
     start, count = 0, _FIRST
     while start < len(given):
@@ -97,7 +74,7 @@ def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> 
             pieces += _by_form(given.part(start, len(given)), read)
             break
         start, count = end, 4 * count
-    return [_refined(each, row, settings) for each in _merged(pieces)]
+    return pieces
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:

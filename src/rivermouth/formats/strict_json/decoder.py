@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.compiled import Piece, Texts, can_compile, decode_at_once
+from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
 from rivermouth.formats.strict_json.exact import decode_one_by_one
 from rivermouth.formats.strict_json.guards import as_text
+from rivermouth.formats.strict_json.pieces import Piece, Texts
 from rivermouth.formats.strict_json.settings import ColumnLike, JsonSettings
 from rivermouth.formats.strict_json.types import schema_of
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.marks import Chunk, counts, maybe_strange
+from rivermouth.formats.strict_json.marks import Chunk, bytes_of, counts, having, maybe_strange
 from rivermouth.formats.strict_json.settings import DEPTH
 
 _SPACE = " \t\r\n"
@@ -19,7 +19,10 @@ _AFTER_OBJECT = r"\}[ \t\r\n]*"
 # The parser ends at a NUL as if the chunk ended; null between objects crashes it; and it takes NaN
 # and Infinity. In text these are harmless, but a record that has them is rare.
 _STRANGE = rf"\x00|{_AFTER_OBJECT}n|[:\[,][ \t\r\n]*-?(?:NaN|Inf)"
+_ASCII = 0x7F
 _AT_ONCE = 64
+_FEW = 0.05
+"""Of so few values each is looked at by itself."""
 _TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 
 
@@ -36,6 +39,11 @@ def as_text(values: pa.Array) -> pa.StringArray:
 def _valid(values: pa.Array) -> np.ndarray:
     """Which values are UTF-8. There is one that is not."""
     valid = np.ones(len(values), dtype=bool)
+    data, starts = bytes_of(values)
+    few = having(np.frombuffer(data, np.uint8) > _ASCII, starts)
+    if len(few) <= _FEW * len(values):
+        valid[few] = [_is_utf8(each) for each in values.take(pa.array(few)).to_pylist()]
+        return valid
     for start in range(0, len(values), _AT_ONCE):
         some = values.slice(start, _AT_ONCE)
         try:

@@ -31,6 +31,24 @@ class Chunk:
         return self.whole.slice(int(self.starts[first]))
 
 
+def bytes_of(values: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
+    """The bytes of all values, text or binary without nulls, and where each starts; the last entry
+    is where the next one would.
+    """
+    large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
+    _, offsets, data = values.buffers()
+    kind = np.int64 if large else np.int32
+    starts = np.frombuffer(offsets, kind)[values.offset :][: len(values) + 1].astype(np.int64)
+    if data is None:
+        return pa.py_buffer(b""), starts
+    return data.slice(int(starts[0]), int(starts[-1] - starts[0])), starts - starts[0]
+
+
+def having(strange: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The indices of the values that have a byte of those marked; ``starts`` as in ``bytes_of``."""
+    return np.unique(np.searchsorted(starts, np.flatnonzero(strange), side="right") - 1)
+
+
 def joined(texts: pa.StringArray) -> Chunk:
     """All texts, with a line feed between each other."""
     if pa.types.is_large_string(texts.type):

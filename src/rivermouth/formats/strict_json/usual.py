@@ -84,13 +84,13 @@ def _members(text: str) -> Members:
         return ()
 
 
-def _form(kind: pa.DataType, samples: list[object]) -> str:
+def form_of(kind: pa.DataType, samples: Iterable[object] = ()) -> str:
     """The pattern of values that the compiled parser surely reads as the type."""
     if pa.types.is_struct(kind):
         return _object(kind, [cast(Members, each) for each in samples if isinstance(each, tuple)])
     if pa.types.is_list(kind):
         inner = [item for each in samples if isinstance(each, list) for item in each][:_ITEMS]
-        item = rf"(?:null|{_form(kind.value_type, inner)})"
+        item = rf"(?:null|{form_of(kind.value_type, inner)})"
         return rf"(?:\[{_SPACE})?(?:[\[,]{_SPACE}{item}{_SPACE})*\]"
     if pa.types.is_integer(kind):
         return _whole(kind.bit_width)
@@ -118,7 +118,7 @@ def _object(kind: pa.StructType, samples: list[Members]) -> str:
 
 def _member(name: str, kind: pa.DataType | None, samples: list[object]) -> str:
     spelt = re.escape(json.dumps(name, ensure_ascii=False))
-    form = f"(?:null|{_form(kind, samples)})" if kind else _anything(_depth(samples))
+    form = f"(?:null|{form_of(kind, samples)})" if kind else _anything(_depth(samples))
     return rf"(?:[{{,]{_SPACE}{spelt}{_SPACE}:{_SPACE}{form}{_SPACE})?"
 
 

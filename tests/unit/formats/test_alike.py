@@ -1,0 +1,212 @@
+"""Records that are laid out alike are read without a parser: what is taken, and what is left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rivermouth.config.ddl import parse_columns
+from rivermouth.formats.strict_json.alike import read_alike
+from rivermouth.formats.strict_json.decoder import StrictJson
+from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of
+from rivermouth.formats.strict_json.parser import ReadAs
+from rivermouth.formats.strict_json.pieces import Texts
+from rivermouth.formats.strict_json.settings import JsonSettings
+from tests.unit.formats.two_ways import differences
+
+pytestmark = pytest.mark.unit
+DDL = "n BIGINT, s STRING, d DOUBLE, f FLOAT, m DECIMAL(5,2), b BOOLEAN, o STRUCT<i: TINYINT>"
+ALIKE = '{"n":%s,"s":%s,"d":%s,"f":%s,"m":%s,"b":%s,"o":{"i":%s},"other":%s}'
+GOOD = ("7", '"text"', "1.5", "-0.25", "12.50", "true", "-1", "3")
+MANY = 600
+
+
+def record(at: int = 0, value: str | None = None) -> bytes:
+    """One with another value at the place."""
+    values = [*GOOD]
+    values[at] = GOOD[at] if value is None else value
+    return (ALIKE % tuple(values)).encode()
+
+
+def taken(values: list[bytes], ddl: str = DDL) -> np.ndarray:
+    """The indices of the records that are read as laid out alike."""
+    decoder = StrictJson.of(parse_columns(ddl), JsonSettings())
+    texts = Texts(pa.array([each.decode() for each in values]), np.arange(len(values)))
+    row = ReadAs(numbers=False, wide=False).kind(pa.struct(list(decoder.schema)))
+    pieces, left = read_alike(texts, row)
+    found = np.concatenate([np.zeros(0, int), *(each.records for each in pieces)])
+    assert sorted([*found, *left.records]) == [*range(len(values))]
+    return found
+
+
+def decoded_as_exactly(values: list[bytes], ddl: str = DDL) -> None:
+    decoder = StrictJson.of(parse_columns(ddl), JsonSettings())
+    assert differences(decoder, [*values]) == []
+
+
+FITTING = [
+    (0, "0"),
+    (0, "-0"),
+    (0, "null"),
+    (0, "-12"),
+    (0, "999999999999999999"),
+    (0, "9223372036854775807"),
+    (0, "-9223372036854775808"),
+    (1, '""'),
+    (1, '"é 😀 } , : {"'),
+    (1, '"\x7f"'),
+    (2, "1e10"),
+    (2, "-0.0"),
+    (2, "null"),
+    (3, "1e9"),
+    (4, "0"),
+    (4, "-999.99"),
+    (4, "null"),
+    (5, "false"),
+    (5, "null"),
+    (6, "127"),
+    (7, "1e999"),
+    (7, "null"),
+    (7, "false"),
+]
+
+
+@pytest.mark.parametrize(("at", "value"), FITTING)
+def test_a_value_that_surely_fits_is_taken(at: int, value: str) -> None:
+    values = [record()] * MANY + [record(at, value)]
+    assert MANY in taken(values)
+    decoded_as_exactly(values)
+
+
+LEFT = [
+    *((0, each) for each in ("01", "+1", "1.0", "1e2", "0x1", "-", "\u0661")),
+    *((0, each) for each in ("9223372036854775808", "-9223372036854775809")),
+    *((0, each) for each in ("true", "nul", "1 2", "1,2", "{}", "[1]")),
+    *((0, each) for each in ('"7"', '7,"k":1', "", " 7")),
+    *((1, each) for each in ("null", "7", '"a\\nb"', '"\x1f"', '"a"b"', '"a","s":"b"')),
+    *((2, each) for each in ("1.", ".5", "01.5", "NaN", "Infinity", "inf", "1e400", "1e-400")),
+    *((2, each) for each in ("1" + 30 * "0", "0x1p3", '"1.5"')),
+    *((3, each) for each in ("1e39", "1e-46")),
+    *((4, each) for each in ("1e1", "1.", "12.505", "1000000000000000000000000000000000000.5")),
+    *((5, each) for each in ("True", "1", '"true"', "truee")),
+    *((7, each) for each in ("01", "tru", "NaN", "1.", '{"a":1}', "[1]", '"x"', "")),
+]
+
+
+@pytest.mark.parametrize(("at", "value"), LEFT)
+def test_a_value_that_may_not_fit_is_left(at: int, value: str) -> None:
+    values = [record()] * MANY + [record(at, value)]
+    assert taken(values).tolist() == [*range(MANY)]
+    decoded_as_exactly(values)
+
+
+OTHERS = [
+    record() + b" ",
+    b" " + record(),
+    record() + b"x",
+    record() + record(),
+    record()[:-1],
+    record()[1:],
+    record().replace(b'"n"', b'"N"'),
+    record().replace(b'"n":', b'"n" :'),
+    record().replace(b'"n":', b'"n",'),
+    record().replace(b',"s"', b':"s"'),
+    record().replace(b'"d"', b'"s"'),
+    record().replace(b"}", b"]"),
+    record().replace(b'{"i":-1}', b'"i":-1'),
+    record().replace(b'"n":7,"s":"text"', b'"s":"text","n":7'),
+    record().replace(b'"n":7,', b""),
+    record().replace(b"{", b"{\n"),
+    record().replace(b"text", b"\x00"),
+    b"",
+    b'"' * 17,
+    b'"' * 18,
+    b"{}",
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("place", [1, MANY])
+def test_a_record_with_another_layout_is_left(other: bytes, place: int) -> None:
+    values = [record()] * MANY
+    values.insert(place, other)
+    assert place not in taken(values)
+    assert len(taken(values)) == MANY
+    decoded_as_exactly(values)
+
+
+@pytest.mark.parametrize("rest", [b"x", b" ", b"}", b'"', b'","s":"x"}'])
+def test_what_stands_after_text_at_the_end_is_seen(rest: bytes) -> None:
+    good = b'{"n":1,"s":"x"}'
+    values = [good] * MANY + [good + rest]
+    assert taken(values).tolist() == [*range(MANY)]
+    decoded_as_exactly(values)
+
+
+def test_space_around_a_missing_value_is_not_both_before_and_after_it() -> None:
+    values = [b'{"n": 1 ,"s":"x"}'] * MANY + [b'{"n": ,"s":"x"}', b'{"n":  ,"s":"x"}']
+    assert taken(values).tolist() == [*range(MANY)]
+    decoded_as_exactly(values)
+
+
+def test_some_layouts_are_known_at_once() -> None:
+    values = [b'{"n":1,"s":"x"}', b'{"s":"x","n":1}', b'{"n": 1, "s": "x"}'] * 700
+    assert len(taken(values)) < len(values)  # none of them is that of half of the records
+    values.sort()
+    assert len(taken(values)) == len(values)
+    decoded_as_exactly(values)
+
+
+def test_more_bytes_than_are_read_at_once() -> None:
+    values = [record(1, f'"{"é" * length}"') for length in range(0, 4_000, 2)]
+    assert sum(map(len, values)) > 3 << 20
+    assert len(taken(values)) == len(values)
+    decoded_as_exactly(values)
+
+
+def test_a_part_of_an_array_is_read_as_that_part() -> None:
+    decoder = StrictJson.of(parse_columns(DDL), JsonSettings())
+    whole = pa.array([record(0, str(each)) for each in range(900)], pa.binary())
+    for kind in (pa.binary(), pa.large_binary()):
+        rows = decoder.decode(whole.cast(kind).slice(100, 700)).rows
+        assert rows.field("n").to_pylist() == [*range(100, 800)]
+
+
+SAMPLE = b'{"n": 1,"s":"x","o":{"i":null}}'
+
+
+def test_a_layout_says_what_stays_and_where_values_stand() -> None:
+    row = pa.struct({"n": pa.int64(), "s": pa.string(), "o": pa.struct({"j": pa.int64()})})
+    assert layout_of(SAMPLE, row) == Layout(
+        runs=(b'{"n": ', b',"s":"', b'","o":{"i":', b"}}"),
+        slots=(
+            Slot(("n",), pa.int64(), quoted=False),
+            Slot(("s",), pa.string(), quoted=True),
+            Slot(("o", "i"), None, quoted=False),
+        ),
+        objects=frozenset({(), ("o",)}),
+    )
+
+
+NO_SAMPLES = [
+    b"",
+    b"{",
+    b"7",
+    b'{"n":1}x',
+    b'{"n":"1"}',
+    b'{"n":{}}',
+    b'{"s":{"i":1}}',
+    b'{"a":[1]}',
+    b'{"s":"\\n"}',
+    b'{"n":1,"n":1}',
+    b'{"a":1,"a":1}',
+    b'{"a":{"b":1,"b":1}}',
+    b"\xff",
+    b'{"n":01}',
+]
+
+
+@pytest.mark.parametrize("sample", NO_SAMPLES)
+def test_such_a_record_has_no_layout(sample: bytes) -> None:
+    assert layout_of(sample, pa.struct({"n": pa.int64(), "s": pa.string()})) is None
