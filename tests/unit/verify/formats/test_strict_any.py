@@ -47,7 +47,7 @@ def whole(bits: int) -> Spelt:
     spell: list[Callable[[int, int], str]] = [
         lambda number, _: str(number),
         lambda number, zeros: f"{number}.{'0' * (zeros + 1)}",
-        lambda number, zeros: f"{number}{'0' * zeros}e-{zeros}",
+        lambda number, zeros: f"{number}{'0' * zeros if number else ''}e-{zeros}",
         lambda number, zeros: f"{number}.0E+00",
     ]
     made = st.tuples(numbers, st.sampled_from(spell), st.integers(0, 9))
