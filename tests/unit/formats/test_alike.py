@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.unit
 DDL = "n BIGINT, s STRING, d DOUBLE, f FLOAT, m DECIMAL(5,2), b BOOLEAN, o STRUCT<i: TINYINT>"
 ALIKE = '{"n":%s,"s":%s,"d":%s,"f":%s,"m":%s,"b":%s,"o":{"i":%s},"other":%s}'
 GOOD = ("7", '"text"', "1.5", "-0.25", "12.50", "true", "-1", "3")
-MANY = 600
+MANY = 2_000
 
 
 def record(at: int = 0, value: str | None = None) -> bytes:
@@ -151,26 +153,52 @@ def test_space_around_a_missing_value_is_not_both_before_and_after_it() -> None:
 
 
 def test_some_layouts_are_known_at_once() -> None:
-    values = [b'{"n":1,"s":"x"}', b'{"s":"x","n":1}', b'{"n": 1, "s": "x"}'] * 700
-    assert len(taken(values)) < len(values)  # none of them is that of half of the records
+    values = [b'{"n":1,"s":"x"}', b'{"s":"x","n":1}', b'{"n": 1, "s": "x"}'] * 2_100
+    assert len(taken(values)) == 0  # none of them is that of half of the records
     values.sort()
     assert len(taken(values)) == len(values)
     decoded_as_exactly(values)
 
 
 def test_more_bytes_than_are_read_at_once() -> None:
-    values = [record(1, f'"{"é" * length}"') for length in range(0, 4_000, 2)]
+    values = [record(1, f'"{"é" * length}"') for length in range(2_500)]
     assert sum(map(len, values)) > 3 << 20
     assert len(taken(values)) == len(values)
     decoded_as_exactly(values)
 
 
+def test_a_long_run_is_not_looked_for_in_short_records() -> None:
+    """It would be copied for each of them."""
+    long = b'{"n":' + b" " * 9_000 + b"1}"
+    values = [long] * 150 + [b'{"n":1}'] * 200_000
+    tracemalloc.start()
+    try:
+        assert len(taken(values, "n BIGINT")) == len(values)
+        assert tracemalloc.get_traced_memory()[1] < 200_000_000
+    finally:
+        tracemalloc.stop()
+
+
+FEW_OF_A_KIND = [
+    [record()] * 1_999,
+    [record(3, "1.25e-15")] * MANY,
+    [record(0, "7.0")] * MANY,
+    [b'{"s":"' + b"x" * 10_001 + b'"}'] * MANY,
+    [b"{" + b",".join(b'"k%d":1' % each for each in range(41)) + b"}"] * MANY,
+]
+
+
+@pytest.mark.parametrize("values", FEW_OF_A_KIND, ids=["few", "exponent", "point", "long", "names"])
+def test_what_the_parser_reads_as_fast_is_left_to_it(values: list[bytes]) -> None:
+    assert len(taken(values)) == 0
+
+
 def test_a_part_of_an_array_is_read_as_that_part() -> None:
     decoder = StrictJson.of(parse_columns(DDL), JsonSettings())
-    whole = pa.array([record(0, str(each)) for each in range(900)], pa.binary())
+    whole = pa.array([record(0, str(each)) for each in range(3_000)], pa.binary())
     for kind in (pa.binary(), pa.large_binary()):
-        rows = decoder.decode(whole.cast(kind).slice(100, 700)).rows
-        assert rows.field("n").to_pylist() == [*range(100, 800)]
+        rows = decoder.decode(whole.cast(kind).slice(100, 2_500)).rows
+        assert rows.field("n").to_pylist() == [*range(100, 2_600)]
 
 
 SAMPLE = b'{"n": 1,"s":"x","o":{"i":null}}'

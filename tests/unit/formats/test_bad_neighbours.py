@@ -18,6 +18,7 @@ from rivermouth.formats.strict_json.parser import ReadAs
 from rivermouth.formats.strict_json.pieces import Texts
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.formats.strict_json.usual import fitting, usual_form
+from tests.unit.formats.two_ways import differences
 
 pytestmark = pytest.mark.unit
 
@@ -135,6 +136,16 @@ def test_many_records_of_another_order_are_read_at_once() -> None:
     values[7] = b'{"id":"x"}'
     assert 7 not in at_once(values)
     assert len(at_once(values)) > 2 * COUNT - 10
+
+
+@pytest.mark.parametrize(
+    "numbers", [("1e2", "1.5"), ("1e2", "1e38", "-1e38", "99e36", "-99e36", 38 * "9", "1.5")]
+)
+def test_the_widest_whole_numbers_stand_beside_others(numbers: tuple[str, ...]) -> None:
+    """10 to the power of 38 has more digits than the type that the parser reads them as."""
+    values: list[bytes | None] = [f'{{"v":{each}}}'.encode() for each in numbers * 1_000]
+    widest = StrictJson.of(parse_columns("v DECIMAL(38,0)"), JsonSettings())
+    assert differences(widest, values) == []
 
 
 @pytest.mark.parametrize(

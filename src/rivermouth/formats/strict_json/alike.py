@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from rivermouth.formats.strict_json.layout import Layout, Path, layout_of
 from rivermouth.formats.strict_json.marks import bytes_of, having
-from rivermouth.formats.strict_json.pieces import Piece, Texts
+from rivermouth.formats.strict_json.pieces import Piece, Texts, one_piece
 from rivermouth.formats.strict_json.slots import array_of
 
-_TRIED = 500
-"""So many records are tried first: where the layout is not theirs, that costs little."""
-_SAMPLES = 3
+_LEAST = 2_000
+"""For fewer records the parser is as fast: each pass has a price of its own."""
+_TRIED = 200
+"""So many records are tried first: where a layout is not theirs, that costs little."""
+_SAMPLES = 2
 _LAYOUTS = 4
-_FEW = 500
-"""So few records that are left are not looked at for a layout of their own."""
 _BYTES = 1 << 20
 """So many are read at once: what is made of them stays in the cache of the processor."""
 _QUOTE, _ESCAPE, _SPACE = b'"\\ '
@@ -36,33 +36,31 @@ def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
     ``row`` is of the types that the parser reads, as the rows are.
     """
     pieces: list[Piece] = []
-    for turn in range(_LAYOUTS):
-        layout = _layout(given, row) if len(given) > _FEW or not turn else None
+    while len(given) >= _LEAST and len(pieces) < _LAYOUTS:
+        layout = _layout(given, row)
         if layout is None:
             break
-        good = np.zeros(len(given), dtype=bool)
-        for part in given.parts(_BYTES):
-            piece, good[part.start : part.stop] = _read(
-                given.part(part.start, part.stop), layout, row
-            )
-            pieces.append(piece)
-        given = given.only(~good)
+        read = [
+            _read(given.part(each.start, each.stop), layout, row) for each in given.parts(_BYTES)
+        ]
+        pieces.append(one_piece(piece for piece, _ in read))
+        given = given.only(~np.concatenate([good for _, good in read]))
     return pieces, given
 
 
 def _layout(given: Texts, row: pa.StructType) -> Layout | None:
-    """A layout that at least half of the first records have."""
-    first = given.part(0, min(len(given), _TRIED))
-    for sample in first.texts[:: max(1, len(first) // _SAMPLES)][:_SAMPLES].to_pylist():
+    """A layout by which at least half of the first records are read."""
+    first = given.part(0, _TRIED)
+    for sample in first.texts[:: _TRIED // _SAMPLES].to_pylist():
         layout = layout_of(sample.encode(), row)
-        if layout and 2 * len(_Laid.out(first.texts, layout).rows) >= len(first):
+        if layout and 2 * np.count_nonzero(_read(first, layout, row)[1]) >= _TRIED:
             return layout
     return None
 
 
 def _read(given: Texts, layout: Layout, row: pa.StructType) -> tuple[Piece, np.ndarray]:
     """The rows of the records that have the layout, and which those are."""
-    laid = _Laid.out(given.texts, layout)
+    laid = _Laid.of(given.texts, layout)
     good = np.ones(len(laid.rows), dtype=bool)
     found: dict[Path, pa.Array] = {}
     for slot, span in zip(layout.slots, laid.spans, strict=True):
@@ -150,9 +148,11 @@ class _Laid:
     spans: list[tuple[np.ndarray, np.ndarray]]
 
     @classmethod
-    def out(cls, texts: pa.StringArray, layout: Layout) -> _Laid:
+    def of(cls, texts: pa.StringArray, layout: Layout) -> _Laid:
         marks = _Marks.of(texts)
-        rows = np.flatnonzero(marks.plain & (np.diff(marks.first) == layout.quotes))
+        # What is shorter than the layout would be compared with more bytes than there are.
+        long = np.diff(marks.starts) >= sum(map(len, layout.runs))
+        rows = np.flatnonzero(marks.plain & long & (np.diff(marks.first) == layout.quotes))
         first, starts, ends = marks.first[rows], marks.starts[rows], marks.starts[rows + 1]
         fits, known = marks.same(starts, layout.runs[0]), layout.runs[0].count(b'"')
         start, spans = starts + len(layout.runs[0]), []

@@ -20,7 +20,7 @@ from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import framed, holds_two_objects, safe
 from rivermouth.formats.strict_json.marks import unbalanced
 from rivermouth.formats.strict_json.parser import ReadAs, Unreadable, parse
-from rivermouth.formats.strict_json.pieces import Piece, Texts
+from rivermouth.formats.strict_json.pieces import Piece, Texts, one_piece
 from rivermouth.formats.strict_json.refine import refine
 from rivermouth.formats.strict_json.settings import JsonSettings
 from rivermouth.formats.strict_json.types import holds_map
@@ -34,6 +34,9 @@ _NEAR = 12
 
 _FEW = 32
 """So few records are not split any more: they go the exact way."""
+
+_SOME = 500
+"""So few records go the exact way, if all but a twentieth are laid out alike."""
 
 _MANY = 0.2
 
@@ -58,7 +61,7 @@ def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> 
     numbers = settings.unit is not None
     read = _Schemas(*(pa.schema(list(ReadAs(numbers, w).kind(row))) for w in (False, True)))
     pieces, left = read_alike(given, pa.struct(list(read.narrow)))
-    if len(left) > _FIRST or not pieces:
+    if not pieces or len(left) > min(_SOME, len(given) // 20):
         pieces += _by_parser(left, read)
     return [_refined(each, row, settings) for each in _merged(pieces)]
 
@@ -80,14 +83,7 @@ def _by_parser(given: Texts, read: _Schemas) -> list[Piece]:
 def _merged(pieces: list[Piece]) -> list[Piece]:
     """The pieces of the same types as one."""
     kinds = dict.fromkeys(each.rows.type for each in pieces)
-    alike = [[each for each in pieces if each.rows.type == kind] for kind in kinds]
-    return [
-        Piece(
-            pa.concat_arrays([each.rows for each in some]),
-            np.concatenate([each.records for each in some]),
-        )
-        for some in alike
-    ]
+    return [one_piece(each for each in pieces if each.rows.type == kind) for kind in kinds]
 
 
 def _framed(given: Texts) -> Texts:

@@ -15,8 +15,9 @@ from rivermouth.formats.strict_json.document import read
 from rivermouth.formats.strict_json.faults import Bad
 
 _TOKENS = re.compile(rb'"[^"]*"|[{}\[\]:,]|[ \t\r\n]+|[^ \t\r\n{}\[\]:,"]+')
-_MOST = 2_000
-"""Values in a record. Where each is a few bytes, the parser is as fast."""
+_LONGEST = 10_000
+_MOST = 40
+"""With more names the parser is as fast: each value has a price of its own."""
 Path = tuple[str, ...]
 
 
@@ -49,10 +50,11 @@ class Layout:
 
 
 def layout_of(sample: bytes, row: pa.StructType) -> Layout | None:
-    """That of a record. None: it is bad, it does not surely fit the columns, or it has arrays or
-    escapes, which differ from record to record. ``row`` is of the types that the parser reads.
+    """That of a record. None: it is bad, it does not surely fit the columns, it is large, or it
+    has arrays or escapes, which differ from record to record. ``row`` is of the types that the
+    parser reads.
     """
-    if b"\\" in sample or b"[" in sample:
+    if len(sample) > _LONGEST or b"\\" in sample or b"[" in sample:
         return None
     try:
         read(sample, spelt=False)
@@ -90,8 +92,6 @@ class _Walk:
                 before = b""
             else:
                 self._name(token)
-        if len(self.slots) > _MOST:
-            raise _Unfit
         runs = (*self.runs, self.run)
         return Layout(runs, tuple(self.slots), frozenset(self.objects))
 
@@ -110,7 +110,7 @@ class _Walk:
         self.run += token
         self.path[-1] = token[1:-1].decode()
         path = tuple(self.path)
-        if path in self.seen:
+        if path in self.seen or len(self.seen) == _MOST:
             raise _Unfit
         self.seen.add(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,3 +52,14 @@ class Piece:
 
     rows: pa.StructArray
     records: np.ndarray
+
+
+def one_piece(pieces: Iterable[Piece]) -> Piece:
+    """All of them, whose rows have one type."""
+    some = [*pieces]
+    if len(some) == 1:
+        return some[0]
+    return Piece(
+        pa.concat_arrays([each.rows for each in some]),
+        np.concatenate([each.records for each in some]),
+    )

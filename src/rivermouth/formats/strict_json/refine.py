@@ -7,7 +7,7 @@ have read otherwise than the specification says, so the exact way reads the reco
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import reduce
 
 import numpy as np
@@ -29,6 +29,7 @@ _DATE = rf"\A{_DAY}\z"
 _LOCAL = rf"\A{_DAY}{_CLOCK}\z"
 _ZONED = rf"\A{_DAY}{_CLOCK}(?:Z|[+-]{_HOUR}:?[0-5][0-9])\z"
 _PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EXACTLY = Context(prec=100)
 _SECONDS = 10**10
 """Numbers of more seconds are left to the exact way: about 300 years around 1970."""
 
@@ -102,8 +103,9 @@ def _from_wide(array: pa.Array, kind: pa.DataType) -> Refined:
         scale, limit = 0, Decimal(2 ** (kind.bit_width - 1))
     else:
         scale, limit = kind.scale, Decimal(10) ** (kind.precision - kind.scale)
-    most, least = (pa.scalar(each, wide) for each in (limit, -limit))
-    in_range = pc.and_(pc.less(array, most), pc.greater(array, least))
+    most = _EXACTLY.subtract(limit, Decimal(1).scaleb(-WIDE.scale))  # the limit may be too wide
+    upper, lower = (pa.scalar(each, wide) for each in (most, most.copy_negate()))
+    in_range = pc.and_(pc.less_equal(array, upper), pc.greater_equal(array, lower))
     array, doubtful = _kept(array, in_range)
     array, more = _kept(array, pc.equal(pc.round(array, scale), array))
     return Refined(array.cast(kind), _either(doubtful, more))
