@@ -42,6 +42,17 @@ The code cache is set, since without that compiler it is 48 MB, and Hive and Con
 """
 
 
+_WORKERS_MEMORY = {
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+}
+"""A Python worker keeps the memory of one Arrow batch for the next one. To give it back to the
+system and to get it again page by page is a fifth of the work of decoding. glibc alone reads what
+begins with MALLOC.
+"""
+
+
 def session_settings(slots: int, folder: Path) -> dict[str, str]:
     """The settings of a local session with ``slots`` task slots and its own ``folder``."""
     return {
@@ -74,6 +85,7 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         # Otherwise every Column records its line of Python, with several calls into the JVM.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        **_WORKERS_MEMORY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
