@@ -115,7 +115,7 @@ class _Marks:
         plain = np.ones(len(texts), dtype=bool)
         for strange in (codes == _ESCAPE, codes < _SPACE):
             if strange.any():
-                plain[having(strange, starts)] = False
+                plain &= ~having(strange, starts)
         return cls(data, codes, starts, places, np.searchsorted(places, starts), plain)
 
     def same(self, at: np.ndarray, run: bytes) -> np.ndarray:

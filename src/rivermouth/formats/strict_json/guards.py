@@ -22,7 +22,7 @@ _STRANGE = rf"\x00|{_AFTER_OBJECT}n|[:\[,][ \t\r\n]*-?(?:NaN|Inf)"
 _ASCII = 0x7F
 _AT_ONCE = 64
 _FEW = 0.05
-"""Of so few values each is looked at by itself."""
+"""With so few bytes beyond ASCII, for each value, those that have one are looked at one by one."""
 _TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 
 
@@ -40,9 +40,10 @@ def _valid(values: pa.Array) -> np.ndarray:
     """Which values are UTF-8. There is one that is not."""
     valid = np.ones(len(values), dtype=bool)
     data, starts = bytes_of(values)
-    few = having(np.frombuffer(data, np.uint8) > _ASCII, starts)
-    if len(few) <= _FEW * len(values):
-        valid[few] = [_is_utf8(each) for each in values.take(pa.array(few)).to_pylist()]
+    others = np.frombuffer(data, np.uint8) > _ASCII
+    if np.count_nonzero(others) <= _FEW * len(values):
+        few = having(others, starts)
+        valid[few] = [_is_utf8(each) for each in values.filter(pa.array(few)).to_pylist()]
         return valid
     for start in range(0, len(values), _AT_ONCE):
         some = values.slice(start, _AT_ONCE)

@@ -45,8 +45,10 @@ def bytes_of(values: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
 
 
 def having(strange: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The indices of the values that have a byte of those marked; ``starts`` as in ``bytes_of``."""
-    return np.unique(np.searchsorted(starts, np.flatnonzero(strange), side="right") - 1)
+    """Which values have a byte of those marked; ``starts`` as in ``bytes_of``."""
+    found = np.zeros(len(starts) - 1, dtype=bool)
+    found[np.searchsorted(starts, np.flatnonzero(strange), side="right") - 1] = True
+    return found
 
 
 def joined(texts: pa.StringArray) -> Chunk:
