@@ -214,7 +214,8 @@ def test_a_short_campaign_of_real_kills_finds_nothing(tmp_path: Path) -> None:
     tally = Tally(seed=20)
     Campaign(tmp_path, tally, preloaded=None).world(8, time.monotonic() + 3600)
     assert tally.violations == []
-    assert tally.kills.total() >= 5
+    aimed = [name for name in tally.kills if not name.startswith("accepting")]
+    assert sum(tally.kills[name] for name in aimed) >= 6
     assert tally.records > 5000
     assert tally.conformed == len(PIPELINES)
     assert tally.faults["topic came"] > 1, "topics come after the first round, too"
