@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rivermouth.formats.strict_json.layout import Layout, Path, layout_of
 from rivermouth.formats.strict_json.marks import bytes_of, having
-from rivermouth.formats.strict_json.pieces import Piece, Texts, one_piece
+from rivermouth.formats.strict_json.pieces import Piece, Texts
 from rivermouth.formats.strict_json.slots import array_of
 
 _LEAST = 2_000
@@ -36,14 +36,12 @@ def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
     ``row`` is of the types that the parser reads, as the rows are.
     """
     pieces: list[Piece] = []
-    while len(given) >= _LEAST and len(pieces) < _LAYOUTS:
-        layout = _layout(given, row)
+    for _ in range(_LAYOUTS):
+        layout = _layout(given, row) if len(given) >= _LEAST else None
         if layout is None:
             break
-        read = [
-            _read(given.part(each.start, each.stop), layout, row) for each in given.parts(_BYTES)
-        ]
-        pieces.append(one_piece(piece for piece, _ in read))
+        read = [_read(each, layout, row) for each in given.parts(_BYTES)]
+        pieces += [piece for piece, _ in read]
         given = given.only(~np.concatenate([good for _, good in read]))
     return pieces, given
 
@@ -107,8 +105,6 @@ class _Marks:
 
     @classmethod
     def of(cls, texts: pa.StringArray) -> _Marks:
-        if pa.types.is_large_string(texts.type):
-            texts = texts.cast(pa.string())
         data, starts = bytes_of(texts)
         codes = np.frombuffer(data, np.uint8)
         places = np.flatnonzero(codes == _QUOTE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
 from rivermouth.formats.strict_json.exact import decode_one_by_one
 from rivermouth.formats.strict_json.guards import as_text
-from rivermouth.formats.strict_json.pieces import Piece, Texts
+from rivermouth.formats.strict_json.pieces import Piece, Texts, portions
 from rivermouth.formats.strict_json.settings import ColumnLike, JsonSettings
 from rivermouth.formats.strict_json.types import schema_of
 
 _RECORDS = 20_000
 _BYTES = 32_000_000
+"""So much is read at once: the compiled parser holds it in memory."""
 _MOST = 2**30
 """A record of more bytes goes the exact way."""
 
@@ -49,7 +50,11 @@ class StrictJson:
         """Never raises for what a record holds. ``values`` are binary."""
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         row = pa.struct(list(self.schema))
-        done = [_decoded(part, row, self.settings) for each in chunks for part in _portions(each)]
+        done = [
+            _decoded(each.slice(part.start, len(part)), row, self.settings)
+            for each in chunks
+            for part in portions(each, _BYTES, _RECORDS)
+        ]
         if len(done) == 1:
             return done[0]
         empty = Decoded(pa.array([], row), pa.array([], pa.string()))
@@ -57,17 +62,6 @@ class StrictJson:
             pa.concat_arrays([empty.rows, *(each.rows for each in done)]),
             pa.concat_arrays([empty.reasons, *(each.reasons for each in done)]),
         )
-
-
-def _portions(values: pa.Array) -> Iterator[pa.Array]:
-    """The values in order, in portions that the compiled parser can hold in memory."""
-    start = 0
-    while start < len(values):
-        part = values.slice(start, _RECORDS)
-        ends = np.cumsum(pc.fill_null(pc.binary_length(part), 0).to_numpy().astype(np.int64))
-        count = max(1, int(np.searchsorted(ends, _BYTES, side="right")))
-        yield part.slice(0, count)
-        start += min(count, len(part))
 
 
 def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> Decoded:

@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.marks import Chunk, bytes_of, counts, having, maybe_strange
+from rivermouth.formats.strict_json.marks import (
+    Chunk,
+    bytes_of,
+    counts,
+    having,
+    mask_of,
+    maybe_strange,
+)
 from rivermouth.formats.strict_json.settings import DEPTH
 
 _SPACE = " \t\r\n"
@@ -75,7 +82,7 @@ def safe(texts: pa.StringArray, chunk: Chunk) -> np.ndarray:
     """Which of the framed texts the compiled parser may see. ``chunk`` has them joined."""
     checks = [np.ones(len(texts), dtype=bool)]
     if maybe_strange(chunk):
-        checks.append(~_numpy(pc.match_substring_regex(texts, _STRANGE)))
+        checks.append(~mask_of(pc.match_substring_regex(texts, _STRANGE)))
     if np.diff(chunk.starts).max(initial=0) > 2 * DEPTH:
         checks.append(counts(chunk, b"{") + counts(chunk, b"[") <= DEPTH)
     passed: np.ndarray = np.logical_and.reduce(checks)
@@ -86,13 +93,8 @@ def holds_two_objects(texts: pa.StringArray) -> np.ndarray:
     """Which texts may hold two documents. A text that begins and ends with braces, and of which
     this says False, is one document or none.
     """
-    return _numpy(pc.match_substring_regex(texts, _TWO_OBJECTS))
+    return mask_of(pc.match_substring_regex(texts, _TWO_OBJECTS))
 
 
 def _framed(texts: pa.StringArray) -> np.ndarray:
-    return _numpy(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")))
-
-
-def _numpy(mask: pa.BooleanArray) -> np.ndarray:
-    found: np.ndarray = mask.to_numpy(zero_copy_only=False)
-    return found
+    return mask_of(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")))

@@ -44,6 +44,12 @@ def bytes_of(values: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
     return data.slice(int(starts[0]), int(starts[-1] - starts[0])), starts - starts[0]
 
 
+def mask_of(found: pa.BooleanArray) -> np.ndarray:
+    """The same for NumPy, as an array of its own. It has no nulls."""
+    mask: np.ndarray = found.to_numpy(zero_copy_only=False)
+    return mask
+
+
 def having(strange: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Which values have a byte of those marked; ``starts`` as in ``bytes_of``."""
     found = np.zeros(len(starts) - 1, dtype=bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,15 +30,10 @@ class Texts:
     def part(self, start: int, end: int) -> Texts:
         return Texts(self.texts.slice(start, end - start), self.records[start:end])
 
-    def parts(self, most: int) -> Iterator[range]:
-        """The places of all texts, in parts of at most so many bytes or of one text."""
-        ends = np.cumsum(pc.binary_length(self.texts).to_numpy().astype(np.int64))
-        start = 0
-        while start < len(ends):
-            before = ends[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
-            yield range(start, end)
-            start = end
+    def parts(self, most: int) -> Iterator[Texts]:
+        """All of them in order, in parts of at most so many bytes or of one text."""
+        for each in portions(self.texts, most, len(self)):
+            yield self.part(each.start, each.stop)
 
     def only(self, mask: np.ndarray) -> Texts:
         if mask.all():
@@ -54,12 +49,16 @@ class Piece:
     records: np.ndarray
 
 
-def one_piece(pieces: Iterable[Piece]) -> Piece:
-    """All of them, whose rows have one type."""
-    some = [*pieces]
-    if len(some) == 1:
-        return some[0]
-    return Piece(
-        pa.concat_arrays([each.rows for each in some]),
-        np.concatenate([each.records for each in some]),
-    )
+def portions(values: pa.Array, most: int, records: int) -> Iterator[range]:
+    """The places of all values in order, in portions of at most so many bytes, or of one value, and
+    of at most so many ``records``.
+    """
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy()
+    ends = np.cumsum(lengths, dtype=np.int64)
+    start = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        fitting = int(np.searchsorted(ends, before + most, side="right"))
+        end = max(start + 1, min(fitting, start + records))
+        yield range(start, end)
+        start = end

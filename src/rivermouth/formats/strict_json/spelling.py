@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError, JSONDecoder
 
 from rivermouth.formats.strict_json.faults import Bad
+from rivermouth.formats.strict_json.numbers import JSON_NUMBER
 from rivermouth.formats.strict_json.settings import DEPTH
 from rivermouth.formats.strict_json.tokens import Array, Number, Object
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"true|false|null")
 _WORDS = {"true": True, "false": False, "null": None}
 _STRINGS = JSONDecoder()
@@ -106,7 +106,7 @@ def _named(text: str, at: int, within: _Open) -> int:
 def _plain(text: str, at: int) -> tuple[int, object]:
     if text[at : at + 1] == '"':
         return _text(text, at)
-    if found := _NUMBER.match(text, at):
+    if found := JSON_NUMBER.match(text, at):
         return found.end(), Number(found[0])
     if found := _WORD.match(text, at):
         return found.end(), _WORDS[found[0]]

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from rivermouth.formats.strict_json.document import read
 from rivermouth.formats.strict_json.faults import Bad
+from rivermouth.formats.strict_json.marks import mask_of
 
 Members = tuple[tuple[str, object], ...]
 
@@ -69,8 +70,7 @@ def fitting(texts: pa.StringArray, form: str) -> np.ndarray:
         found = pc.match_substring_regex(texts.cast(_bytes_of(texts.type)), form)
     except pa.ArrowInvalid:  # the pattern is too large
         return np.zeros(len(texts), dtype=bool)
-    mask: np.ndarray = found.to_numpy(zero_copy_only=False)
-    return mask
+    return mask_of(found)
 
 
 def _bytes_of(kind: pa.DataType) -> pa.DataType:
