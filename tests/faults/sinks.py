@@ -2,8 +2,10 @@
 
 Three pipelines read one topic: to a topic at least once, to a topic at most once, and to a function
 that stores rows and offsets in one transaction. Each round produces records, starts a driver and
-kills it. At the end a driver is left to finish, and all that was sent is compared with what was
-produced. Prints its seed first, a line per ten rounds, and last a line of JSON. Exit code 1 where a
+kills it. In some rounds Spark commits the entries of a pipeline, because the configuration or the
+table of its ledger asks for that; else the driver does so by itself. At the end a driver is left to
+finish, all that was sent is compared with what was produced, and what the drivers traced with the
+model. Prints its seed first, a line per ten rounds, and last a line of JSON. Exit code 1 where a
 promise was broken.
 """
 
@@ -30,6 +32,9 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
+from tests.faults.campaign.paths import Paths
+from tests.faults.campaign.ways import Told, alter
+from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.striking import LATE, MOMENT, strike, strike_when
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
@@ -39,7 +44,8 @@ TOPIC, PARTITIONS = "sent", 3
 LEAST, MOST, FUNCTION = "least", "most", "function"
 NAMES = (LEAST, MOST, FUNCTION)
 ARRIVED = "arrived"
-POINTS = ("P3", "P14", "P15", "P6", "P7", MOMENT, ARRIVED, ARRIVED)
+POINTS = ("P3", "P14", "P15", "P17", "P18", "P6", "P7", MOMENT, ARRIVED, ARRIVED)
+EFFECTS = {LEAST: AT_LEAST_ONCE, MOST: AT_MOST_ONCE, FUNCTION: AT_LEAST_ONCE}
 PER_ROUND, LIMIT = 1000, 2000
 Proof = dict[str, Any]
 
@@ -107,7 +113,12 @@ class World:
         }
         for each in pipelines.values():
             each["source"].update(source)
+            each["target"]["commit"] = self.dice.choice(("auto", "auto", "auto", "spark"))
         self.lake.configure(**pipelines)
+
+    def ledgers(self) -> dict[str, Path]:
+        """The table of each pipeline's ledger."""
+        return {each: self.lake.path(f"rivermouth.ledger_{each}") for each in NAMES}
 
     def produce(self) -> None:
         """The records of one round: bids, each with an auction of its own, and a few bad ones."""
@@ -123,7 +134,10 @@ class World:
         self.lake.produce(TOPIC, made)
 
     def kill(self) -> None:
-        """Start a driver and kill it."""
+        """Start a driver and kill it; before that, who commits the entries may change."""
+        self.configure(max_offsets_per_trigger=LIMIT)
+        for each in self.ledgers().values():
+            alter(each, asks=self.dice.random() < 0.25)
         point = self.dice.choice(POINTS)
         if point == ARRIVED:
             seen = arrived(self.lake.servers, f"{TOPIC}-{self.dice.choice((LEAST, MOST))}")
@@ -156,6 +170,19 @@ class World:
         }
         return {**outcomes, FUNCTION: judge_function(self.good, stored(), proofs[FUNCTION])}
 
+    @property
+    def trace(self) -> Path:
+        """What the drivers tell of their steps."""
+        return self.lake.folder / "trace.jsonl"
+
+    def off_the_paths(self) -> list[str]:
+        """What the drivers did that the model does not."""
+        return [
+            each
+            for name, table in self.ledgers().items()
+            for each in Paths(self.trace, {name: table}, EFFECTS[name]).check()
+        ]
+
 
 def sent(servers: str, topic: str) -> Iterable[tuple[str, int]]:
     """Of each record of a topic its id, and the auction that it holds."""
@@ -181,13 +208,13 @@ def arrived(servers: str, topic: str) -> Callable[[], bool]:
 def campaign(folder: Path, records: int, seed: int) -> dict[str, Any]:
     """Rounds until so many records were produced; what the last line says."""
     os.environ["BIDS_DB"] = str(folder / "bids.db")
+    os.environ["RIVERMOUTH_TRACE"] = str(folder / "trace.jsonl")
     began = time.monotonic()
     with Broker(folder / "kafka") as broker:
         lake = Lake(folder, broker.bootstrap_servers)
         for name in (TOPIC, f"{TOPIC}-{LEAST}", f"{TOPIC}-{MOST}"):
             lake.topic(name, PARTITIONS)
         world = World(lake, random.Random(seed))
-        world.configure(max_offsets_per_trigger=LIMIT)
         while sum(world.ends) < records:
             world.produce()
             world.kill()
@@ -195,12 +222,14 @@ def campaign(folder: Path, records: int, seed: int) -> dict[str, Any]:
                 print(f"{world.killed} kills, {sum(world.ends)} records", flush=True)
         outcomes = world.finish()
     violations = [f"{name}: {each}" for name, found in outcomes.items() for each in found.wrong]
+    violations += world.off_the_paths()
     for each in violations[:50]:
         print(f"VIOLATION {each}", flush=True)
     counts = {name: {"repeated": o.repeated, "lost": o.lost} for name, o in outcomes.items()}
     told = {"seed": seed, "records": sum(world.ends), "good": len(world.good)}
     seconds = round(time.monotonic() - began)
-    ended = {"kills": dict(world.kills), **counts, "seconds": seconds}
+    commits = Told(world.trace, world.ledgers()).count()
+    ended = {"kills": dict(world.kills), "commits": commits, **counts, "seconds": seconds}
     return {**told, **ended, "violations": len(violations)}
 
 

@@ -37,9 +37,13 @@ POINTS: dict[str, str] = {
     "P14": "before the rows are sent",
     FIRST: "while the rows are sent",
     "P15": "all rows are sent",
+    "P17": "before the commit",
+    "P18": "the commit is made",
     "P6": "the commit returned",
     "P7": "the commit was read back",
 }
+OF_DRIVER = ("P17", "P18")
+"""Those that are passed only where the driver commits by itself."""
 NONE, SOME, ALL = "0", "0 to all", "all"
 PROMISED: dict[str, dict[str, tuple[str, str]]] = {
     LEAST: {
@@ -47,6 +51,8 @@ PROMISED: dict[str, dict[str, tuple[str, str]]] = {
         "P14": (NONE, NONE),
         FIRST: (SOME, NONE),
         "P15": (ALL, NONE),
+        "P17": (ALL, NONE),
+        "P18": (NONE, NONE),
         "P6": (NONE, NONE),
         "P7": (NONE, NONE),
     },
@@ -55,6 +61,8 @@ PROMISED: dict[str, dict[str, tuple[str, str]]] = {
         "P14": (NONE, ALL),
         FIRST: (NONE, SOME),
         "P15": (NONE, NONE),
+        "P17": (NONE, NONE),
+        "P18": (NONE, ALL),
         "P6": (NONE, ALL),
         "P7": (NONE, ALL),
     },
@@ -68,7 +76,7 @@ LEDGER = "rivermouth.ledger_p"
 PER_ROUND = 2000
 PARTITIONS = 2
 SHORT = frozenset(
-    {(LEAST, FIRST), (LEAST, "P15"), (MOST, "P14"), (MOST, "P7"), (FUNCTION_MOST, FIRST)}
+    {(LEAST, FIRST), (LEAST, "P15"), (MOST, "P14"), (MOST, "P18"), (FUNCTION_MOST, FIRST)}
 )
 """The kills after which something is sent again, or lost; the others are in `make test-all`."""
 
@@ -189,7 +197,8 @@ def kill(torn: Torn, point: str) -> None:
     seen = arrived(torn) if point == FIRST else None
 
     # The commit of an opening passes these points, too.
-    times = 2 if point in ("P3", "P6", "P7") and not torn.lake.path(LEDGER).exists() else 1
+    opens = not torn.lake.path(LEDGER).exists()
+    times = 2 if opens and point in ("P3", *OF_DRIVER, "P6", "P7") else 1
     failpoints = "" if seen else f"{point}={times}*kill"
     with torn.driver(failpoints) as driver:
         if seen:

@@ -17,8 +17,8 @@ from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.write.bad_records import kept
-from rivermouth.write.entry import record_entry
 from rivermouth.write.landings import send
+from rivermouth.write.landings.recording import Recording
 from tests.lake import BIDS, Lake, bid, retrying
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -218,11 +218,13 @@ def test_what_kafka_refuses_is_told_and_nothing_is_lost(
 def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    record = Recording.record
+
     def made_and_raised(*commit: Any) -> None:
-        record_entry(*commit)
+        record(*commit)
         raise RuntimeError("the answer was lost")
 
-    monkeypatch.setattr(send, "record_entry", made_and_raised)
+    monkeypatch.setattr(Recording, "record", made_and_raised)
     lake.topic("raised-in")
     lake.topic("raised-out")
     lake.configure(p=sending("raised-in", "raised-out", delivery="at-most-once"))

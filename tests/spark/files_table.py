@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
@@ -12,12 +14,26 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
+from rivermouth.write.files import commits, quarantine
 from rivermouth.write.landing import RawBatch
+from rivermouth.write.landings import files
 from rivermouth.write.landings.files import Files
 from tests.spark.conftest import Bench, RawRow
 
 GOOD: list[RawRow] = [(None, b'{"n": %d}' % n, 0, n) for n in range(4)]
 BAD: RawRow = (b"k", b"bad", 0, 4)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -> None:
+    """Act once, when the landing reaches a point."""
+    waiting = [act]
+
+    def reach(name: str) -> None:
+        if name == point and waiting:
+            waiting.pop()()
+
+    for room in (files, commits, quarantine):
+        monkeypatch.setattr(room, "reach", reach)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,13 @@ from rivermouth.formats.in_task import InTask
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.write.files import quarantine
 from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.task import task
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
 from tests.spark.conftest import Bench, RawRow
-from tests.spark.files_table import BAD, GOOD, Table, made
+from tests.spark.files_table import BAD, GOOD, Table, at, made
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -39,18 +38,6 @@ def table(bench: Bench) -> Table:
 
 def files_in(folder: Path) -> list[Path]:
     return [*folder.rglob("part-*.parquet")]
-
-
-def at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -> None:
-    """Act once, when the landing reaches a point."""
-    waiting = [act]
-
-    def reach(name: str) -> None:
-        if name == point and waiting:
-            waiting.pop()()
-
-    for room in (landing, quarantine):
-        monkeypatch.setattr(room, "reach", reach)
 
 
 def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(

@@ -22,11 +22,11 @@ from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.task import Written
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings import sieving
+from rivermouth.write.landings import recording, sieving
 from rivermouth.write.landings.files import Files
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.sieving import Sieving
-from tests.spark import test_files, test_sieve
+from tests.spark import test_files, test_recording, test_sieve
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
 
@@ -88,6 +88,17 @@ GUARDS = {
     "the txn is looked at": Guard(
         lambda patch: patch.setattr(FilesTable, "txn", lambda *_: 0),
         test_files.test_files_whose_commit_is_stale_are_not_committed,
+    ),
+    "an entry alone is exactly the version that follows": Guard(
+        _any_version, test_recording.test_a_rival_that_comes_before_the_commit_or_in_it_wins
+    ),
+    "the txn is looked at for an entry alone": Guard(
+        lambda patch: patch.setattr(FilesTable, "txn", lambda *_: 0),
+        test_recording.test_an_entry_whose_plan_is_stale_is_not_committed,
+    ),
+    "an entry alone is left to Spark where the table is not understood": Guard(
+        lambda patch: patch.setattr(recording, "way_into", lambda known, *_: known),
+        test_recording.test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_longer_does,
     ),
     "what is not understood is left to Spark": Guard(
         lambda patch: patch.setattr(landing, "way_into", lambda known, *_: known),

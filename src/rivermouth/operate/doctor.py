@@ -159,10 +159,12 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
     function = pipeline.target.foreach_partition
     for each in (*parts, landing.make, *([function] if function else [])):
         resolve(each)
+    way = way_now(config, pipeline)
     if shape.sends:
         to = ", ".join(pipeline.target.kafka or (function or "",))
-        return f"format {known.name}, records are sent to {to}, {pipeline.delivery.value}"
-    lands = way_now(config, pipeline) or f"rows land by {landing.name}"
+        sent = f"format {known.name}, records are sent to {to}, {pipeline.delivery.value}"
+        return f"{sent}, {way}" if way is not None and way.reason else sent
+    lands = way or f"rows land by {landing.name}"
     return f"format {known.name}, mode {shape.name}, {lands}"
 
 

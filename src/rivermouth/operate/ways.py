@@ -1,4 +1,4 @@
-"""Which way the rows of a pipeline would take into its table now, for who only looks."""
+"""Which way the commits of a pipeline would be made now, for who only looks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from rivermouth.config import Config, Pipeline, TableName
-from rivermouth.registry.landings import FILES, LANDINGS
+from rivermouth.registry.landings import FILES, LANDINGS, SEND
 from rivermouth.registry.platforms import LOCAL
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import definition_of
@@ -21,9 +21,8 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
 
     A table that does not exist or cannot be read says nothing.
     """
-    if pipeline.shape.keyed or pipeline.shape.sends:
-        return None
-    if LANDINGS.first(LOCAL, keyed=False).name != FILES:
+    shape = pipeline.shape
+    if LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends).name not in (FILES, SEND):
         return None
     table = pipeline.target.table
     others = [each.name for each in config.writers(table) if each.name != pipeline.name]
@@ -32,7 +31,8 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     known, folder = way_of(pipeline, others, folder=True), config.warehouse
     if known.reason:
         return known
-    return way_into(known, _definition(folder, table), _definition(folder, table.quarantine))
+    bad = None if shape.sends else _definition(folder, table.quarantine)
+    return way_into(known, _definition(folder, table), bad)
 
 
 def _definition(folder: Path, table: TableName) -> Definition | None:

@@ -10,6 +10,8 @@ from rivermouth.registry.references import Reference
 
 FILES = "files"
 """The landing that decides by the table which way its rows take."""
+SEND = "send"
+"""The landing that sends rows, and decides by the table of its ledger how entries are committed."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ LANDINGS = Landings(
             make="rivermouth.write.landings.replace_using:replace_using",
         ),
         Landing(
-            name="send",
+            name=SEND,
             keyed=False,
             needs=frozenset(),
             make="rivermouth.write.landings.send:Send",

@@ -10,7 +10,6 @@ from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
-from rivermouth.write.files.way import AS_FILES
 from rivermouth.write.landing import Landing, TellsWay
 
 DELETES = "deletes"
@@ -41,8 +40,8 @@ def opened(
 
 
 def _through_spark(landing: Landing) -> str:
-    way = landing.way() if isinstance(landing, TellsWay) else AS_FILES
-    return str(way) if way.reason else ""
+    way = landing.way() if isinstance(landing, TellsWay) else None
+    return str(way) if way is not None and way.reason else ""
 
 
 def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:

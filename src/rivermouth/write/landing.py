@@ -115,10 +115,13 @@ class Records(Protocol):
 
 @runtime_checkable
 class TellsWay(Protocol):
-    """A landing that decides by the table in which way its rows land."""
+    """A landing that decides by the table in which way its commits are made."""
 
-    def way(self) -> Way:
-        """Which way that is now. Raises what reading the table's log does."""
+    def way(self) -> Way | None:
+        """Which way that is now; None: on this platform there is no choice.
+
+        Raises what reading the table's log does.
+        """
 
 
 @dataclass(frozen=True)
@@ -144,13 +147,18 @@ class Site:
     config: Pipeline | None = None
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def one_host(self) -> bool:
+        """Whether driver and tasks run on one machine."""
+        return self.tasks is not None
+
     def folded(self, changes: DataFrame) -> int | None:
         """How many records are in ``changes``, which were folded and written down.
 
         None where nobody has to know: on one host Spark computes nothing twice, so that its
         metrics are right. Elsewhere what a lost executor had computed is computed again.
         """
-        if self.tasks is not None:
+        if self.one_host:
             return None
         [row] = changes.agg(F.sum(RECORDS).alias(RECORDS)).collect()
         return int(row[RECORDS] or 0)

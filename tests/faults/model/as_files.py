@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.model.committing import returned, used, watermark
+from tests.faults.model.committing import returned, used, watermark, write
 from tests.faults.model.definition import definition
 from tests.faults.model.guards import Guards
 from tests.faults.model.opening import BATCH_FAILED
@@ -14,12 +14,15 @@ from tests.faults.model.steps import halted
 def write_files(state: State, guards: Guards, d: int, commit: object) -> State | None:
     """Write files, which nobody sees, and then the bad records; nothing where the plan is stale.
 
-    Files that an earlier attempt left are taken where they are those of this batch.
+    Files that an earlier attempt left are taken where they are those of this batch. A batch that is
+    sent has none: its driver commits the entry alone, see ``begin``.
     """
     driver, log = state.drivers[d], state.table.log
     if driver.phase != PLANNED or driver.planned is None or used(state, commit):
         return None
     made, asks = definition(log)
+    if state.effect.sends:
+        return _alone(write(state, guards, d, commit), d, made)
     if asks and guards.left_to_spark:
         return None
     entry = driver.planned._replace(commit=commit, made=made)
@@ -39,6 +42,14 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
                 state = state._replace(table=quarantined(state, entry))
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=STAGED, planned=entry, snapshot=snapshot))
+
+
+def _alone(written: State | None, d: int, made: int) -> State | None:
+    """The state in which what was written is to be committed by the driver, if it can be."""
+    planned = written.drivers[d].planned if written is not None else None
+    if written is None or planned is None:
+        return written
+    return put(written, d, written.drivers[d]._replace(planned=planned._replace(made=made)))
 
 
 def _left(guards: Guards, driver: Driver, entry: Entry) -> Waiting | None:

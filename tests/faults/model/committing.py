@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.faults.model.definition import definition
 from tests.faults.model.effects import FIRST
 from tests.faults.model.guards import Guards
 from tests.faults.model.opening import (
@@ -59,10 +60,12 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     driver = state.drivers[d]
     if driver.phase != STAGED or driver.planned is None:
         return None
-    if driver.planned.as_files:
+    if driver.planned.as_files and not state.effect.sends:
         return put(state, d, driver._replace(phase=COMMITTING))
     if is_due(state, guards, d, FIRST):
         return None
+    if driver.planned.as_files:
+        return _begin_alone(state, guards, d, driver.planned)
     entry, effect = driver.planned, state.effect
     if not effect.sends:
         if not readable(state.topic, entry):
@@ -75,6 +78,19 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
         entry = entry._replace(wrote=effect.change(content(log), taken(state.topic, guards, entry)))
     snapshot = len(log) - 1
     return put(state, d, driver._replace(phase=COMMITTING, planned=entry, snapshot=snapshot))
+
+
+def _begin_alone(state: State, guards: Guards, d: int, entry: Entry) -> State:
+    """The driver begins the commit of an entry alone; only now it looks at the table."""
+    driver, log = state.drivers[d], state.table.log
+    stale = guards.exact_version and len(log) - 1 != entry.base
+    if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
+        return returned(state, guards, d, not stale)
+    made, asks = definition(log)
+    by_spark = asks and guards.left_to_spark
+    entry = entry._replace(made=NOT_TOLD if by_spark else made)
+    begun = driver._replace(phase=COMMITTING, planned=entry, snapshot=len(log) - 1)
+    return put(state, d, begun)
 
 
 def land(state: State, guards: Guards, d: int, answered: bool = True) -> State | None:

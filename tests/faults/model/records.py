@@ -42,7 +42,7 @@ def kept(state: State, guards: Guards, d: int) -> State:
     """The state in which the files that driver ``d`` did not commit wait for its next attempt."""
     driver, topic = state.drivers[d], state.topic
     entry = driver.planned
-    if entry is None or not entry.as_files or entry.kind != BATCH:
+    if entry is None or not entry.as_files or entry.kind != BATCH or state.effect.sends:
         return state
     start, until = entry.held or (entry.start or 0, entry.until or 0)
     if guards.waits_good and any(start <= each < until for each in topic.bad):

@@ -30,7 +30,7 @@ def configured(folder: Path, *, warehouse: Any = "./lake", **pipelines: dict[str
             "source": {"topics": [name], "format": "json"},
             "schema": "id BIGINT",
             **settings,
-            "target": {"table": "s.t", **settings.get("target", {})},
+            "target": _told({"table": "s.t", **settings.get("target", {})}),
         }
         for name, settings in pipelines.items()
     }
@@ -43,6 +43,10 @@ def configured(folder: Path, *, warehouse: Any = "./lake", **pipelines: dict[str
     file = folder / "lake.yml"
     file.write_text(json.dumps(text), encoding="utf-8")
     return load(file)
+
+
+def _told(target: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in target.items() if value is not None}
 
 
 def reason(config: Config) -> str | None:
@@ -58,6 +62,9 @@ def reason(config: Config) -> str | None:
         ({"target": {"commit": "spark"}}, "target.commit says so"),
         ({"select": "id", "target": {"schema": "id BIGINT"}}, "select makes the rows"),
         ({"target": {"mode": "upsert", "keys": ["id"]}}, None),
+        ({"target": {"table": None, "kafka": "out"}}, ""),
+        ({"select": "id", "target": {"table": None, "kafka": "out", "schema": "id BIGINT"}}, ""),
+        ({"target": {"table": None, "kafka": "out", "commit": "spark"}}, "target.commit says so"),
     ],
 )
 def test_what_the_configuration_says(
@@ -99,7 +106,29 @@ def test_status_run_and_doctor_say_it(tmp_path: Path) -> None:
     assert files.as_dict()["landing"] == {"by": "files", "reason": None}
     assert OpenReport("p", 0, Position(), 0, 0, landing=line).line().endswith(f"; {line}")
 
-    configured(tmp_path, p={"target": {"commit": "spark"}})
-    checks = check_config(tmp_path / "lake.yml", unresolved)
+    assert said_by_doctor(tmp_path, commit="spark") == f"format json, mode append, {line}"
+
+
+def test_the_ledger_of_a_pipeline_that_sends_is_told_of_only_where_spark_commits(
+    tmp_path: Path,
+) -> None:
+    sink = {"table": None, "kafka": "out"}
+    sent = "format json, records are sent to out, at-least-once"
+    assert said_by_doctor(tmp_path, **sink) == sent
+    line = "entries are committed through Spark: target.commit says so"
+    assert said_by_doctor(tmp_path, **sink, commit="spark") == f"{sent}, {line}"
+
+    config = configured(tmp_path, p={"target": sink})
+    DeltaTable.create(
+        str(tmp_path / "lake" / "rivermouth" / "ledger_p"), SCHEMA, partition_by=["id"]
+    )
+    way = way_now(config, config.pipelines["p"])
+    assert str(way) == "entries are committed through Spark: the table is partitioned by id"
+
+
+def said_by_doctor(folder: Path, **target: Any) -> str:
+    """What doctor says of a pipeline with such a target."""
+    configured(folder, p={"target": target})
+    checks = check_config(folder / "lake.yml", unresolved)
     [said] = [each.found for each in checks if each.name == "pipeline p"]
-    assert said == f"format json, mode append, {line}"
+    return said

@@ -1,19 +1,27 @@
-"""Which way the rows of a pipeline take into its table: as files, or through Spark; and why."""
+"""Which way the commits of a pipeline are made: rows as files and by the driver, or through Spark;
+and why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rivermouth.config import Commit, Pipeline
 from rivermouth.write.files.known import Definition, why_not
 
+ROWS, ENTRIES = "rows land", "entries are committed"
+
 
 @dataclass(frozen=True)
 class Way:
-    """How commits are made. ``reason``: why by Spark, in a clause; empty: as files."""
+    """How commits are made. ``reason``: why by Spark, in a clause; empty: as files.
+
+    ``what``: rows land so, or entries alone are committed.
+    """
 
     reason: str = ""
+    what: str = ROWS
 
     @property
     def by(self) -> str:
@@ -25,7 +33,8 @@ class Way:
         return {"by": self.by, "reason": self.reason or None}
 
     def __str__(self) -> str:
-        return f"rows land through Spark: {self.reason}" if self.reason else "rows land as files"
+        how = f"through Spark: {self.reason}" if self.reason else "as files"
+        return f"{self.what} {how}"
 
 
 AS_FILES = Way()
@@ -36,18 +45,23 @@ def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
 
     ``folder``: the table is in a folder of this machine, where the tasks run, too.
     """
+    what = ENTRIES if pipeline.shape.sends else ROWS
+    return Way(_why_spark(pipeline, others, folder=folder), what)
+
+
+def _why_spark(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> str:
     if pipeline.target.commit is Commit.SPARK:
-        return Way("target.commit says so")
-    if pipeline.shape.keyed or pipeline.shape.sends:
-        return Way(f"mode {pipeline.target.mode} does more than add rows")
-    if pipeline.made_by:
-        return Way(f"{pipeline.made_by} makes the rows")
+        return "target.commit says so"
+    if pipeline.shape.keyed:
+        return f"mode {pipeline.target.mode} does more than add rows"
+    if pipeline.made_by and not pipeline.shape.sends:
+        return f"{pipeline.made_by} makes the rows"
     if not folder:
-        return Way("the table is not in a folder of this machine")
+        return "the table is not in a folder of this machine"
     if others:
         # Spark's writer asks whether a version is there, and then renames its file to it.
-        return Way(f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too")
-    return AS_FILES
+        return f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too"
+    return ""
 
 
 def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:
@@ -57,5 +71,5 @@ def way_into(known: Way, table: Definition | None, quarantine: Definition | None
     for each, prefix in ((table, ""), (quarantine, "of the quarantine, ")):
         reason = "" if each is None else why_not(each)
         if reason:
-            return Way(prefix + reason)
+            return replace(known, reason=prefix + reason)
     return known

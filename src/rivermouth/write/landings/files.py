@@ -21,12 +21,10 @@ from rivermouth.formats.in_arrow import KAFKA_COLUMNS
 from rivermouth.formats.in_task import in_task_of
 from rivermouth.formats.joined import Joined
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Counts
-from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.entry import record_entry
 from rivermouth.write.files.apart import Apart
+from rivermouth.write.files.commits import SmallCommits
 from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.known import Definition
@@ -36,6 +34,7 @@ from rivermouth.write.files.task import RETURNED_DDL, Written, collected, task
 from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
 from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+from rivermouth.write.landings.recording import Recording
 
 
 def files(site: Site) -> Landing:
@@ -64,6 +63,8 @@ class Files:
         self._site, self._way = site, way
         self._through_spark = DataFrameWriter(site)
         self._table = FilesTable(site.address.path, site.pipeline)
+        self._commits = SmallCommits(self._table)
+        self._recording = Recording(site.address, way, self._table)
         bad = site.quarantine
         self._bad = QuarantineFiles(bad.address.path, site.pipeline, bad.reasons)
         self._in_task = None if site.config is None else in_task_of(site.config)
@@ -92,7 +93,7 @@ class Files:
         if self._way.reason:
             self._through_spark.land(batch, plan)
             return
-        if not self._may_commit(plan):
+        if not self._commits.may(plan):
             return
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
@@ -106,7 +107,7 @@ class Files:
         counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
         self._bad.commit(written.bad, plan)
         self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
-        self._commit(plan, written, counts)
+        self._commits.make(plan, plan.entry(counts), written.good)
         self._waiting = None
 
     def _rows(self, batch: RawBatch) -> DataFrame:
@@ -131,22 +132,7 @@ class Files:
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         """See ``Records.record``."""
-        if self._way.reason:
-            record_entry(session, plan.empty_entry(), self._site.address)
-            return
-        if not self._may_commit(plan):
-            return
-        if way_into(self._way, *self._definitions()).reason:
-            record_entry(session, plan.empty_entry(), self._site.address)
-            return
-        self._commit(plan, Written((), ()), plan.empty_entry().rows or ())
-
-    def _may_commit(self, plan: CommitPlan) -> bool:
-        """Whether the plan is not stale, as Delta would say. Raises CommitConflict."""
-        newest = self._table.newest()
-        if plan.base is not None and newest != plan.base:
-            raise self._table.conflict(newest)
-        return self._table.txn(plan.app) < plan.sequence
+        self._recording.record(session, plan, plan.empty_entry())
 
     def _definitions(self) -> tuple[Definition, Definition | None]:
         """Those of the table, and of its quarantine if that exists."""
@@ -159,10 +145,3 @@ class Files:
             return collected(each.asDict() for each in returned)
 
         return self._arrow_batches.evaluated(rows, write)
-
-    def _commit(self, plan: CommitPlan, written: Written, counts: Counts) -> None:
-        reach("P17")
-        said = to_json(plan.entry(counts))
-        self._table.append(written.good, said, (plan.app, plan.sequence))
-        reach("P18")
-        self._table.keep_up()

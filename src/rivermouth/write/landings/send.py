@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
@@ -27,9 +27,11 @@ from rivermouth.registry.references import resolve
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
-from rivermouth.write.entry import record_entry
+from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.way import ENTRIES, Way, way_of
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.made_to_send import MadeToSend
+from rivermouth.write.landings.recording import Recording
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks.sink import Sink
 
@@ -40,7 +42,10 @@ _WHERE_IT_STANDS = (
 
 
 class Send:
-    """Sends the rows of every good record. See ``Landing`` and ``SendsAfter``."""
+    """Sends the rows of every good record.
+
+    See ``Landing``, ``SendsAfter``, ``Records`` and ``TellsWay``.
+    """
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Sent):
@@ -51,6 +56,8 @@ class Send:
         self._sink = make(site)
         own, config = site.rows.transform, site.config
         self._own = MadeToSend(config, own) if own is not None and config is not None else None
+        table = FilesTable(site.address.path, site.pipeline)
+        self._recording = Recording(site.address, _way_of(site), table)
         self._stage: Path | None = None
         self._kept = ExitStack()
         self._waiting: DataFrame | None = None
@@ -77,10 +84,18 @@ class Send:
                 self._send(good, plan)
             # Before the commit: it may stand though the call raises, and then they are to be sent.
             self._waiting = None if self._first else good
-            record_entry(self._site.session, plan.entry(counts, left_out), self._site.address)
+            self._recording.record(self._site.session, plan, plan.entry(counts, left_out))
         finally:
             if self._waiting is None:
                 self._forget()
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Records.record``."""
+        self._recording.record(session, plan, plan.empty_entry())
+
+    def way(self) -> Way | None:
+        """See ``TellsWay``."""
+        return self._recording.way() if self._site.one_host else None
 
     def after_commit(self, plan: CommitPlan) -> None:
         """See ``SendsAfter``. At most once: the rows that waited for their commit are sent."""
@@ -146,6 +161,13 @@ class Send:
             return None
         self._stage = self._stage or self._site.staging()
         return self._stage / plan.commit
+
+
+def _way_of(site: Site) -> Way:
+    """Which way the configuration leaves to entries; without one Spark commits them."""
+    if site.config is None:
+        return Way("nothing is configured", ENTRIES)
+    return way_of(site.config, site.others, folder=bool(site.address.path) and site.one_host)
 
 
 def _listed(plan: CommitPlan) -> str:

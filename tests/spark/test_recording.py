@@ -1,0 +1,154 @@
+"""Commits that bring no rows: small ones by the driver, or through Spark where the table asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from rivermouth.config import Pipeline
+from rivermouth.errors import CommitConflict
+from rivermouth.protocol.commits import CommitPlan, entry_of
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.offsets import Position
+from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.warehouse.target import create_target
+from rivermouth.write.files.way import ENTRIES, Way
+from rivermouth.write.landings.send import Send
+from tests.spark.conftest import Bench
+from tests.spark.files_table import GOOD, at
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@dataclass
+class Sending:
+    """A pipeline that sends, and the table of its ledger."""
+
+    bench: Bench
+    landing: Send
+
+    @property
+    def log(self) -> FolderLog:
+        return FolderLog(self.bench.folder / "ledger")
+
+    @property
+    def version(self) -> int:
+        return DeltaTable(str(self.log.path)).version()
+
+    def plan(self, sequence: int) -> CommitPlan:
+        """The plan of a commit that follows on the newest one."""
+        return replace(self.bench.plan(sequence, GOOD, Position()), base=self.version)
+
+    def record(self, plan: CommitPlan) -> None:
+        self.landing.record(self.bench.spark, plan)
+
+    def sql(self, statement: str) -> None:
+        self.bench.spark.sql(statement.format(table=self.bench.address("ledger").sql)).collect()
+
+    def ways(self) -> list[str]:
+        """Who made each commit after the first, which created the table."""
+        files = sorted((self.log.path / "_delta_log").glob("*.json"))[1:]
+        texts = [each.read_text("utf-8") for each in files]
+        return ["spark" if "Apache-Spark" in each else "driver" for each in texts]
+
+    def newest(self) -> Entry | None:
+        """The entry of the newest commit, if it has one."""
+        return entry_of([*self.log.commits()][-1], "p")
+
+
+def sending(bench: Bench, **target: Any) -> Sending:
+    pipeline = Pipeline.model_validate(
+        {
+            "name": "p",
+            "source": {"topics": ("t",), "format": "json"},
+            "columns": "n BIGINT",
+            "target": {"table": "rivermouth.ledger_p", "mode": "send", "kafka": "out", **target},
+        }
+    )
+    site = bench.site(pipeline, "ledger")
+    create_target(bench.spark, pipeline, site.address)
+    return Sending(bench, Send(site))
+
+
+def test_an_entry_alone_is_a_small_commit_by_the_driver(bench: Bench) -> None:
+    made = sending(bench)
+    plan = made.plan(1)
+    made.record(plan)
+
+    assert made.ways() == ["driver"]
+    assert made.newest() == plan.empty_entry()
+    assert made.log.table(plan.app).txn == 1
+    assert bench.address("ledger").read(bench.spark).collect() == []
+    made.record(made.plan(2))
+    assert made.ways() == ["driver", "driver"]
+
+
+def test_a_rival_that_comes_before_the_commit_or_in_it_wins(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sending(bench)
+    late = made.plan(1)
+    made.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+    with pytest.raises(CommitConflict, match="in the way"):
+        made.record(late)
+
+    at(monkeypatch, "P17", lambda: made.sql("INSERT INTO {table} (n) VALUES (1)"))
+    with pytest.raises(CommitConflict, match="in the way"):
+        made.record(made.plan(1))
+    assert made.newest() is None
+
+    made.record(made.plan(1))
+    assert made.newest() is not None
+
+
+def test_an_entry_whose_plan_is_stale_is_not_committed(bench: Bench) -> None:
+    made = sending(bench)
+    made.record(made.plan(2))
+    version = made.version
+    made.record(made.plan(2))
+    made.record(made.plan(1))
+    assert made.version == version
+
+
+def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_longer_does(
+    bench: Bench,
+) -> None:
+    made = sending(bench)
+    made.record(made.plan(1))
+    made.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
+    way = made.landing.way()
+    assert str(way).startswith("entries are committed through Spark: the table has the property")
+    made.record(made.plan(2))
+    assert made.ways() == ["driver", "spark", "spark"]
+    assert (entry := made.newest()) is not None
+    assert entry.sequence == 2
+
+    made.sql("ALTER TABLE {table} DROP CONSTRAINT small")
+    made.record(made.plan(3))
+    assert made.ways()[-1] == "driver"
+    assert made.landing.way() == Way(what=ENTRIES)
+
+
+@pytest.mark.parametrize(
+    ("target", "one_host", "reason"),
+    [
+        ({"commit": "spark"}, True, "target.commit says so"),
+        ({}, False, None),
+    ],
+)
+def test_where_the_driver_may_not_commit_spark_does(
+    bench: Bench, target: dict[str, str], one_host: bool, reason: str | None
+) -> None:
+    made = sending(bench, **target)
+    if not one_host:
+        made.landing = Send(replace(made.landing._site, tasks=None))
+    made.record(made.plan(1))
+
+    assert made.ways() == ["spark"]
+    assert (entry := made.newest()) is not None
+    assert entry.sequence == 1
+    way = made.landing.way()
+    assert (None if way is None else way.reason) == reason
