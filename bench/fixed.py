@@ -8,7 +8,9 @@ has Spark's work between batches, the guards, the plan, the decoding and the com
 offsets table are gathered for a second and written by another thread, as in each run; that takes
 its share of the cores meanwhile. Then Spark appends one row to a Delta table, as often. The first
 quarter of each does not count, and neither does the first round. ``one_record`` is the median of
-a batch divided by that of an append, the median over the rounds.
+a batch divided by that of an append, the median over the rounds. ``one_sent`` is the same of a
+pipeline that sends each record to a topic: with its ledger committed by the driver, divided by that
+with ``commit: spark``.
 
 Then a pipeline that has read its topic to the end runs for ``seconds``, with a trigger every
 ``trigger-ms``. ``nothing_cpu_ms`` is what process and JVM use then for each trigger, in
@@ -23,6 +25,7 @@ import json
 import shutil
 import statistics
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +53,52 @@ def order_of(servers: str, topic: str, records: int, lake: Path) -> dict[str, An
     }
 
 
-def one_record(peer: Peer, servers: str, rounds: int, batches: int, folder: Path) -> float:
-    """The time of a batch of one record divided by that of an append of one row."""
+Order = Callable[[str, str, Path], dict[str, Any]]
+"""What a peer is asked for: by the name of a contestant, that of its topic, and its folder."""
+
+
+def compared(
+    peer: Peer, what: str, pair: tuple[str, str], order: Order, rounds: int, folder: Path
+) -> float:
+    """The time of a batch of the first of a pair divided by that of the second."""
     ratios: list[float] = []
     for turn in range(rounds + 1):
         medians: dict[str, float] = {}
-        for role in ("ours", "one_row") if turn % 2 else ("one_row", "ours"):
-            lake = folder / f"{role}-{turn}"
-            order = order_of(servers, lake.name, batches, lake)
-            found = peer.drain({**order, "role": role})["batches"]
-            if len(found) != batches:
-                raise SystemExit(f"{role}: {len(found)} batches, not {batches}")
-            medians[role] = statistics.median(found[batches // 4 :])
+        for name in pair if turn % 2 else pair[::-1]:
+            lake = folder / f"{name}-{turn}"
+            asked = order(name, lake.name, lake)
+            found = peer.drain(asked)["batches"]
+            if len(found) != asked["messages"]:
+                raise SystemExit(f"{name}: {len(found)} batches, not {asked['messages']}")
+            medians[name] = statistics.median(found[len(found) // 4 :])
             shutil.rmtree(lake)
-        told = "  ".join(f"{role} {each * 1000:.0f} ms" for role, each in sorted(medians.items()))
+        told = "  ".join(f"{name} {each * 1000:.0f} ms" for name, each in sorted(medians.items()))
         print(f"{f'round {turn}' if turn else 'warm-up'}: {told}", flush=True)
         if turn:
-            ratios.append(medians["ours"] / medians["one_row"])
-    print(f"one record: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            ratios.append(medians[pair[0]] / medians[pair[1]])
+    print(f"{what}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     return statistics.median(ratios)
+
+
+def one_record(peer: Peer, servers: str, rounds: int, batches: int, folder: Path) -> float:
+    """The time of a batch of one record divided by that of an append of one row."""
+
+    def order(role: str, topic: str, lake: Path) -> dict[str, Any]:
+        return {**order_of(servers, topic, batches, lake), "role": role}
+
+    return compared(peer, "one record", ("ours", "one_row"), order, rounds, folder)
+
+
+def one_sent(peer: Peer, servers: str, rounds: int, batches: int, folder: Path) -> float:
+    """The time of a batch that sends one record divided by that with ``commit: spark``."""
+
+    def order(way: str, topic: str, lake: Path) -> dict[str, Any]:
+        create_topic(servers, f"{topic}-out")
+        commit = "spark" if way == "sent_spark" else "auto"
+        sink = {"kafka": f"{topic}-out", "commit": commit}
+        return {**order_of(servers, topic, batches, lake), "role": "ours", "sink": sink}
+
+    return compared(peer, "one sent", ("sent", "sent_spark"), order, rounds, folder)
 
 
 def nothing(peer: Peer, servers: str, seconds: float, trigger_ms: int, folder: Path) -> float:
@@ -84,7 +114,7 @@ def nothing(peer: Peer, servers: str, seconds: float, trigger_ms: int, folder: P
 
 
 def main() -> None:
-    """Measure both; print the line of JSON."""
+    """Measure all; print the line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=40)
@@ -95,10 +125,12 @@ def main() -> None:
     with Broker(folder / "kafka") as broker:
         servers, peer = broker.bootstrap_servers, Peer("ours")
         ratio = one_record(peer, servers, asked.rounds, asked.batches, folder)
+        sent = one_sent(peer, servers, asked.rounds, asked.batches, folder)
         cpu_ms = nothing(peer, servers, asked.seconds, asked.trigger_ms, folder)
         peer.close()
     shutil.rmtree(folder)
-    print(json.dumps({"one_record": round(ratio, 3), "nothing_cpu_ms": round(cpu_ms, 2)}))
+    told = {"one_record": round(ratio, 3), "one_sent": round(sent, 3)}
+    print(json.dumps({**told, "nothing_cpu_ms": round(cpu_ms, 2)}))
 
 
 if __name__ == "__main__":

@@ -130,7 +130,8 @@ def _run(session: SparkSession, order: Mapping[str, Any], table: Path) -> Run:
         "format": "json",
         "max_offsets_per_trigger": order["per_batch"],
     }
-    target = {"table": f"{table.parent.name}.{table.name}", **order.get("target", {})}
+    rows = {"table": f"{table.parent.name}.{table.name}", **order.get("target", {})}
+    target = order.get("sink", rows)
     continuous = "trigger_ms" in order
     trigger = {"trigger": f"{order['trigger_ms']}ms"} if continuous else {}
     file = folder / "rivermouth.yml"

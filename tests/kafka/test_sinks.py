@@ -259,14 +259,14 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
         project_all(table, projections)
 
     monkeypatch.setattr(FolderOffsets, "project_all", fails_once)
-    sending_few_at_most_once(lake, "unnoted", 40)
+    sending_few_at_most_once(lake, "unnoted", 200)
 
     heard = lake.run(rivermouth_spark, "p")
 
     assert heard.ends[0].error is None, heard.ends[0].error
     assert heard.ends[0].retries == 1
-    assert len(read_back(lake.servers, "unnoted-out")) == 40
-    assert sum(each.applied for each in heard.commits) == 40
+    assert len(read_back(lake.servers, "unnoted-out")) == 200
+    assert sum(each.applied for each in heard.commits) == 200
 
 
 def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_be_read_back(
