@@ -29,7 +29,7 @@ _NAMES = {
 }
 _ONE = Configuration("", "", FILES, {"crash": 1}, drivers=1)
 _TWO = Configuration("", "", OBJECTS, may_halt=RIVALS)
-_RIVALS = replace(_TWO, ways=BOTH)
+_RIVALS = replace(_TWO, records=1, ways=BOTH)
 _TO_AND_FRO = replace(_ONE, faults={"restore": 2}, starts=OPERATOR, may_halt=UNDONE, may_end=BROKEN)
 
 
