@@ -33,7 +33,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
-from tests.faults.campaign.ways import Told, alter
+from tests.faults.campaign.ways import Alteration, Told, alter
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.striking import LATE, MOMENT, strike, strike_when
 from tests.kafka.test_sinks import calling, read_back, sending
@@ -46,6 +46,8 @@ NAMES = (LEAST, MOST, FUNCTION)
 ARRIVED = "arrived"
 POINTS = ("P3", "P14", "P15", "P17", "P18", "P6", "P7", MOMENT, ARRIVED, ARRIVED)
 EFFECTS = {LEAST: AT_LEAST_ONCE, MOST: AT_MOST_ONCE, FUNCTION: AT_LEAST_ONCE}
+MANY = 20
+"""After so many kills, entries have been committed by the driver and through Spark."""
 PER_ROUND, LIMIT = 1000, 2000
 Proof = dict[str, Any]
 
@@ -141,6 +143,7 @@ class World:
         point = self.dice.choice(POINTS)
         if point == ARRIVED:
             seen = arrived(self.lake.servers, f"{TOPIC}-{self.dice.choice((LEAST, MOST))}")
+            seen = Alteration(self.ledgers()[self.dice.choice(NAMES)]).beside(seen)
             self.kills[ARRIVED if strike_when(self.lake, NAMES, seen) else LATE] += 1
         else:
             self.kills[strike(self.lake, NAMES, point, self.dice)] += 1
@@ -223,12 +226,14 @@ def campaign(folder: Path, records: int, seed: int) -> dict[str, Any]:
         outcomes = world.finish()
     violations = [f"{name}: {each}" for name, found in outcomes.items() for each in found.wrong]
     violations += world.off_the_paths()
+    commits = Told(world.trace, world.ledgers()).count()
+    if world.killed > MANY and not all(commits[each] for each in ("files", "spark")):
+        violations.append(f"only one way was gone: {commits}")
     for each in violations[:50]:
         print(f"VIOLATION {each}", flush=True)
     counts = {name: {"repeated": o.repeated, "lost": o.lost} for name, o in outcomes.items()}
     told = {"seed": seed, "records": sum(world.ends), "good": len(world.good)}
     seconds = round(time.monotonic() - began)
-    commits = Told(world.trace, world.ledgers()).count()
     ended = {"kills": dict(world.kills), "commits": commits, **counts, "seconds": seconds}
     return {**told, **ended, "violations": len(violations)}
 

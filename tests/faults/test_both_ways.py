@@ -18,7 +18,7 @@ from rivermouth.write.files.table import definition_of
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
 from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of
-from tests.faults.campaign.ways import AMID, Alteration, Told, alter
+from tests.faults.campaign.ways import AMID, UNDERSTOOD, Alteration, Told, alter
 from tests.faults.model.both_ways import BOTH_WAYS
 from tests.faults.model.configurations import FILES, OBJECTS
 from tests.faults.model.definition import UNFIT, definition
@@ -27,6 +27,7 @@ from tests.faults.model.machine import Action, apply
 from tests.faults.model.opening import SUPERSEDED
 from tests.faults.model.state import ALTER, ASK, RESTORE, Entry, Other, State, Table, Topic, Waiting
 from tests.faults.model.story import Story
+from tests.faults.model.trace import ASKING, PROPERTY
 from tests.faults.small_lake import Small
 
 pytestmark = pytest.mark.unit
@@ -115,6 +116,20 @@ def test_a_commit_of_files_behind_that_of_others_is_no_path(rival: bool) -> None
     story.as_files()
     assert ("version 3 holds entry 2" in str(story.check())) is rival
     assert bool(story.check()) is rival
+
+
+@pytest.mark.parametrize(("value", "asks"), [(UNDERSTOOD, False), (ASKING, True)])
+def test_a_commit_of_files_into_a_table_that_asks_for_spark_is_no_path(
+    value: str, asks: bool
+) -> None:
+    story = Story().opened().committed((0, 0, 0), kind="discovery")
+    story.did("SET TBLPROPERTIES", properties=json.dumps({PROPERTY: value}))
+    story.said("close")
+    story.opened("b").planned((0, 0, 5), by="b").announced((0, 0, 5), by="b").landed().settled("b")
+    assert story.check() == [], "by Spark"
+    story.as_files()
+    assert ("asks for Spark's writer" in str(story.check())) is asks
+    assert bool(story.check()) is asks
 
 
 # The campaign

@@ -74,6 +74,14 @@ def test_a_commit_that_is_tried_again_does_not_send_again() -> None:
     assert story.announced((0, 5, 9)).landed().settled().check() == []
 
 
+def test_a_commit_that_is_tried_again_and_sends_again_is_refused() -> None:
+    story = least().planned((0, 5, 9)).announced((0, 5, 9)).sent().did("OPTIMIZE")
+    story.said("returned", commit="c3", fault="CommitConflict")
+    story.said("read_back", commit="c3", outcome="absent", version=3)
+    story.sequence, story.attempt = 2, " again"
+    refusal(story.announced((0, 5, 9)).sent(), "acknowledged these records before")
+
+
 def test_a_sink_that_does_not_take_all_ends_the_batch() -> None:
     story = least().planned((0, 5, 9)).announced((0, 5, 9)).said("send", commit="c3")
     story.said("returned", commit="c3", fault="NotSent")

@@ -12,7 +12,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,9 @@ PROMISED: dict[str, dict[str, tuple[str, str]]] = {
 """By delivery and point: which records of the batch are sent again, and which are never sent."""
 FUNCTION, FUNCTION_MOST = "function", "function-at-most-once"
 KINDS = (LEAST, MOST, FUNCTION, FUNCTION_MOST)
-PROMISE = {LEAST: LEAST, MOST: MOST, FUNCTION_MOST: MOST}
+BY_SPARK = "at-most-once-by-spark"
+"""Where Spark commits the entries. At least once that is killed through Connect."""
+PROMISE = {LEAST: LEAST, MOST: MOST, FUNCTION_MOST: MOST, BY_SPARK: MOST}
 """What is promised to each kind; a function with a transaction of its own is not in the table."""
 LEDGER = "rivermouth.ledger_p"
 PER_ROUND = 2000
@@ -155,7 +157,23 @@ def torn(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Torn]:
     folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
-    made = Torn(Lake(folder, rivermouth_broker.bootstrap_servers), request.param)
+    with tearing(Lake(folder, rivermouth_broker.bootstrap_servers), request.param) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def torn_by_spark(
+    rivermouth_broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Torn]:
+    folder = tmp_path_factory.mktemp(f"sink-kills-{BY_SPARK}")
+    with tearing(Lake(folder, rivermouth_broker.bootstrap_servers), BY_SPARK) as made:
+        yield made
+
+
+@contextmanager
+def tearing(lake: Lake, kind: str) -> Iterator[Torn]:
+    """A lake of this kind, whose drivers tell of their steps."""
+    made = Torn(lake, kind)
     os.environ["BIDS_DB"] = str(made.database)
     os.environ["RIVERMOUTH_TRACE"] = str(made.trace)
     made.lake.topic(made.source, PARTITIONS)
@@ -165,10 +183,13 @@ def torn(
         pipeline = calling(made.source, "tests.kafka.called:keep", delivery=MOST)
     else:
         made.lake.topic(made.sink, 1)
-        pipeline = sending(made.source, made.sink, delivery=made.kind)
+        commit = "spark" if made.kind == BY_SPARK else "auto"
+        pipeline = sending(made.source, made.sink, delivery=PROMISE[made.kind], commit=commit)
     made.lake.configure(p=pipeline)
-    yield made
-    del os.environ["RIVERMOUTH_TRACE"]
+    try:
+        yield made
+    finally:
+        del os.environ["RIVERMOUTH_TRACE"]
 
 
 def arrived(torn: Torn) -> Callable[[], bool]:
@@ -187,6 +208,12 @@ def arrived(torn: Torn) -> Callable[[], bool]:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point: str) -> None:
     kill(torn, point)
+
+
+@pytest.mark.short(("point",), {("P14",)})
+@pytest.mark.parametrize("point", [each for each in POINTS if each not in OF_DRIVER])
+def test_so_does_one_whose_entries_spark_commits(torn_by_spark: Torn, point: str) -> None:
+    kill(torn_by_spark, point)
 
 
 def kill(torn: Torn, point: str) -> None:
@@ -228,6 +255,12 @@ def _fits(number: int, waiting: int, word: str) -> bool:
 
 def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -> None:
     finish(torn)
+
+
+def test_after_all_kills_every_promise_was_kept_where_spark_commits(torn_by_spark: Torn) -> None:
+    finish(torn_by_spark)
+    table = torn_by_spark.lake.path(LEDGER)
+    assert Paths(torn_by_spark.trace, {"p": table}, AT_MOST_ONCE).check() == []
 
 
 def finish(torn: Torn) -> None:

@@ -15,7 +15,7 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.files.way import ENTRIES, Way
+from rivermouth.write.files.way import Way
 from rivermouth.write.landings.send import Send
 from tests.spark.conftest import Bench
 from tests.spark.files_table import GOOD, at
@@ -129,7 +129,7 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
     made.sql("ALTER TABLE {table} DROP CONSTRAINT small")
     made.record(made.plan(3))
     assert made.ways()[-1] == "driver"
-    assert made.landing.way() == Way(what=ENTRIES)
+    assert made.landing.way() == Way(alone=True)
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,11 @@ CommitChoice = Annotated[
     BeforeValidator(lambda value: read_choice(Commit, value)),
     Written(one_of(lambda: [each.value for each in Commit])),
     Field(
-        description="How rows that are added get into the table, entries of a pipeline that sends"
-        " into that of its ledger, and bad records of the other modes into quarantine. `auto`:"
-        " tasks write data files and the driver commits them, where the table is in a folder and"
-        " asks for nothing that only Spark's writer knows; elsewhere through Spark."
+        description="How rows that are added get into the table, and bad records into quarantine."
+        " `auto`: tasks write data files and the driver commits them, where the table is in a"
+        " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark. For"
+        " a pipeline that sends: how entries get into the table of its ledger; its bad records"
+        " always go through Spark."
         " `spark`: always through Spark. See [tables](tables.md#how-rows-are-added).",
     ),
 ]

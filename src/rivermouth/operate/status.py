@@ -68,7 +68,7 @@ class PipelineStatus:
     what ``verify`` proved last, and whether it stands; None where nothing is on record.
     ``retrying`` is what a run says that tries the pipeline again, or was killed while it did.
     ``mirror`` is the consumer group of ``mirror_group``; None where none is configured. ``way`` is
-    how rows that are added would land now; None where the mode adds none.
+    how commits would be made now; None where the mode leaves no choice.
     """
 
     name: str

@@ -67,7 +67,7 @@ class OpenReport:
     vanished: tuple[str, ...] = ()
     """Topics of a pattern that are gone; all was read that the newest entry knew of."""
     landing: str = ""
-    """Why rows that are added land through Spark, in a clause; empty: they do not, or must."""
+    """Why commits are made through Spark, in a clause; empty: they are not, or must be."""
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""

@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from tests.faults.checker.log import Log
+from tests.faults.model.trace import ASKING, PROPERTY
 
-PROPERTY = "delta.deletedFileRetentionDuration"
-UNDERSTOOD, ASKS = "interval 7 days", "interval 1 week 0 days"
+UNDERSTOOD, ASKS = "interval 7 days", ASKING
 """Which spelling of the same is understood; with the other one a table lands through Spark."""
 AMID = "way changed in a run"
 

@@ -15,20 +15,20 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
     """Write files, which nobody sees, and then the bad records; nothing where the plan is stale.
 
     Files that an earlier attempt left are taken where they are those of this batch. A batch that is
-    sent has none: its driver commits the entry alone, see ``begin``.
+    sent has none: its driver commits the entry alone, and looks at the table again, see ``begin``.
     """
     driver, log = state.drivers[d], state.table.log
     if driver.phase != PLANNED or driver.planned is None or used(state, commit):
         return None
     made, asks = definition(log)
-    if state.effect.sends:
-        return _alone(write(state, guards, d, commit), d, made)
     if asks and guards.left_to_spark:
         return None
     entry = driver.planned._replace(commit=commit, made=made)
     stale = guards.exact_version and len(log) - 1 != entry.base
     if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
         return returned(put(state, d, driver._replace(planned=entry)), guards, d, not stale)
+    if state.effect.sends:
+        return _alone(write(state, guards, d, commit), d, made)
     if entry.kind == BATCH:
         left = _left(guards, driver, entry)
         driver = driver._replace(waiting=None)

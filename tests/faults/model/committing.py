@@ -81,7 +81,7 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
 
 
 def _begin_alone(state: State, guards: Guards, d: int, entry: Entry) -> State:
-    """The driver begins the commit of an entry alone; only now it looks at the table."""
+    """The driver begins the commit of an entry alone, and looks at the table once more."""
     driver, log = state.drivers[d], state.table.log
     stale = guards.exact_version and len(log) - 1 != entry.base
     if stale or (guards.txn and watermark(log, guards) >= entry.sequence):

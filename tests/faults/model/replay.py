@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.faults.model.definition import definition
 from tests.faults.model.effects import FIRST, LAST
 from tests.faults.model.machine import AS_FILES, SPARK
 from tests.faults.model.opening import (
@@ -127,6 +128,8 @@ class Replay(Starting):
         d, commit = self.expect(line, PLANNED), line.facts["commit"]
         landed = self.commits.get(self.versions.get(commit, -1))
         way = AS_FILES if landed is not None and landed.as_files else SPARK
+        if way == AS_FILES and definition(self.state.table.log)[1]:
+            raise self.refused("a commit by the driver, but the table asks for Spark's writer")
         if not self.take((way, d, commit)):
             raise self.refused(f"write under commit id {commit}, which was used before")
         planned = self.state.drivers[d].planned
@@ -149,6 +152,8 @@ class Replay(Starting):
         commit = driver.planned.commit if driver.planned is not None else driver.attempt
         if commit is not None:  # else this partition has no record of the batch
             self.claim("commit", commit, line.facts["commit"])
+            if any(each.commit == commit for each in self.state.sink.received):
+                raise self.refused("send, but the sink has acknowledged these records before")
 
     def _sent(self, line: Line) -> None:
         """The sink has all of them, also those of this partition."""

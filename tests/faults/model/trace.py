@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.model.state import (
+    ALTER,
+    ASK,
     BATCH,
     CHANGE,
     DELETE,
@@ -58,6 +60,10 @@ class Line:
         return _position_of(self.facts.get("position", {}), place)
 
 
+PROPERTY, ASKING = "delta.deletedFileRetentionDuration", "interval 1 week 0 days"
+"""A table asks for Spark's writer while the property has this value. No other one is told apart."""
+
+
 @dataclass(frozen=True)
 class LogCommit:
     """One commit of the log; ``entry`` is the pipeline's own, as JSON, if it carries one.
@@ -104,6 +110,8 @@ class LogCommit:
         if self.operation == "RESTORE":
             version = str(self.parameters.get("version"))
             return Other(RESTORE, int(version) if version.isdigit() else -1)
+        if self.operation == "SET TBLPROPERTIES" and PROPERTY in str(self.parameters):
+            return Other(ASK if ASKING in str(self.parameters) else ALTER)
         if self._empties():
             return Other(EMPTY)
         return Other(DELETE if self.operation.upper() == "DELETE" else OPTIMIZE)

@@ -286,3 +286,20 @@ def test_where_no_checkpoint_is_due_nobody_looks_into_the_log(
         made.append([a_file(made, number)], "said", (TXN, number))
         made.keep_up()
     assert looked == [0, 1, 2, 3, 3]
+
+
+def test_a_table_that_is_gone_or_made_anew_is_not_gone_on_with(tmp_path: Path) -> None:
+    made = table(tmp_path / "t")
+    made.append([], "said", (TXN, 1))
+    assert made.newest() == 1
+    shutil.rmtree(made.path)
+    with pytest.raises(BatchFailed, match="the log cannot be read"):
+        made.newest()
+
+    DeltaTable.create(made.path, SCHEMA)
+    assert made.newest() == 0
+    made.append([], "said", (TXN, 1))
+    made.newest()
+    shutil.rmtree(made.path)
+    DeltaTable.create(made.path, SCHEMA)
+    assert (made.newest(), made.txn(TXN)) == (0, 0)

@@ -23,12 +23,16 @@ class SmallCommits:
         self._table = table
 
     def may(self, plan: CommitPlan) -> bool:
-        """Whether the plan is not stale, as Delta would say. Raises CommitConflict.
+        """Whether the plan is not stale, as Delta would say.
 
-        What is made from now on follows on the version that was seen here.
+        What is made from now on follows on the version that was seen here. Raises CommitConflict
+        where somebody has committed since the plan, and BatchFailed where the log no longer holds
+        the version of the plan: the next opening tells why.
         """
         newest = self._table.newest()
-        if plan.base is not None and newest != plan.base:
+        if plan.base is not None and newest < plan.base:
+            raise self._table.shorter(newest, plan.base)
+        if plan.base is not None and newest > plan.base:
             raise self._table.conflict(newest)
         return self._table.txn(plan.app) < plan.sequence
 

@@ -15,10 +15,10 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -27,6 +27,8 @@ from deltalake.transaction import AddAction
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.write.files.file import DataFile
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
+
+Told = TypeVar("Told")
 
 _TRIAL_BYTES = 1 << 16
 _OTHERS = 100
@@ -50,21 +52,25 @@ class FilesTable:
     def newest(self) -> int:
         """The newest version; what is told and committed from now on is as of it."""
         try:
+            if self._handle is not None:
+                self._handle.update_incremental()
+                # It would go on from a version that is no longer there.
+                if not self._commit_file(self._handle.version()).exists():
+                    self._handle = None
             if self._handle is None:
                 self._handle = DeltaTable(self.path)
-            else:
-                self._handle.update_incremental()
         except (DeltaError, OSError) as fault:
+            self._handle = None
             raise self._failed("the log cannot be read", fault) from fault
         return self._handle.version()
 
     def definition(self) -> Definition:
         """What the log says of the table, as of ``newest``."""
-        return definition_of(self._table())
+        return self._told(definition_of)
 
     def txn(self, app: str) -> int:
         """The version of the newest ``txn`` of ``app``; 0: there is none."""
-        return self._table().transaction_version(app) or 0
+        return self._told(lambda table: table.transaction_version(app)) or 0
 
     def append(
         self, files: Iterable[DataFile], said: str, txn: tuple[str, int] | None = None
@@ -124,6 +130,15 @@ class FilesTable:
         what = "commits of others were in the way"
         return CommitConflict(what, where=self._where, found=f"version {version} is another's")
 
+    def shorter(self, version: int, base: int) -> BatchFailed:
+        """Why a commit is not made: the log ends with ``version``, and was longer before."""
+        return BatchFailed(
+            "the table's log was cut, or made anew",
+            where=self._where,
+            expected=f"version {base}, which was read before",
+            found=f"version {version} is the newest",
+        )
+
     def keep_up(self) -> None:
         """Write a checkpoint, and let the log be cleaned up, where that is due after a commit.
 
@@ -157,6 +172,12 @@ class FilesTable:
             self.newest()
         assert self._handle is not None
         return self._handle
+
+    def _told(self, ask: Callable[[DeltaTable], Told]) -> Told:
+        try:
+            return ask(self._table())
+        except (DeltaError, OSError) as fault:
+            raise self._failed("the log cannot be read", fault) from fault
 
     def _commit_file(self, version: int) -> Path:
         return Path(self.path, "_delta_log", f"{version:020d}.json")

@@ -1,6 +1,4 @@
-"""Which way the commits of a pipeline are made: rows as files and by the driver, or through Spark;
-and why.
-"""
+"""Which way the commits of a pipeline are made: by the driver, or through Spark; and why."""
 
 from __future__ import annotations
 
@@ -10,31 +8,33 @@ from dataclasses import dataclass, replace
 from rivermouth.config import Commit, Pipeline
 from rivermouth.write.files.known import Definition, why_not
 
-ROWS, ENTRIES = "rows land", "entries are committed"
+FILES, DRIVER, SPARK = "files", "driver", "spark"
 
 
 @dataclass(frozen=True)
 class Way:
-    """How commits are made. ``reason``: why by Spark, in a clause; empty: as files.
+    """How commits are made. ``reason``: why by Spark, in a clause; empty: by the driver.
 
-    ``what``: rows land so, or entries alone are committed.
+    ``alone``: they carry entries alone, for a pipeline that sends; else rows, as files.
     """
 
     reason: str = ""
-    what: str = ROWS
+    alone: bool = False
 
     @property
     def by(self) -> str:
-        """``files`` or ``spark``."""
-        return "spark" if self.reason else "files"
+        """``files`` or ``spark``; of entries alone ``driver`` or ``spark``."""
+        return SPARK if self.reason else DRIVER if self.alone else FILES
 
     def as_dict(self) -> dict[str, str | None]:
         """The same for machines."""
         return {"by": self.by, "reason": self.reason or None}
 
     def __str__(self) -> str:
-        how = f"through Spark: {self.reason}" if self.reason else "as files"
-        return f"{self.what} {how}"
+        what = "entries are committed" if self.alone else "rows land"
+        if self.reason:
+            return f"{what} through Spark: {self.reason}"
+        return f"{what} by the driver" if self.alone else f"{what} as files"
 
 
 AS_FILES = Way()
@@ -45,8 +45,7 @@ def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
 
     ``folder``: the table is in a folder of this machine, where the tasks run, too.
     """
-    what = ENTRIES if pipeline.shape.sends else ROWS
-    return Way(_why_spark(pipeline, others, folder=folder), what)
+    return Way(_why_spark(pipeline, others, folder=folder), pipeline.shape.sends)
 
 
 def _why_spark(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> str:

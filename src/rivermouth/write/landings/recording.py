@@ -32,6 +32,13 @@ class Recording:
         self._table.newest()
         return way_into(self._way, self._table.definition())
 
+    def may(self, plan: CommitPlan) -> bool:
+        """Whether the plan is not stale, before its batch is read. Raises CommitConflict.
+
+        What Spark commits, Delta judges as it commits.
+        """
+        return bool(self._way.reason) or self._commits.may(plan)
+
     def record(self, session: SparkSession, plan: CommitPlan, entry: Entry) -> None:
         """Make the commit of the plan with this entry; none where the plan is stale."""
         if self._way.reason:

@@ -28,7 +28,7 @@ from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.files.way import ENTRIES, Way, way_of
+from rivermouth.write.files.way import Way, way_of
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.landings.recording import Recording
@@ -64,8 +64,10 @@ class Send:
         self._sent: tuple[OffsetRange, ...] = ()
 
     def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """See ``Landing.land``."""
+        """See ``Landing.land``. Nothing is read or sent of a batch whose plan is stale."""
         self._forget()
+        if not self._recording.may(plan):
+            return
         try:
             rows = self._site.few(batch.decoded())
             decoded = self._kept.enter_context(kept(rows, self._folder(plan)))
@@ -166,7 +168,7 @@ class Send:
 def _way_of(site: Site) -> Way:
     """Which way the configuration leaves to entries; without one Spark commits them."""
     if site.config is None:
-        return Way("nothing is configured", ENTRIES)
+        return Way("nothing is configured", alone=True)
     return way_of(site.config, site.others, folder=bool(site.address.path) and site.one_host)
 
 
