@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from rivermouth.write.files import commits
 from rivermouth.write.landings import files as landing
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, retrying
@@ -41,6 +42,12 @@ def ready(lake: Lake, topic: str) -> Path:
     return lake.path(f"bronze.{topic}")
 
 
+def passing(monkeypatch: pytest.MonkeyPatch, reach: Callable[[str], None]) -> None:
+    """The points of a batch of files are passed so."""
+    for room in (landing, commits):
+        monkeypatch.setattr(room, "reach", reach)
+
+
 def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callable[[str], None]:
     """A failpoint at which somebody alters the table, once, in the second batch."""
     waiting, others, passed = [*how], spark.newSession(), list[str]()
@@ -60,7 +67,7 @@ def test_a_table_that_gets_in_mid_run_goes_on(
 ) -> None:
     point, how, by = ALTERED[kind]
     table = ready(lake, f"gets_{[*ALTERED].index(kind)}")
-    monkeypatch.setattr(landing, "reach", altering(rivermouth_spark, table, point, how))
+    passing(monkeypatch, altering(rivermouth_spark, table, point, how))
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
 
@@ -77,7 +84,7 @@ def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
 ) -> None:
     table = ready(lake, f"loses_{point}")
     renamed = altering(rivermouth_spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
-    monkeypatch.setattr(landing, "reach", renamed)
+    passing(monkeypatch, renamed)
 
     for _ in ("in mid-run", "at the start"):
         halted = refusal(lake.run(rivermouth_spark, "p"))
