@@ -7,12 +7,11 @@ the next run sends them again. *lost*: committed, but not sent. docs/sinks.md sh
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,7 +135,10 @@ class Torn:
 
     def driver(self, failpoints: str = "") -> Started:
         """A driver that ends where the topic ends, if it is not killed before."""
-        return self.lake.driver("p", failpoints=failpoints)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RIVERMOUTH_TRACE", str(self.trace))
+            patch.setenv("BIDS_DB", str(self.database))
+            return self.lake.driver("p", failpoints=failpoints)
 
     def committed(self) -> int:
         """How many good records the ledger covers."""
@@ -155,41 +157,31 @@ def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Torn]:
+) -> Torn:
     folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
-    with tearing(Lake(folder, rivermouth_broker.bootstrap_servers), request.param) as made:
-        yield made
+    return whole(Lake(folder, rivermouth_broker.bootstrap_servers), request.param)
 
 
 @pytest.fixture(scope="module")
-def torn_by_spark(
-    rivermouth_broker: Broker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Torn]:
+def torn_by_spark(rivermouth_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Torn:
     folder = tmp_path_factory.mktemp(f"sink-kills-{BY_SPARK}")
-    with tearing(Lake(folder, rivermouth_broker.bootstrap_servers), BY_SPARK) as made:
-        yield made
+    return whole(Lake(folder, rivermouth_broker.bootstrap_servers), BY_SPARK)
 
 
-@contextmanager
-def tearing(lake: Lake, kind: str) -> Iterator[Torn]:
-    """A lake of this kind, whose drivers tell of their steps."""
+def whole(lake: Lake, kind: str) -> Torn:
+    """A lake of this kind, before any driver."""
     made = Torn(lake, kind)
-    os.environ["BIDS_DB"] = str(made.database)
-    os.environ["RIVERMOUTH_TRACE"] = str(made.trace)
-    made.lake.topic(made.source, PARTITIONS)
-    if made.kind == FUNCTION:
+    lake.topic(made.source, PARTITIONS)
+    if kind == FUNCTION:
         pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")
-    elif made.kind == FUNCTION_MOST:
+    elif kind == FUNCTION_MOST:
         pipeline = calling(made.source, "tests.kafka.called:keep", delivery=MOST)
     else:
-        made.lake.topic(made.sink, 1)
-        commit = "spark" if made.kind == BY_SPARK else "auto"
-        pipeline = sending(made.source, made.sink, delivery=PROMISE[made.kind], commit=commit)
-    made.lake.configure(p=pipeline)
-    try:
-        yield made
-    finally:
-        del os.environ["RIVERMOUTH_TRACE"]
+        lake.topic(made.sink, 1)
+        commit = "spark" if kind == BY_SPARK else "auto"
+        pipeline = sending(made.source, made.sink, delivery=PROMISE[kind], commit=commit)
+    lake.configure(p=pipeline)
+    return made
 
 
 def arrived(torn: Torn) -> Callable[[], bool]:
