@@ -252,6 +252,7 @@ def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -
 def test_after_all_kills_every_promise_was_kept_where_spark_commits(torn_by_spark: Torn) -> None:
     finish(torn_by_spark)
     table = torn_by_spark.lake.path(LEDGER)
+    assert torn_by_spark.trace.exists()
     assert Paths(torn_by_spark.trace, {"p": table}, AT_MOST_ONCE).check() == []
 
 
