@@ -9,10 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.write.files import commits
-from rivermouth.write.landings import files as landing
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.points import passing
 from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -40,12 +39,6 @@ def ready(lake: Lake, topic: str) -> Path:
     lake.configure(p=retrying(pipeline, PATIENCE_S))
     lake.produce(topic, [(None, bid(n), 0) for n in range(15)])
     return lake.path(f"bronze.{topic}")
-
-
-def passing(monkeypatch: pytest.MonkeyPatch, reach: Callable[[str], None]) -> None:
-    """The points of a batch of files are passed so."""
-    for room in (landing, commits):
-        monkeypatch.setattr(room, "reach", reach)
 
 
 def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callable[[str], None]:

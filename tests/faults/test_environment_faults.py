@@ -16,11 +16,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import RivermouthError
 from rivermouth.local.broker import Broker
-from rivermouth.write.files import commits
-from rivermouth.write.landings import files as landing
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.points import passing
 from tests.processes import jvm_of, said_by
 from tests.waiting import wait_for_rows
 
@@ -107,8 +106,7 @@ def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
     ready(lake, rivermouth_spark, topic, "./disk/lake", properties={"delta.checkpointInterval": 1})
     five(lake, topic)
     lake.produce(topic, [(None, b"{oops", 0)])
-    for room in (landing, commits):
-        monkeypatch.setattr(room, "reach", lambda name: disk.leave(0) if name == point else None)
+    passing(monkeypatch, lambda name: disk.leave(0) if name == point else None)
 
     error = stopped(lake, rivermouth_spark)
 

@@ -236,14 +236,20 @@ def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     assert len(read_back(lake.servers, "raised-out")) == 5
 
 
-def sending_few_at_most_once(lake: Lake, name: str, records: int) -> None:
-    """A pipeline that tries again, with batches of five records, and so many that wait."""
+def sending_few(
+    lake: Lake, name: str, records: int, delivery: str = "at-most-once", bad: bool = False
+) -> None:
+    """A pipeline that tries again, with batches of five records, and so many that wait.
+
+    ``bad``: the last record of each batch is.
+    """
     lake.topic(f"{name}-in")
     lake.topic(f"{name}-out")
-    to = sending(f"{name}-in", f"{name}-out", delivery="at-most-once")
+    to = sending(f"{name}-in", f"{name}-out", delivery=delivery)
     to["source"]["max_offsets_per_trigger"] = 5
     lake.configure(p=retrying(to, 60))
-    lake.produce(f"{name}-in", [(None, bid(i), 0) for i in range(records)])
+    made = (b"oops" if bad and i % 5 == 4 else bid(i) for i in range(records))
+    lake.produce(f"{name}-in", [(None, each, 0) for each in made])
 
 
 def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before(
@@ -259,7 +265,7 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
         project_all(table, projections)
 
     monkeypatch.setattr(FolderOffsets, "project_all", fails_once)
-    sending_few_at_most_once(lake, "unnoted", 200)
+    sending_few(lake, "unnoted", 200)
 
     heard = lake.run(rivermouth_spark, "p")
 
@@ -293,7 +299,7 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
         return commits_after(log, version)
 
     monkeypatch.setattr(FolderLog, "commits_after", fails_once)
-    sending_few_at_most_once(lake, "unread", 20)
+    sending_few(lake, "unread", 20)
 
     heard = lake.run(rivermouth_spark, "p")
 

@@ -17,8 +17,8 @@ from rivermouth.write.landings import send
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import alter
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
-from tests.kafka.test_sinks import proved, read_back, sending
-from tests.lake import Lake, bid, retrying
+from tests.kafka.test_sinks import proved, read_back, sending_few
+from tests.lake import Lake
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ def test_a_rival_in_the_way_of_a_commit_repeats_nothing_and_loses_nothing(
     name = f"rival-{delivery}-{asks}"
     trace = lake.folder / "trace.jsonl"
     monkeypatch.setenv("RIVERMOUTH_TRACE", str(trace))
-    few(lake, name, 20, delivery)
+    sending_few(lake, name, 20, delivery)
     met = Counter[str]()
 
     def reach(point: str) -> None:
@@ -67,7 +67,7 @@ def test_a_plan_that_is_stale_is_noticed_before_its_batch_is_read(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, delivery: str
 ) -> None:
     name = f"stale-{delivery}"
-    few(lake, name, 20, delivery, bad=True)
+    sending_few(lake, name, 20, delivery, bad=True)
     real, landed = send.Send.land, list[int]()
 
     def land(self: send.Send, batch: Any, plan: Any) -> None:
@@ -93,7 +93,7 @@ def test_a_ledger_that_is_made_anew_in_mid_run_halts_and_is_not_written(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, anew: bool
 ) -> None:
     name = f"anew-{anew}"
-    few(lake, name, 20, "at-least-once")
+    sending_few(lake, name, 20, "at-least-once")
     table, met = lake.path(LEDGER), Counter[str]()
 
     def reach(point: str) -> None:
@@ -112,17 +112,6 @@ def test_a_ledger_that_is_made_anew_in_mid_run_halts_and_is_not_written(
     assert heard.retries[0].error.code == "RM503"
     log = sorted(each.name for each in table.glob("_delta_log/*.json"))
     assert log in ([], [f"{0:020d}.json"])
-
-
-def few(lake: Lake, name: str, records: int, delivery: str, bad: bool = False) -> None:
-    """A pipeline that tries again, with batches of five records; ``bad``: the last of each is."""
-    lake.topic(f"{name}-in")
-    lake.topic(f"{name}-out")
-    to = sending(f"{name}-in", f"{name}-out", delivery=delivery)
-    to["source"]["max_offsets_per_trigger"] = 5
-    lake.configure(p=retrying(to, 60))
-    made = (b"oops" if bad and i % 5 == 4 else bid(i) for i in range(records))
-    lake.produce(f"{name}-in", [(None, each, 0) for each in made])
 
 
 def taken_away(table: Path, *, anew: bool) -> None:

@@ -14,10 +14,9 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
-from rivermouth.write.files import commits, quarantine
 from rivermouth.write.landing import RawBatch
-from rivermouth.write.landings import files
 from rivermouth.write.landings.files import Files
+from tests.points import passing
 from tests.spark.conftest import Bench, RawRow
 
 GOOD: list[RawRow] = [(None, b'{"n": %d}' % n, 0, n) for n in range(4)]
@@ -32,30 +31,46 @@ def at(monkeypatch: pytest.MonkeyPatch, point: str, act: Callable[[], object]) -
         if name == point and waiting:
             waiting.pop()()
 
-    for room in (files, commits, quarantine):
-        monkeypatch.setattr(room, "reach", reach)
+    passing(monkeypatch, reach)
 
 
 @dataclass
-class Table:
-    """The table ``numbers``, and batches that land in it."""
+class InFolder:
+    """A table in the folder of a bench."""
 
     bench: Bench
-    pipeline: Pipeline
-    files: Files
-    sequence: int = 0
+    name: str
 
     @property
     def log(self) -> FolderLog:
-        return FolderLog(self.bench.folder / "numbers")
+        return FolderLog(self.bench.folder / self.name)
 
     @property
     def version(self) -> int:
         return DeltaTable(str(self.log.path)).version()
 
     def sql(self, statement: str) -> list[Any]:
-        address = self.bench.address("numbers").sql
+        address = self.bench.address(self.name).sql
         return self.bench.spark.sql(statement.format(table=address)).collect()
+
+    def ways(self) -> list[str]:
+        """Who made each commit after the first, which created the table."""
+        files = sorted((self.log.path / "_delta_log").glob("*.json"))[1:]
+        texts = [each.read_text("utf-8") for each in files]
+        return ["spark" if "Apache-Spark" in each else "driver" for each in texts]
+
+    def by_spark(self) -> bool:
+        """Whether Spark made the newest commit."""
+        return self.ways()[-1] == "spark"
+
+
+@dataclass
+class Table(InFolder):
+    """The table ``numbers``, and batches that land in it."""
+
+    pipeline: Pipeline
+    files: Files
+    sequence: int = 0
 
     def land(self, rows: list[RawRow] = GOOD, tasks: int | None = None) -> None:
         """Land a batch, by so many tasks, where that is said."""
@@ -67,11 +82,6 @@ class Table:
 
     def numbers(self) -> list[int]:
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))
-
-    def by_spark(self) -> bool:
-        """Whether Spark made the newest commit."""
-        newest = max((self.log.path / "_delta_log").glob("*.json"))
-        return "Apache-Spark" in newest.read_text("utf-8")
 
 
 def made(bench: Bench, **properties: str) -> Table:
@@ -85,4 +95,4 @@ def made(bench: Bench, **properties: str) -> Table:
     )
     site = bench.site(pipeline, "numbers")
     create_target(bench.spark, pipeline, site.address)
-    return Table(bench, pipeline, Files(site))
+    return Table(bench, "numbers", pipeline, Files(site))

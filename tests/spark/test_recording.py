@@ -6,37 +6,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.target import create_target
 from rivermouth.write.files.way import Way
 from rivermouth.write.landings.send import Send
 from tests.spark.conftest import Bench
-from tests.spark.files_table import GOOD, at
+from tests.spark.files_table import GOOD, InFolder, at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @dataclass
-class Sending:
+class Sending(InFolder):
     """A pipeline that sends, and the table of its ledger."""
 
-    bench: Bench
     landing: Send
-
-    @property
-    def log(self) -> FolderLog:
-        return FolderLog(self.bench.folder / "ledger")
-
-    @property
-    def version(self) -> int:
-        return DeltaTable(str(self.log.path)).version()
 
     def plan(self, sequence: int) -> CommitPlan:
         """The plan of a commit that follows on the newest one."""
@@ -44,15 +33,6 @@ class Sending:
 
     def record(self, plan: CommitPlan) -> None:
         self.landing.record(self.bench.spark, plan)
-
-    def sql(self, statement: str) -> None:
-        self.bench.spark.sql(statement.format(table=self.bench.address("ledger").sql)).collect()
-
-    def ways(self) -> list[str]:
-        """Who made each commit after the first, which created the table."""
-        files = sorted((self.log.path / "_delta_log").glob("*.json"))[1:]
-        texts = [each.read_text("utf-8") for each in files]
-        return ["spark" if "Apache-Spark" in each else "driver" for each in texts]
 
     def newest(self) -> Entry | None:
         """The entry of the newest commit, if it has one."""
@@ -70,7 +50,7 @@ def sending(bench: Bench, **target: Any) -> Sending:
     )
     site = bench.site(pipeline, "ledger")
     create_target(bench.spark, pipeline, site.address)
-    return Sending(bench, Send(site))
+    return Sending(bench, "ledger", Send(site))
 
 
 def test_an_entry_alone_is_a_small_commit_by_the_driver(bench: Bench) -> None:

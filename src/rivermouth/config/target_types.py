@@ -59,10 +59,10 @@ CommitChoice = Annotated[
     Field(
         description="How rows that are added get into the table, and bad records into quarantine."
         " `auto`: tasks write data files and the driver commits them, where the table is in a"
-        " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark. For"
-        " a pipeline that sends: how entries get into the table of its ledger; its bad records"
-        " always go through Spark."
-        " `spark`: always through Spark. See [tables](tables.md#how-rows-are-added).",
+        " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark."
+        " `spark`: always through Spark. For a pipeline that sends: how entries get into the table"
+        " of its ledger; its bad records always go through Spark. See"
+        " [tables](tables.md#how-rows-are-added).",
     ),
 ]
 ShapeName = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.model.committing import returned, used, watermark, write
+from tests.faults.model.committing import if_stale, used, write
 from tests.faults.model.definition import definition
 from tests.faults.model.guards import Guards
 from tests.faults.model.opening import BATCH_FAILED
@@ -24,9 +24,8 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
     if asks and guards.left_to_spark:
         return None
     entry = driver.planned._replace(commit=commit, made=made)
-    stale = guards.exact_version and len(log) - 1 != entry.base
-    if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
-        return returned(put(state, d, driver._replace(planned=entry)), guards, d, not stale)
+    if (ended := if_stale(state, guards, d, entry)) is not None:
+        return ended
     if state.effect.sends:
         return _alone(write(state, guards, d, commit), d, made)
     if entry.kind == BATCH:

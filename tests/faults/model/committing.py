@@ -82,15 +82,25 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
 
 def _begin_alone(state: State, guards: Guards, d: int, entry: Entry) -> State:
     """The driver begins the commit of an entry alone, and looks at the table once more."""
+    if (ended := if_stale(state, guards, d, entry)) is not None:
+        return ended
     driver, log = state.drivers[d], state.table.log
-    stale = guards.exact_version and len(log) - 1 != entry.base
-    if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
-        return returned(state, guards, d, not stale)
     made, asks = definition(log)
     by_spark = asks and guards.left_to_spark
     entry = entry._replace(made=NOT_TOLD if by_spark else made)
     begun = driver._replace(phase=COMMITTING, planned=entry, snapshot=len(log) - 1)
     return put(state, d, begun)
+
+
+def if_stale(state: State, guards: Guards, d: int, entry: Entry) -> State | None:
+    """The driver looks at the log before it commits by itself: where that ends if the plan of the
+    entry is stale; None where it is not.
+    """
+    driver, log = state.drivers[d], state.table.log
+    stale = guards.exact_version and len(log) - 1 != entry.base
+    if stale or (guards.txn and watermark(log, guards) >= entry.sequence):
+        return returned(put(state, d, driver._replace(planned=entry)), guards, d, not stale)
+    return None
 
 
 def land(state: State, guards: Guards, d: int, answered: bool = True) -> State | None:

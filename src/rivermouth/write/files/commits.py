@@ -20,7 +20,7 @@ class SmallCommits:
     """Such commits into one table."""
 
     def __init__(self, table: FilesTable) -> None:
-        self._table = table
+        self.table = table
 
     def may(self, plan: CommitPlan) -> bool:
         """Whether the plan is not stale, as Delta would say.
@@ -29,16 +29,16 @@ class SmallCommits:
         where somebody has committed since the plan, and BatchFailed where the log no longer holds
         the version of the plan: the next opening tells why.
         """
-        newest = self._table.newest()
+        newest = self.table.newest()
         if plan.base is not None and newest < plan.base:
-            raise self._table.shorter(newest, plan.base)
+            raise self.table.shorter(newest, plan.base)
         if plan.base is not None and newest > plan.base:
-            raise self._table.conflict(newest)
-        return self._table.txn(plan.app) < plan.sequence
+            raise self.table.conflict(newest)
+        return self.table.txn(plan.app) < plan.sequence
 
     def make(self, plan: CommitPlan, entry: Entry, files: Iterable[DataFile] = ()) -> None:
         """Make the commit of the plan, which ``may`` allows. Raises as ``FilesTable.append``."""
         reach("P17")
-        self._table.append(files, to_json(entry), (plan.app, plan.sequence))
+        self.table.append(files, to_json(entry), (plan.app, plan.sequence))
         reach("P18")
-        self._table.keep_up()
+        self.table.keep_up()

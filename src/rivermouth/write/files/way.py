@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from rivermouth.config import Commit, Pipeline
 from rivermouth.write.files.known import Definition, why_not
 
-FILES, DRIVER, SPARK = "files", "driver", "spark"
-
 
 @dataclass(frozen=True)
 class Way:
@@ -24,7 +22,7 @@ class Way:
     @property
     def by(self) -> str:
         """``files`` or ``spark``; of entries alone ``driver`` or ``spark``."""
-        return SPARK if self.reason else DRIVER if self.alone else FILES
+        return "spark" if self.reason else "driver" if self.alone else "files"
 
     def as_dict(self) -> dict[str, str | None]:
         """The same for machines."""

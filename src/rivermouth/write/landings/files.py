@@ -64,7 +64,7 @@ class Files:
         self._through_spark = DataFrameWriter(site)
         self._table = FilesTable(site.address.path, site.pipeline)
         self._commits = SmallCommits(self._table)
-        self._recording = Recording(site.address, way, self._table)
+        self._recording = Recording(site.address, way, self._commits)
         bad = site.quarantine
         self._bad = QuarantineFiles(bad.address.path, site.pipeline, bad.reasons)
         self._in_task = None if site.config is None else in_task_of(site.config)

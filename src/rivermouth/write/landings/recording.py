@@ -14,23 +14,21 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.spark.address import Address
 from rivermouth.write.entry import record_entry
 from rivermouth.write.files.commits import SmallCommits
-from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.way import Way, way_into
 
 
 class Recording:
     """Such commits of one pipeline into its table. ``way``: which one its configuration leaves."""
 
-    def __init__(self, address: Address, way: Way, table: FilesTable) -> None:
-        self._address, self._way, self._table = address, way, table
-        self._commits = SmallCommits(table)
+    def __init__(self, address: Address, way: Way, commits: SmallCommits) -> None:
+        self._address, self._way, self._commits = address, way, commits
 
     def way(self) -> Way:
         """See ``TellsWay``."""
         if self._way.reason:
             return self._way
-        self._table.newest()
-        return way_into(self._way, self._table.definition())
+        self._commits.table.newest()
+        return way_into(self._way, self._commits.table.definition())
 
     def may(self, plan: CommitPlan) -> bool:
         """Whether the plan is not stale, before its batch is read. Raises CommitConflict.
@@ -44,7 +42,7 @@ class Recording:
         if self._way.reason:
             record_entry(session, entry, self._address)
         elif self._commits.may(plan):
-            if way_into(self._way, self._table.definition()).reason:
+            if way_into(self._way, self._commits.table.definition()).reason:
                 record_entry(session, entry, self._address)
             else:
                 self._commits.make(plan, entry)

@@ -27,6 +27,7 @@ from rivermouth.registry.references import resolve
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
+from rivermouth.write.files.commits import SmallCommits
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.way import Way, way_of
 from rivermouth.write.landing import RawBatch, Site
@@ -56,8 +57,8 @@ class Send:
         self._sink = make(site)
         own, config = site.rows.transform, site.config
         self._own = MadeToSend(config, own) if own is not None and config is not None else None
-        table = FilesTable(site.address.path, site.pipeline)
-        self._recording = Recording(site.address, _way_of(site), table)
+        commits = SmallCommits(FilesTable(site.address.path, site.pipeline))
+        self._recording = Recording(site.address, _way_of(site), commits)
         self._stage: Path | None = None
         self._kept = ExitStack()
         self._waiting: DataFrame | None = None
