@@ -218,6 +218,11 @@ def _member(dice: random.Random, kind: pa.DataType) -> Callable[[float], str]:
         return producer(dice, kind)
     if dice.random() < 0.05:
         return lambda wild: _value(dice, kind, wild) if dice.random() < wild else "null"
+    if pa.types.is_timestamp(kind) and dice.random() < 0.8:
+        spell = dice.choice(_FRACTIONS), _zone(dice, kind)
+        return lambda wild: (
+            _value(dice, kind, wild) if dice.random() < wild else _time(dice, *spell)
+        )
     quoted = not kind.num_fields and _calm(dice, kind).startswith('"')
 
     def value(wild: float) -> str:
@@ -267,6 +272,24 @@ def _number(dice: random.Random) -> str:
     )
 
 
+_FRACTIONS = ("", ".5", ".123456")
+
+
+def _zone(dice: random.Random, kind: pa.TimestampType) -> str:
+    return dice.choice(("Z", "Z", "+01:00", "-11:30", "")) if kind.tz else ""
+
+
+def _time(dice: random.Random, fraction: str, zone: str) -> str:
+    clock = f"{dice.randrange(24):02}:{dice.randrange(60):02}:{dice.randrange(60):02}"
+    return f'"{_day(dice)}T{clock}{fraction}{zone}"'
+
+
+def _day(dice: random.Random) -> str:
+    """One of every year and month; hardly ever one that was not."""
+    day = dice.randint(1, 31 if dice.random() < 0.001 else 28)
+    return f"{dice.randint(1000, 2999)}-{dice.randint(1, 12):02}-{day:02}"
+
+
 def _calm(dice: random.Random, kind: pa.DataType) -> str:
     name = sql_name(kind)
     if pa.types.is_integer(kind):
@@ -274,18 +297,14 @@ def _calm(dice: random.Random, kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         text = f"0.{dice.randrange(10)}" if kind.scale else str(dice.randrange(10**12))
         return dice.choice((text, f'"{text}"'))
-    day = f"{dice.randint(1000, 2999)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
-    time = f"{day}T{dice.randrange(24):02}:{dice.randrange(60):02}:07"
-    fraction = dice.choice(("", ".5", f".{dice.randrange(10**6):06}"))
-    zone = "" if name == "TIMESTAMP_NTZ" else dice.choice(("Z", "Z", "+01:00", "-11:30", ""))
+    if pa.types.is_timestamp(kind):
+        return _time(dice, dice.choice(_FRACTIONS), _zone(dice, kind))
     return {
         "BOOLEAN": dice.choice(("true", "false")),
         "FLOAT": repr(dice.uniform(-1000, 1000)),
         "DOUBLE": repr(dice.uniform(-1e9, 1e9)),
         "BINARY": dice.choice(('""', '"QQ=="', '"QUI="', '"QUJDRA=="')),
-        "DATE": f'"{day}"',
-        "TIMESTAMP": f'"{time}{fraction}{zone}"',
-        "TIMESTAMP_NTZ": f'"{time}{fraction}"',
+        "DATE": f'"{_day(dice)}"',
         "STRING": json.dumps(
             dice.choice(("x", "Göteborg", "a b c", "", "\n", "😀")),
             ensure_ascii=dice.random() < 0.5,

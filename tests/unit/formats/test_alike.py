@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config.ddl import parse_columns
+from rivermouth.formats.strict_json import alike
 from rivermouth.formats.strict_json.alike import read_alike
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of
@@ -37,7 +38,7 @@ def taken(values: list[bytes], ddl: str = DDL) -> np.ndarray:
     texts = Texts(pa.array([each.decode() for each in values]), np.arange(len(values)))
     row = ReadAs(numbers=False, wide=False).kind(pa.struct(list(decoder.schema)))
     pieces, left = read_alike(texts, row)
-    found = np.concatenate([np.zeros(0, int), *(each.records for each in pieces)])
+    found = np.concatenate([np.zeros(0, int), *(each.found for each in pieces)])
     assert sorted([*found, *left.records]) == [*range(len(values))]
     return found
 
@@ -76,9 +77,49 @@ FITTING = [
 
 @pytest.mark.parametrize(("at", "value"), FITTING)
 def test_a_value_that_surely_fits_is_taken(at: int, value: str) -> None:
-    values = [record()] * MANY + [record(at, value)]
-    assert MANY in taken(values)
+    values = [record()] * MANY + [record(at, value)] * 10
+    assert {*range(MANY, MANY + 10)} <= {*taken(values)}
     decoded_as_exactly(values)
+
+
+def test_few_unusual_numbers_are_left_with_their_records() -> None:
+    """To look for a pattern costs as much as to read those records exactly."""
+    values = [record()] * MANY + [record(0, "-12")]
+    assert taken(values).tolist() == [*range(MANY)]
+    decoded_as_exactly(values)
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The records of which a layout was made, in a process that has read none before."""
+    samples: list[bytes] = []
+
+    def layout(sample: bytes, row: pa.StructType) -> Layout | None:
+        samples.append(sample)
+        return layout_of(sample, row)
+
+    monkeypatch.setattr(alike, "_latest", {})
+    monkeypatch.setattr(alike, "layout_of", layout)
+    return samples
+
+
+ONES, SWAPPED = ([each] * MANY for each in (b'{"n":1,"s":"x"}', b'{"s":"x","n":1}'))
+
+
+def test_a_layout_is_that_of_the_next_records_until_they_have_another(sampled: list[bytes]) -> None:
+    for values in (ONES, ONES, SWAPPED, SWAPPED, ONES, ONES):
+        assert len(taken(values)) == MANY
+    assert sampled == [ONES[0], SWAPPED[0], ONES[0]]
+
+
+def test_a_layout_is_forgotten_only_by_as_many_records_of_another(sampled: list[bytes]) -> None:
+    assert len(taken(ONES)) == MANY
+    assert len(taken(SWAPPED[:100])) == 0
+    assert len(taken([*ONES, *SWAPPED])) == 2 * MANY
+    assert len(taken(ONES)) == MANY
+    assert sampled == [ONES[0], SWAPPED[0]]
+    assert len(taken([b"7"] * MANY)) == 0
+    assert alike._latest == {}
 
 
 LEFT = [

@@ -105,7 +105,7 @@ def at_once(values: list[bytes]) -> list[int]:
     """The records that were not read one by one."""
     texts = as_text(pa.array(values, pa.binary()))
     pieces = decode_at_once(Texts(texts, np.arange(len(values))), ROW, JsonSettings())
-    return sorted(int(record) for each in pieces for record in each.records)
+    return sorted(int(record) for each in pieces for record in each.found)
 
 
 @pytest.mark.parametrize("kind", KINDS)

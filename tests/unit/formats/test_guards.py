@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from rivermouth.formats.strict_json.guards import as_text, framed, holds_two_objects, safe
-from rivermouth.formats.strict_json.marks import joined
+from rivermouth.formats.strict_json.marks import beyond_ascii, joined
 
 pytestmark = pytest.mark.unit
 
@@ -73,3 +74,13 @@ def test_what_is_not_utf8_is_found_beside_empty_values(
     # A slice, too: it begins amid the bytes of the whole.
     for given in (pa.array(values, kind), pa.array([b"\xff", *values, b"\xff"], kind)[1:-1]):
         assert [each.encode() for each in as_text(given).to_pylist()] == expected
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 15, 16, 17])
+def test_each_byte_beyond_ascii_is_found(length: int) -> None:
+    assert beyond_ascii(np.full(length, 0x7F, np.uint8)).tolist() == []
+    assert beyond_ascii(np.full(length, 0x80, np.uint8)).tolist() == [*range(length)]
+    for place in range(length):
+        codes = np.zeros(length + 1, np.uint8)[1:]  # begins amid a word
+        codes[place] = 0xFF
+        assert beyond_ascii(codes).tolist() == [place]

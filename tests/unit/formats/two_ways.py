@@ -117,7 +117,7 @@ def rows_by_way(decoder: StrictJson, values: list[bytes | None]) -> Counter[str]
         "compiled": decode_at_once(texts, row, decoder.settings),
         "alike": read_alike(texts, narrow)[0],
     }
-    return Counter({name: sum(len(each.records) for each in way) for name, way in ways.items()})
+    return Counter({name: sum(len(each.found) for each in way) for name, way in ways.items()})
 
 
 def campaign(records: int, seed: int) -> Counter[str]:

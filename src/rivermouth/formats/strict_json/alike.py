@@ -25,9 +25,14 @@ _TRIED = 200
 """So many records are tried first: where a layout is not theirs, that costs little."""
 _SAMPLES = 2
 _LAYOUTS = 4
-_BYTES = 1 << 20
+_BYTES = 3 << 19
 """So many are read at once: what is made of them stays in the cache of the processor."""
 _QUOTE, _ESCAPE, _SPACE = b'"\\ '
+
+_Read = tuple[Piece, np.ndarray]
+"""The rows of the records that have a layout, and which of those given these are."""
+_latest: dict[pa.StructType, Layout] = {}
+"""For rows of a type the layout by which this process read records last."""
 
 
 def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
@@ -36,14 +41,37 @@ def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
     ``row`` is of the types that the parser reads, as the rows are.
     """
     pieces: list[Piece] = []
-    for _ in range(_LAYOUTS):
-        layout = _layout(given, row) if len(given) >= _LEAST else None
-        if layout is None:
+    for turn in range(_LAYOUTS):
+        if len(given) < _LEAST:
             break
-        read = [_read(each, layout, row) for each in given.parts(_BYTES)]
+        read = (_by_latest(given, row) if turn == 0 else []) or _by_sample(given, row)
+        if not read:
+            break
         pieces += [piece for piece, _ in read]
         given = given.only(~np.concatenate([good for _, good in read]))
     return pieces, given
+
+
+def _by_latest(given: Texts, row: pa.StructType) -> list[_Read]:
+    """By the layout of the records before these; nothing if not half of the first part have it."""
+    layout = _latest.get(row)
+    if layout is None:
+        return []
+    parts = [*given.parts(_BYTES)]
+    first = _read(parts[0], layout, row)
+    if 2 * np.count_nonzero(first[1]) < len(parts[0]):
+        _latest.pop(row, None)
+        return []
+    return [first, *(_read(each, layout, row) for each in parts[1:])]
+
+
+def _by_sample(given: Texts, row: pa.StructType) -> list[_Read]:
+    """By the layout of one of them; nothing if it is not that of half of the first ones."""
+    layout = _layout(given, row)
+    if layout is None:
+        return []
+    _latest.setdefault(row, layout)
+    return [_read(each, layout, row) for each in given.parts(_BYTES)]
 
 
 def _layout(given: Texts, row: pa.StructType) -> Layout | None:
@@ -56,8 +84,7 @@ def _layout(given: Texts, row: pa.StructType) -> Layout | None:
     return None
 
 
-def _read(given: Texts, layout: Layout, row: pa.StructType) -> tuple[Piece, np.ndarray]:
-    """The rows of the records that have the layout, and which those are."""
+def _read(given: Texts, layout: Layout, row: pa.StructType) -> _Read:
     laid = _Laid.of(given.texts, layout)
     good = np.ones(len(laid.rows), dtype=bool)
     found: dict[Path, pa.Array] = {}
@@ -68,12 +95,10 @@ def _read(given: Texts, layout: Layout, row: pa.StructType) -> tuple[Piece, np.n
         good &= fits
         if values is not None:
             found[slot.path] = values
-    rows, records = _assembled(row, (), found, layout, len(good)), given.records[laid.rows]
-    if not good.all():
-        rows, records = rows.filter(pa.array(good)), records[good]
+    rows = _assembled(row, (), found, layout, len(good))
     mask = np.zeros(len(given), dtype=bool)
     mask[laid.rows[good]] = True
-    return Piece(rows, records), mask
+    return Piece(rows, given.records[laid.rows]).only(good), mask
 
 
 def _assembled(
@@ -109,9 +134,11 @@ class _Marks:
         codes = np.frombuffer(data, np.uint8)
         places = np.flatnonzero(codes == _QUOTE)
         plain = np.ones(len(texts), dtype=bool)
-        for strange in (codes == _ESCAPE, codes < _SPACE):
-            if strange.any():
-                plain &= ~having(strange, starts)
+        escape = codes == _ESCAPE
+        if escape.any():
+            plain &= ~having(np.flatnonzero(escape), starts)
+        if codes.min(initial=_SPACE) < _SPACE:
+            plain &= ~having(np.flatnonzero(codes < _SPACE), starts)
         return cls(data, codes, starts, places, np.searchsorted(places, starts), plain)
 
     def same(self, at: np.ndarray, run: bytes) -> np.ndarray:

@@ -85,14 +85,7 @@ def _by_parser(given: Texts, read: _Schemas) -> list[Piece]:
 def _merged(pieces: list[Piece]) -> list[Piece]:
     """The pieces of the same types as one."""
     kinds = dict.fromkeys(each.rows.type for each in pieces)
-    alike = [[each for each in pieces if each.rows.type == kind] for kind in kinds]
-    return [
-        Piece(
-            pa.concat_arrays([each.rows for each in some]),
-            np.concatenate([each.records for each in some]),
-        )
-        for some in alike
-    ]
+    return [Piece.joined([each for each in pieces if each.rows.type == kind]) for kind in kinds]
 
 
 def _framed(given: Texts) -> Texts:
@@ -182,7 +175,5 @@ def _halves(given: Texts, read: pa.Schema) -> Iterator[Piece]:
 
 def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:
     found = refine(piece.rows, row, settings.unit)
-    if found.doubtful is None or not found.doubtful.any():
-        return Piece(found.array, piece.records)
-    sure = ~found.doubtful
-    return Piece(found.array.filter(pa.array(sure)), piece.records[sure])
+    whole = Piece(found.array, piece.records)
+    return whole if found.doubtful is None else whole.only(~found.doubtful)

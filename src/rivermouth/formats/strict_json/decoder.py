@@ -72,7 +72,7 @@ def _decoded(values: pa.Array, row: pa.StructType, settings: JsonSettings) -> De
         texts = as_text(pc.fill_null(values, pa.scalar(b"", values.type)))
         pieces = decode_at_once(Texts(texts, np.arange(len(values))), row, settings)
         for each in pieces:
-            left[each.records] = False
+            left[each.found] = False
     reasons = pa.nulls(len(values), pa.string())
     if left.any():
         records = np.flatnonzero(left)
@@ -87,10 +87,9 @@ def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructA
     """The rows at the indices of their records, null elsewhere."""
     if not pieces:
         return pa.nulls(count, row)
-    rows = pa.concat_arrays([each.rows for each in pieces]) if pieces[1:] else pieces[0].rows
-    records = np.concatenate([each.records for each in pieces])
-    if np.array_equal(records, np.arange(count)):
-        return rows
+    whole = Piece.joined(pieces)
+    if np.array_equal(whole.records, np.arange(count)):
+        return whole.rows
     places, found = np.zeros(count, int), np.zeros(count, bool)
-    places[records], found[records] = np.arange(len(rows)), True
-    return rows.take(pa.array(places, mask=~found))
+    places[whole.found], found[whole.found] = np.flatnonzero(whole.kept), True
+    return whole.rows.take(pa.array(places, mask=~found))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from rivermouth.formats.strict_json.marks import (
     Chunk,
+    beyond_ascii,
     bytes_of,
     counts,
     having,
@@ -35,20 +36,31 @@ _TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 
 def as_text(values: pa.Array) -> pa.StringArray:
     """The values, which are binary without nulls, as text. What is not UTF-8 is empty text."""
-    kind = pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()
+    data, starts = bytes_of(values)
+    if np.frombuffer(data, np.uint8).max(initial=0) <= _ASCII:
+        return _unchecked(values)
     try:
-        return values.cast(kind)
+        return values.cast(_text_of(values.type))
     except pa.ArrowInvalid:
-        valid = pa.array(_valid(values))
-        return pc.if_else(valid, values, pa.scalar(b"", values.type)).cast(kind)
+        valid = pa.array(_valid(values, np.frombuffer(data, np.uint8), starts))
+        return _unchecked(pc.if_else(valid, values, pa.scalar(b"", values.type)))
 
 
-def _valid(values: pa.Array) -> np.ndarray:
+def _text_of(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if pa.types.is_large_binary(kind) else pa.string()
+
+
+def _unchecked(values: pa.Array) -> pa.StringArray:
+    """Values that are UTF-8, as text."""
+    kind, buffers = _text_of(values.type), values.buffers()
+    return pa.Array.from_buffers(kind, len(values), buffers, offset=values.offset)
+
+
+def _valid(values: pa.Array, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Which values are UTF-8. There is one that is not."""
     valid = np.ones(len(values), dtype=bool)
-    data, starts = bytes_of(values)
-    others = np.frombuffer(data, np.uint8) > _ASCII
-    if np.count_nonzero(others) <= _FEW * len(values):
+    others = beyond_ascii(codes)
+    if len(others) <= _FEW * len(values):
         few = having(others, starts)
         valid[few] = [_is_utf8(each) for each in values.filter(pa.array(few)).to_pylist()]
         return valid

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 _NULL_BETWEEN = re.compile(rb"\}[ \t\r\n]*n")
 _SPACE = np.frombuffer(b" \t\r\n", np.uint8)
+_ASCII = 0x7F
+_BEYOND = np.uint64(0x8080808080808080)
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,21 @@ def mask_of(found: pa.BooleanArray) -> np.ndarray:
     return mask
 
 
-def having(strange: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Which values have a byte of those marked; ``starts`` as in ``bytes_of``."""
+def having(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Which values have a byte at one of the places; ``starts`` as in ``bytes_of``."""
     found = np.zeros(len(starts) - 1, dtype=bool)
-    found[np.searchsorted(starts, np.flatnonzero(strange), side="right") - 1] = True
+    found[np.searchsorted(starts, places, side="right") - 1] = True
     return found
+
+
+def beyond_ascii(codes: np.ndarray) -> np.ndarray:
+    """The places of bytes beyond ASCII: eight at a time are looked at, since most are not."""
+    end = len(codes) // 8 * 8
+    words = np.flatnonzero((codes[:end].view("<u8") & _BEYOND) != 0)
+    near = (8 * words[:, np.newaxis] + np.arange(8)).ravel()
+    places = np.concatenate((near, np.arange(end, len(codes))))
+    beyond: np.ndarray = places[codes[places] > _ASCII]
+    return beyond
 
 
 def joined(texts: pa.StringArray) -> Chunk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,12 +41,40 @@ class Texts:
         return Texts(self.texts.filter(pa.array(mask)), self.records[mask])
 
 
+_NONE = -1
+
+
 @dataclass(frozen=True)
 class Piece:
-    """Rows, and the indices of their records."""
+    """Rows, and the indices of their records; -1 for a row that is left out later: until then,
+    that costs less than to copy the others.
+    """
 
     rows: pa.StructArray
     records: np.ndarray
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Piece]) -> Piece:
+        """All as one. There is one at least, and all are of the same type."""
+        if len(pieces) == 1:
+            return pieces[0]
+        records = np.concatenate([each.records for each in pieces])
+        return cls(pa.concat_arrays([each.rows for each in pieces]), records)
+
+    def only(self, mask: np.ndarray) -> Piece:
+        return self if mask.all() else Piece(self.rows, np.where(mask, self.records, _NONE))
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Which rows are not left out."""
+        kept: np.ndarray = self.records != _NONE
+        return kept
+
+    @property
+    def found(self) -> np.ndarray:
+        """The indices of the records of these rows."""
+        found: np.ndarray = self.records[self.kept]
+        return found
 
 
 def portions(values: pa.Array, most: int, records: int) -> Iterator[range]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.marks import mask_of
+from rivermouth.formats.strict_json.marks import bytes_of, mask_of
 from rivermouth.formats.strict_json.numbers import JSON_NUMBER
 from rivermouth.formats.strict_json.usual import fitting, form_of
 
@@ -16,6 +16,9 @@ _FLOATING = {
     for bits, exponent in ((64, 2), (32, 1))
 }
 """By the bits of the type: numbers that are neither too large nor too small for it."""
+_ZERO, _NINE = b"09"
+_FEW = 0.003
+"""So few of all numbers are left to the other ways: to compile a pattern costs as much."""
 
 
 def array_of(
@@ -51,11 +54,13 @@ def _fitting(texts: pa.StringArray, kind: pa.DataType) -> np.ndarray:
 def _whole(texts: pa.StringArray, kind: pa.DataType) -> np.ndarray:
     """The most are a few digits. A pattern looks at the others."""
     digits = len(str(2 ** (kind.bit_width - 1) - 1)) - 1
-    short = pc.less_equal(pc.binary_length(texts), digits)
-    begun = pc.invert(pc.starts_with(texts, "0"))
-    fits = mask_of(pc.and_(pc.and_(pc.ascii_is_decimal(texts), short), begun))
-    if not fits.all():
-        left = ~fits
+    data, starts = bytes_of(texts)
+    codes, lengths = np.frombuffer(data, np.uint8), np.diff(starts)
+    fits: np.ndarray = (lengths <= digits) & ((codes[starts[:-1]] != _ZERO) | (lengths == 1))
+    if codes.min(initial=_ZERO) < _ZERO or codes.max(initial=_ZERO) > _NINE:
+        fits &= mask_of(pc.ascii_is_decimal(texts))
+    left = ~fits
+    if np.count_nonzero(left) > _FEW * len(texts):
         fits[left] = _matching(texts.filter(pa.array(left)), form_of(kind))
     return fits
 

@@ -1,0 +1,141 @@
+"""Columns of times: what is read at once, what is doubtful; and never another time."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+
+from rivermouth.formats.strict_json.faults import Bad
+from rivermouth.formats.strict_json.spelt_times import times_of
+from rivermouth.formats.strict_json.times import days, micros
+
+pytestmark = pytest.mark.unit
+ZONED, LOCAL, DATE = pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()
+MANY = 100
+"""More than are left to the exact way because they are few."""
+
+
+def texts(like: str) -> list[str | None]:
+    """Times that are spelt like one, in which 01 stands for the month."""
+    return [like.replace("-01-", f"-{1 + each % 12:02}-") for each in range(MANY)]
+
+
+def read(given: list[str | None], kind: pa.DataType) -> list[object]:
+    """What each text gives, "doubtful" for those that are. What is given is right."""
+    # A slice: it begins amid the bytes of the whole.
+    refined = times_of(pa.array(["x", *given, "x"])[1:-1], kind)
+    refined.array.validate(full=True)
+    found = refined.array.to_pylist()
+    doubtful = refined.doubtful if refined.doubtful is not None else [False] * len(given)
+    for text, value, doubt in zip(given, found, doubtful, strict=True):
+        assert value is None if text is None or doubt else value == exactly(text, kind)
+    return [each if not doubt else "doubtful" for each, doubt in zip(found, doubtful, strict=True)]
+
+
+def exactly(text: str, kind: pa.DataType) -> object:
+    if kind == DATE:
+        return date.fromordinal(days(text) + date(1970, 1, 1).toordinal())
+    value = pa.scalar(micros(text, zone=kind == ZONED, cut=False), pa.int64())
+    return value.cast(kind).as_py()
+
+
+ALIKE = [
+    ("2026-01-28T10:00:00Z", ZONED),
+    ("2026-01-28 23:59:59.123456Z", ZONED),
+    ("1000-01-01T00:00:00.5+23:59", ZONED),
+    ("2999-01-28T10:00:00-0130", ZONED),
+    ("2026-01-28T10:00:00", ZONED),
+    ("2026-01-28T10:00:00.123", LOCAL),
+    ("2026-01-28", DATE),
+]
+
+
+@pytest.mark.parametrize(("like", "kind"), ALIKE)
+def test_times_that_are_spelt_alike_are_read_at_once(like: str, kind: pa.DataType) -> None:
+    assert "doubtful" not in read(texts(like), kind)
+
+
+@pytest.mark.parametrize(("like", "kind"), ALIKE)
+def test_few_that_are_spelt_otherwise_are_doubtful(like: str, kind: pa.DataType) -> None:
+    others: list[str | None] = ["", "2026-01-28T10:00", f"x{like}", None]
+    found = read([*others, *texts(like), *others, f"{like}0"], kind)
+    assert found[:4] == ["doubtful", "doubtful", "doubtful", None]
+    assert "doubtful" not in found[4:-5]
+    assert found[-5:] == ["doubtful", "doubtful", "doubtful", None, "doubtful"]
+
+
+NO_TIMES = [
+    "2026-02-30T10:00:00+00:00",
+    "2025-02-29T10:00:00+00:00",
+    "2026-04-31T10:00:00+00:00",
+    "2026-00-28T10:00:00+00:00",
+    "2026-13-28T10:00:00+00:00",
+    "2026-20-28T10:00:00+00:00",
+    "2026-01-00T10:00:00+00:00",
+    "2026-01-32T10:00:00+00:00",
+    "2026-01-40T10:00:00+00:00",
+    "2026-01-28T24:00:00+00:00",
+    "2026-01-28T30:00:00+00:00",
+    "2026-01-28T10:60:00+00:00",
+    "2026-01-28T10:00:60+00:00",
+    "2026-01-28T10:00:00+24:00",
+    "2026-01-28T10:00:00+99:00",
+    "2026-01-28T10:00:00+00:60",
+    "2026-01-28T10:00:00/00:00",
+    "2026-01-28t10:00:00+00:00",
+    "2026-01-28T10-00:00+00:00",
+    "2026/01-28T10:00:00+00:00",
+    "026-01-28T10:00:00.0+00:00",
+    " 026-01-28T10:00:00+00:00",
+    "+026-01-28T10:00:00+00:00",
+    "\u06606-01-28T10:00:00+00:00",
+    "0999-01-28T10:00:00+00:00",
+    "3000-01-28T10:00:00+00:00",
+]
+
+
+@pytest.mark.parametrize("no_time", NO_TIMES)
+def test_what_may_be_no_time_is_doubtful_among_many(no_time: str) -> None:
+    """Some of them are times for the exact way; at once nobody reads them."""
+    found = read([*texts("2026-01-28T10:00:00+00:00"), no_time], ZONED)
+    assert found[-1] == "doubtful"
+    assert "doubtful" not in found[:-1]
+
+
+@pytest.mark.parametrize("year", [1200, 1804, 1896, 2000, 2024, 2096, 2400, 2996])
+def test_leap_days_are_read_in_every_way(year: int) -> None:
+    """Otherwise a pipeline would be slow for one day in four years."""
+    given = [f"{year}-02-29T10:00:00{zone}" for zone in ("Z", "+00:00") for _ in range(MANY)]
+    assert {*read([*given], ZONED)} == {datetime(year, 2, 29, 10, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("year", [1000, 1100, 1900, 2023, 2025, 2026, 2100, 2998])
+def test_a_day_that_was_in_no_leap_year_is_doubtful(year: int) -> None:
+    given = [f"{year}-02-29T10:00:00{zone}" for zone in ("Z", "+00:00") for _ in range(MANY)]
+    assert {*read([*given], ZONED)} == {"doubtful"}
+
+
+def test_many_that_are_spelt_otherwise_are_read_by_their_form() -> None:
+    given = [*texts("2026-01-28T10:00:00Z"), *texts("2026-01-28T10:00:00"), *texts("2026-01-28")]
+    found = read(given, ZONED)
+    assert "doubtful" not in found[: 2 * MANY]
+    assert {*found[2 * MANY :]} == {"doubtful"}
+
+
+def test_the_first_texts_need_not_be_times() -> None:
+    found = read([None, "", *texts("2026-01-28T10:00:00Z")], ZONED)
+    assert found[:2] == [None, "doubtful"]
+    assert "doubtful" not in found[2:]
+
+
+def test_no_texts_give_no_times() -> None:
+    assert read([], ZONED) == []
+    assert read([None] * MANY, DATE) == [None] * MANY
+
+
+def test_the_exact_way_refuses_what_is_no_time() -> None:
+    """So that the comparison above is one."""
+    with pytest.raises(Bad):
+        exactly("2026-02-30T10:00:00Z", ZONED)
