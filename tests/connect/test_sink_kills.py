@@ -13,17 +13,9 @@ import pytest
 from rivermouth.local.broker import Broker
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
-from tests.kafka.test_sink_kills import (
-    FIRST,
-    LEAST,
-    OF_DRIVER,
-    PARTITIONS,
-    POINTS,
-    Torn,
-    finish,
-    kill,
-)
+from tests.kafka.test_sink_kills import FIRST, OF_DRIVER, POINTS, finish, kill
 from tests.kafka.test_sinks import sending
+from tests.kafka.torn_sinks import LEAST, PARTITIONS, Torn
 from tests.processes import Started
 
 PLATFORMS = ("connect", "serverless")

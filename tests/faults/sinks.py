@@ -21,13 +21,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
@@ -35,7 +33,7 @@ from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import Alteration, Told, alter
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
-from tests.faults.striking import LATE, MOMENT, strike, strike_when
+from tests.faults.striking import LATE, MOMENT, arrival, strike, strike_when
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
 from tests.processes import said_by
@@ -142,7 +140,8 @@ class World:
             alter(each, asks=self.dice.random() < 0.25)
         point = self.dice.choice(POINTS)
         if point == ARRIVED:
-            seen = arrived(self.lake.servers, f"{TOPIC}-{self.dice.choice((LEAST, MOST))}")
+            sink = f"{TOPIC}-{self.dice.choice((LEAST, MOST))}"
+            seen = arrival(self.lake.servers, sink, PARTITIONS)
             seen = Alteration(self.ledgers()[self.dice.choice(NAMES)]).beside(seen)
             self.kills[ARRIVED if strike_when(self.lake, NAMES, seen) else LATE] += 1
         else:
@@ -197,15 +196,6 @@ def stored() -> Counter[int]:
     """How often the function's database holds each auction."""
     with closing(sqlite3.connect(os.environ["BIDS_DB"])) as database:
         return Counter(each for (each,) in database.execute("SELECT auction FROM bids"))
-
-
-def arrived(servers: str, topic: str) -> Callable[[], bool]:
-    """Whether something has got to a topic since now."""
-    options = {"bootstrap.servers": servers, "group.id": "watch", "fetch.wait.max.ms": "5"}
-    watching = Consumer(options)
-    watching.assign([TopicPartition(topic, each, OFFSET_END) for each in range(PARTITIONS)])
-    watching.poll(1.0)
-    return lambda: watching.poll(0.01) is not None
 
 
 def campaign(folder: Path, records: int, seed: int) -> dict[str, Any]:

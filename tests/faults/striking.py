@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+
 from tests.lake import Lake
 from tests.processes import end_group, said_by
 from tests.waiting import PATIENCE_S
@@ -59,3 +61,12 @@ def when(seen: Callable[[], bool], group: int) -> threading.Thread:
     thread = threading.Thread(target=watch)
     thread.start()
     return thread
+
+
+def arrival(servers: str, topic: str, partitions: int) -> Callable[[], bool]:
+    """Whether something has got to a topic since now."""
+    options = {"bootstrap.servers": servers, "group.id": "watch", "fetch.wait.max.ms": "5"}
+    watching = Consumer(options)
+    watching.assign([TopicPartition(topic, each, OFFSET_END) for each in range(partitions)])
+    watching.poll(1.0)
+    return lambda: watching.poll(0.01) is not None

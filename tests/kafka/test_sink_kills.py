@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.striking import when
-from tests.kafka.test_sinks import calling, read_back, sending
-from tests.lake import Lake, bid
-from tests.processes import ROOT, Started, said_by
+from tests.kafka.torn_sinks import (
+    BY_SPARK,
+    FUNCTION,
+    FUNCTION_MOST,
+    KINDS,
+    LEAST,
+    LEDGER,
+    MOST,
+    PROMISE,
+    Torn,
+    arrived,
+    whole,
+)
+from tests.lake import Lake
+from tests.processes import ROOT, said_by
 
-LEAST, MOST = "at-least-once", "at-most-once"
 FIRST = "first record in the sink"
 POINTS: dict[str, str] = {
     "P3": "before the batch is written",
@@ -67,89 +69,12 @@ PROMISED: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """By delivery and point: which records of the batch are sent again, and which are never sent."""
-FUNCTION, FUNCTION_MOST = "function", "function-at-most-once"
-KINDS = (LEAST, MOST, FUNCTION, FUNCTION_MOST)
-BY_SPARK = "at-most-once-by-spark"
-"""Where Spark commits the entries. At least once that is killed through Connect."""
-PROMISE = {LEAST: LEAST, MOST: MOST, FUNCTION_MOST: MOST, BY_SPARK: MOST}
-"""What is promised to each kind; a function with a transaction of its own is not in the table."""
-LEDGER = "rivermouth.ledger_p"
-PER_ROUND = 2000
-PARTITIONS = 2
 SHORT = frozenset(
     {(LEAST, FIRST), (LEAST, "P15"), (MOST, "P14"), (MOST, "P18"), (FUNCTION_MOST, FIRST)}
 )
 """The kills after which something is sent again, or lost; the others are in `make test-all`."""
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
-
-
-@dataclass
-class Torn:
-    """A lake whose drivers are killed, one after the other."""
-
-    lake: Lake
-    kind: str
-    produced: int = 0
-    lost: int = 0
-
-    @property
-    def source(self) -> str:
-        return f"sink-kills-{self.kind}"
-
-    @property
-    def calls(self) -> bool:
-        """Whether the rows go to a function, and from there into the database."""
-        return self.kind in (FUNCTION, FUNCTION_MOST)
-
-    @property
-    def sink(self) -> str:
-        return f"{self.source}-out"
-
-    @property
-    def database(self) -> Path:
-        return self.lake.folder / "bids.db"
-
-    @property
-    def trace(self) -> Path:
-        return self.lake.folder / "trace.jsonl"
-
-    def produce(self) -> None:
-        """The records of one more round; one of them is bad."""
-        made = [(None, bid(self.produced + i), i % PARTITIONS) for i in range(PER_ROUND)]
-        self.lake.produce(self.source, [*made, (None, b"oops", 0)])
-        self.produced += PER_ROUND
-
-    def ids(self) -> Counter[str]:
-        """How often each good record is in the sink."""
-        if not self.calls:
-            found = read_back(self.lake.servers, self.sink)
-            return Counter(dict(each.headers())["rm-id"].decode() for each in found)
-        with closing(sqlite3.connect(self.database)) as database:
-            try:
-                return Counter(
-                    str(each) for (each,) in database.execute("SELECT auction FROM bids")
-                )
-            except sqlite3.OperationalError:
-                return Counter()
-
-    def driver(self, failpoints: str = "") -> Started:
-        """A driver that ends where the topic ends, if it is not killed before."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RIVERMOUTH_TRACE", str(self.trace))
-            patch.setenv("BIDS_DB", str(self.database))
-            return self.lake.driver("p", failpoints=failpoints)
-
-    def committed(self) -> int:
-        """How many good records the ledger covers."""
-        if not self.lake.path(LEDGER).exists():
-            return 0
-        proof = self.proof()
-        return int(proof["records"]) - int(proof["quarantined"])
-
-    def proof(self) -> dict[str, Any]:
-        [proof] = verify(load(self.lake.file), None).as_dict()["pipelines"]
-        return dict(proof)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -166,34 +91,6 @@ def torn(
 def torn_by_spark(rivermouth_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Torn:
     folder = tmp_path_factory.mktemp(f"sink-kills-{BY_SPARK}")
     return whole(Lake(folder, rivermouth_broker.bootstrap_servers), BY_SPARK)
-
-
-def whole(lake: Lake, kind: str) -> Torn:
-    """A lake of this kind, before any driver."""
-    made = Torn(lake, kind)
-    lake.topic(made.source, PARTITIONS)
-    if kind == FUNCTION:
-        pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")
-    elif kind == FUNCTION_MOST:
-        pipeline = calling(made.source, "tests.kafka.called:keep", delivery=MOST)
-    else:
-        lake.topic(made.sink, 1)
-        commit = "spark" if kind == BY_SPARK else "auto"
-        pipeline = sending(made.source, made.sink, delivery=PROMISE[kind], commit=commit)
-    lake.configure(p=pipeline)
-    return made
-
-
-def arrived(torn: Torn) -> Callable[[], bool]:
-    """Whether something has got to the sink since now."""
-    if torn.calls:
-        before = torn.ids().total()
-        return lambda: torn.ids().total() > before
-    options = {"bootstrap.servers": torn.lake.servers, "group.id": "watch"}
-    watching = Consumer({**options, "fetch.wait.max.ms": "5"})
-    watching.assign([TopicPartition(torn.sink, 0, OFFSET_END)])
-    watching.poll(1.0)
-    return lambda: watching.poll(0.01) is not None
 
 
 @pytest.mark.short(("torn", "point"), SHORT)
