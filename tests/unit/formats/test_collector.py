@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.collector import spare_what_is_loaded
+from rivermouth.formats.collector import spare_what_is_loaded, without_collector
 from rivermouth.formats.in_arrow import Stage
 from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.file import Folder
@@ -52,3 +53,16 @@ def test_a_task_spares_what_is_loaded_and_only_the_first_one(
     more = [[each] for each in range(1000)]
     assert list(run(iter([]))) == []
     assert gc.get_freeze_count() <= spared < spared + len(more)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_as_before_after_a_block_without_it(on: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        with suppress(ValueError), without_collector():
+            assert not gc.isenabled()
+            raise ValueError
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()

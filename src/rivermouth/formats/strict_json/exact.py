@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from rivermouth.formats.collector import without_collector
 from rivermouth.formats.strict_json.document import read
 from rivermouth.formats.strict_json.faults import Bad
 from rivermouth.formats.strict_json.settings import JsonSettings
@@ -20,11 +21,12 @@ def decode_one_by_one(
     spelt = "anything_as_text" in settings.lenient
     rows: list[object] = []
     reasons: list[str | None] = []
-    for value in values:
-        try:
-            rows.append(convert(read(value, spelt)))
-            reasons.append(None)
-        except Bad as bad:
-            rows.append(None)
-            reasons.append(bad.reason)
-    return pa.array(rows, row), reasons
+    with without_collector():
+        for value in values:
+            try:
+                rows.append(convert(read(value, spelt)))
+                reasons.append(None)
+            except Bad as bad:
+                rows.append(None)
+                reasons.append(bad.reason)
+        return pa.array(rows, row), reasons

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 
 from rivermouth.formats.strict_json.faults import Bad, shown
 from rivermouth.formats.strict_json.numbers import whole
@@ -21,6 +22,7 @@ _END = (date(9999, 12, 31).toordinal() - _EPOCH + 1) * _DAY
 _PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
+@lru_cache(maxsize=1024)
 def days(text: str) -> int:
     """Days since 1970-01-01. Raises Bad for another form, or a day that does not exist."""
     found = _DATE.fullmatch(text)

@@ -98,7 +98,10 @@ def _struct(
         name, convert = found
         if name in row:
             raise Bad("the name comes twice").within(f".{name}")
-        row[name] = None if item is None else _converted(convert, item, f".{name}")
+        try:
+            row[name] = None if item is None else convert(item)
+        except Bad as bad:
+            raise bad.within(f".{name}") from None
     return row
 
 
