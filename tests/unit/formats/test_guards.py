@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -78,9 +80,27 @@ def test_what_is_not_utf8_is_found_beside_empty_values(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 15, 16, 17])
 def test_each_byte_beyond_ascii_is_found(length: int) -> None:
-    assert beyond_ascii(np.full(length, 0x7F, np.uint8)).tolist() == []
-    assert beyond_ascii(np.full(length, 0x80, np.uint8)).tolist() == [*range(length)]
+    assert places(np.full(length, 0x7F, np.uint8)) == []
+    assert places(np.full(length, 0x80, np.uint8)) == [*range(length)]
     for place in range(length):
         codes = np.zeros(length + 1, np.uint8)[1:]  # begins amid a word
         codes[place] = 0xFF
-        assert beyond_ascii(codes).tolist() == [place]
+        assert places(codes) == [place]
+
+
+def places(codes: np.ndarray) -> list[int]:
+    found = beyond_ascii(codes, most=100)
+    assert found is not None
+    return [int(each) for each in found]
+
+
+def test_many_bytes_beyond_ascii_are_not_told_one_by_one() -> None:
+    """For each of them that would take 16 bytes of memory and more."""
+    text = "Ж" * 1_000
+    values = pa.array([text.encode()] * 5_000 + [b"\xff"], pa.binary())
+    tracemalloc.start()
+    try:
+        assert as_text(values)[-1].as_py() == ""
+        assert tracemalloc.get_traced_memory()[1] < 3 * values.nbytes
+    finally:
+        tracemalloc.stop()

@@ -32,7 +32,7 @@ _QUOTE, _ESCAPE, _SPACE = b'"\\ '
 _Read = tuple[Piece, np.ndarray]
 """The rows of the records that have a layout, and which of those given these are."""
 _latest: dict[pa.StructType, Layout] = {}
-"""For rows of a type the layout by which this process read records last."""
+"""For rows of a type a layout by which this process has read records. The next may have it, too."""
 
 
 def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:

@@ -59,8 +59,8 @@ def _unchecked(values: pa.Array) -> pa.StringArray:
 def _valid(values: pa.Array, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Which values are UTF-8. There is one that is not."""
     valid = np.ones(len(values), dtype=bool)
-    others = beyond_ascii(codes)
-    if len(others) <= _FEW * len(values):
+    others = beyond_ascii(codes, int(_FEW * len(values)))
+    if others is not None:
         few = having(others, starts)
         valid[few] = [_is_utf8(each) for each in values.filter(pa.array(few)).to_pylist()]
         return valid

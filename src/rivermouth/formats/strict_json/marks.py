@@ -59,11 +59,16 @@ def having(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return found
 
 
-def beyond_ascii(codes: np.ndarray) -> np.ndarray:
-    """The places of bytes beyond ASCII: eight at a time are looked at, since most are not."""
+def beyond_ascii(codes: np.ndarray, most: int) -> np.ndarray | None:
+    """The places of bytes beyond ASCII; None if they are in more than ``most`` words of 8 bytes.
+
+    Most texts have hardly any, so words are looked at first.
+    """
     end = len(codes) // 8 * 8
-    words = np.flatnonzero((codes[:end].view("<u8") & _BEYOND) != 0)
-    near = (8 * words[:, np.newaxis] + np.arange(8)).ravel()
+    marked = (codes[:end].view("<u8") & _BEYOND) != 0
+    if np.count_nonzero(marked) > most:
+        return None
+    near = (8 * np.flatnonzero(marked)[:, np.newaxis] + np.arange(8)).ravel()
     places = np.concatenate((near, np.arange(end, len(codes))))
     beyond: np.ndarray = places[codes[places] > _ASCII]
     return beyond

@@ -17,8 +17,6 @@ _FLOATING = {
 }
 """By the bits of the type: numbers that are neither too large nor too small for it."""
 _ZERO, _NINE = b"09"
-_FEW = 0.003
-"""So few of all numbers are left to the other ways: to compile a pattern costs as much."""
 
 
 def array_of(
@@ -59,8 +57,8 @@ def _whole(texts: pa.StringArray, kind: pa.DataType) -> np.ndarray:
     fits: np.ndarray = (lengths <= digits) & ((codes[starts[:-1]] != _ZERO) | (lengths == 1))
     if codes.min(initial=_ZERO) < _ZERO or codes.max(initial=_ZERO) > _NINE:
         fits &= mask_of(pc.ascii_is_decimal(texts))
-    left = ~fits
-    if np.count_nonzero(left) > _FEW * len(texts):
+    if not fits.all():
+        left = ~fits
         fits[left] = _matching(texts.filter(pa.array(left)), form_of(kind))
     return fits
 

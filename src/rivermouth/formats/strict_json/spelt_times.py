@@ -7,7 +7,10 @@ are times: it refuses a day, an hour and a zone that do not exist. A pattern loo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,46 +19,49 @@ import pyarrow.compute as pc
 from rivermouth.formats.strict_json.marks import bytes_of, mask_of
 from rivermouth.formats.strict_json.refined import Refined, kept
 
-# Years in which no zone leads out of the range.
-_LEAP = r"(?:[12][0-9](?:0[48]|[2468][048]|[13579][26])|1200|1600|2000|2400|2800)"
+# Years in which no zone leads out of the range. Not every one of them has a 29 February.
 _DAY = (
-    r"(?:[12][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
-    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-    rf"|{_LEAP}-02-29)"
+    r"[12][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|[12][0-9]))"
 )
+_LEAP_DAY = "-02-29"
 _HOUR = r"(?:[01][0-9]|2[0-3])"
 _CLOCK = rf"[T ]{_HOUR}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?"
-_DATE = rf"\A{_DAY}\z"
-_LOCAL = rf"\A{_DAY}{_CLOCK}\z"
-_ZONED = rf"\A{_DAY}{_CLOCK}(?:Z|[+-]{_HOUR}:?[0-5][0-9])\z"
 _LEAST, _MOST = b"1000-00-00T00:00:00", b"2999-19-39T29:59:59"
-"""What the digits of all these forms are between, a day that the cast refuses aside. Behind them
-stand digits of a fraction or a zone.
+"""The bounds of each digit. Only the cast knows the days of a month and the hours of a day, and
+only these bounds keep a year in the range. Behind them stand digits of a fraction or a zone.
 """
+_MANY = 1_000
+"""For fewer texts a pattern is as fast: each pass has a price of its own."""
 _SAMPLES = 8
-_FEW = 50
-"""So few texts are left to the exact way: to compile a pattern costs as much."""
 
-Way = Callable[[pa.StringArray, pa.DataType], pa.Array]
-"""From texts to times, null where a text is null or not surely a time."""
+
+@dataclass(frozen=True)
+class _Form:
+    """What the cast to ``through``, if the column is not of that type, surely reads right."""
+
+    pattern: str
+    through: pa.DataType | None = None
+
+    @cached_property
+    def of(self) -> re.Pattern[str]:
+        """For single texts: Arrow compiles a pattern anew in each call."""
+        return re.compile(self.pattern)
+
+    def cast(self, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+        return texts.cast(self.through or kind).cast(kind)
+
+
+_DATES = _Form(_DAY)
+_LOCAL = _Form(_DAY + _CLOCK, pa.timestamp("us"))
+_ZONED = _Form(rf"{_DAY}{_CLOCK}(?:Z|[+-]{_HOUR}:?[0-5][0-9])")
 
 
 def times_of(texts: pa.StringArray, kind: pa.DataType) -> Refined:
     """A date or timestamp from each text; doubtful where it is not of the usual forms."""
-    if pa.types.is_date(kind):
-        return _in_turn(texts, kind, _alike(_DATE), _by_form(_DATE))
-    if not kind.tz:
-        return _in_turn(texts, kind, _alike(_LOCAL), _by_form(_LOCAL))
-    # Without a zone a TIMESTAMP is in UTC.
-    ways = _alike(_ZONED), _alike(_LOCAL), _by_form(_ZONED), _by_form(_LOCAL)
-    return _in_turn(texts, kind, *ways)
-
-
-def _in_turn(texts: pa.StringArray, kind: pa.DataType, *ways: Way) -> Refined:
-    """By each way what those before it have left."""
     found, left = pa.nulls(len(texts), kind), texts.is_valid()
-    for way in ways:
-        if left.true_count <= _FEW:
+    for way in _ways(texts, _forms_of(kind)):
+        if not left.true_count:
             break
         if left.true_count == len(texts):
             found = way(texts, kind)
@@ -65,53 +71,61 @@ def _in_turn(texts: pa.StringArray, kind: pa.DataType, *ways: Way) -> Refined:
     return Refined(found, mask_of(left) if left.true_count else None)
 
 
-def _by_form(form: str) -> Way:
-    """By the form of what the cast surely reads right."""
-
-    def way(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-        good, _ = kept(texts, pc.match_substring_regex(texts, form))
-        return _cast(good, form, kind)
-
-    return way
+def _forms_of(kind: pa.DataType) -> list[_Form]:
+    if pa.types.is_date(kind):
+        return [_DATES]
+    return [_ZONED, _LOCAL] if kind.tz else [_LOCAL]  # without a zone a TIMESTAMP is in UTC
 
 
-def _alike(form: str) -> Way:
-    """Those that are spelt as the first one of the form; none if one of them may be no time."""
-
-    def way(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-        nothing = pa.nulls(len(texts), kind)
-        place = pc.index(pc.match_substring_regex(texts[:_SAMPLES], form), True).as_py()
-        if place < 0:
-            return nothing
-        first = texts[place].as_py().encode()
-        alike = pc.equal(pc.binary_length(texts), len(first)).fill_null(False)
-        some = texts if alike.true_count == len(texts) else texts.filter(alike)
-        if not _between(some, *_bounds(first)):
-            return nothing
-        try:
-            found = _cast(some, form, kind)
-        except pa.ArrowInvalid:  # no such day, hour or zone
-            return nothing
-        return found if some is texts else pc.replace_with_mask(nothing, alike, found)
-
-    return way
+_Way = Callable[[pa.StringArray, pa.DataType], pa.Array]
+"""From texts to times, null where a text is null or not surely a time."""
 
 
-def _cast(texts: pa.StringArray, form: str, kind: pa.DataType) -> pa.Array:
-    local = pa.types.is_timestamp(kind) and form == _LOCAL
-    return texts.cast(pa.timestamp("us")).cast(kind) if local else texts.cast(kind)
+def _ways(texts: pa.StringArray, forms: list[_Form]) -> Iterator[_Way]:
+    """As the first text of a form is spelt, if there is one; then by that form, and the others."""
+    samples = [each for each in texts[:_SAMPLES].to_pylist() if each]
+    pairs = ((each, form) for each in samples for form in forms if form.of.fullmatch(each))
+    first, its = next(pairs, (None, forms[0]))
+    if first is not None and len(texts) >= _MANY:
+        yield partial(_alike, first, its)
+    yield partial(_by_pattern, its)
+    yield from (partial(_by_pattern, each) for each in forms if each is not its)
+
+
+def _by_pattern(form: _Form, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    good, _ = kept(texts, pc.match_substring_regex(texts, rf"\A(?:{form.pattern})\z"))
+    try:
+        return form.cast(good, kind)
+    except pa.ArrowInvalid:  # a leap day of another year
+        usual, _ = kept(good, pc.invert(pc.match_substring(good, _LEAP_DAY)))
+        return form.cast(usual, kind)
+
+
+def _alike(first: str, form: _Form, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Those that are spelt as the first one; none if one of them may be no time."""
+    nothing, spelt = pa.nulls(len(texts), kind), first.encode()
+    alike = pc.equal(pc.binary_length(texts), len(spelt)).fill_null(False)
+    some = texts if alike.true_count == len(texts) else texts.filter(alike)
+    if not _between(some, *_bounds(spelt)):
+        return nothing
+    try:
+        found = form.cast(some, kind)
+    except pa.ArrowInvalid:  # no such day, hour or zone
+        return nothing
+    return found if some is texts else pc.replace_with_mask(nothing, alike, found)
 
 
 def _bounds(first: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the most that each byte may be: a digit stays one, a mark stays as it is."""
+    """The least and the most that each byte may be: a digit stays one, a mark stays as it is. A
+    zone may be ahead or behind.
+    """
     known = len(_LEAST)
-    least, most = (
-        bytes(
-            (bound[at] if at < known else other) if code in b"0123456789" else code
-            for at, code in enumerate(first)
-        )
-        for bound, other in ((_LEAST, ord("0")), (_MOST, ord("9")))
-    )
+    least, most = bytearray(first), bytearray(first)
+    for at, code in enumerate(first):
+        if code in b"0123456789":
+            least[at], most[at] = (_LEAST[at], _MOST[at]) if at < known else b"09"
+        elif at >= known and code in b"+-":
+            least[at], most[at] = b"+-"
     return np.frombuffer(least, np.uint8), np.frombuffer(most, np.uint8)
 
 
