@@ -90,6 +90,7 @@ def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructA
     whole = Piece.joined(pieces)
     if np.array_equal(whole.records, np.arange(count)):
         return whole.rows
+    records = whole.found
     places, found = np.zeros(count, int), np.zeros(count, bool)
-    places[whole.found], found[whole.found] = np.flatnonzero(whole.kept), True
+    places[records], found[records] = np.flatnonzero(whole.kept), True
     return whole.rows.take(pa.array(places, mask=~found))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth.formats.strict_json.marks import (
+    ASCII,
     Chunk,
     beyond_ascii,
     bytes_of,
@@ -27,7 +28,6 @@ _AFTER_OBJECT = r"\}[ \t\r\n]*"
 # The parser ends at a NUL as if the chunk ended; null between objects crashes it; and it takes NaN
 # and Infinity. In text these are harmless, but a record that has them is rare.
 _STRANGE = rf"\x00|{_AFTER_OBJECT}n|[:\[,][ \t\r\n]*-?(?:NaN|Inf)"
-_ASCII = 0x7F
 _AT_ONCE = 64
 _FEW = 0.05
 """With so few bytes beyond ASCII, for each value, those that have one are looked at one by one."""
@@ -37,12 +37,13 @@ _TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 def as_text(values: pa.Array) -> pa.StringArray:
     """The values, which are binary without nulls, as text. What is not UTF-8 is empty text."""
     data, starts = bytes_of(values)
-    if np.frombuffer(data, np.uint8).max(initial=0) <= _ASCII:
+    codes = np.frombuffer(data, np.uint8)
+    if codes.max(initial=0) <= ASCII:
         return _unchecked(values)
     try:
         return values.cast(_text_of(values.type))
     except pa.ArrowInvalid:
-        valid = pa.array(_valid(values, np.frombuffer(data, np.uint8), starts))
+        valid = pa.array(_valid(values, codes, starts))
         return _unchecked(pc.if_else(valid, values, pa.scalar(b"", values.type)))
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 _NULL_BETWEEN = re.compile(rb"\}[ \t\r\n]*n")
 _SPACE = np.frombuffer(b" \t\r\n", np.uint8)
-_ASCII = 0x7F
+ASCII = 0x7F
 _BEYOND = np.uint64(0x8080808080808080)
 
 
@@ -70,7 +70,7 @@ def beyond_ascii(codes: np.ndarray, most: int) -> np.ndarray | None:
         return None
     near = (8 * np.flatnonzero(marked)[:, np.newaxis] + np.arange(8)).ravel()
     places = np.concatenate((near, np.arange(end, len(codes))))
-    beyond: np.ndarray = places[codes[places] > _ASCII]
+    beyond: np.ndarray = places[codes[places] > ASCII]
     return beyond
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth.formats.strict_json.marks import mask_of
+
 
 @dataclass(frozen=True)
 class Refined:
@@ -31,4 +33,4 @@ def kept(array: pa.Array, fits: pa.BooleanArray) -> tuple[pa.Array, np.ndarray |
     if misfits.true_count == 0:
         return array, None
     nothing = pa.scalar(None, array.type)
-    return pc.if_else(misfits, nothing, array), misfits.to_numpy(zero_copy_only=False)
+    return pc.if_else(misfits, nothing, array), mask_of(misfits)

@@ -98,10 +98,7 @@ def _struct(
         name, convert = found
         if name in row:
             raise Bad("the name comes twice").within(f".{name}")
-        try:
-            row[name] = None if item is None else convert(item)
-        except Bad as bad:
-            raise bad.within(f".{name}") from None
+        row[name] = _converted(convert, item, name)
     return row
 
 
@@ -126,26 +123,23 @@ def _map(names: _Names, convert: Convert, value: object) -> list[tuple[str, obje
                 raise Bad("the name comes twice").within(f".{name}")
             del members[key]  # the last one stands where it came
         members[key] = name, item
-    return [
-        (name, None if item is None else _converted(convert, item, f".{name}"))
-        for name, item in members.values()
-    ]
+    return [(name, _converted(convert, item, name)) for name, item in members.values()]
 
 
 def _array(convert: Convert, value: object) -> list[object]:
     if not isinstance(value, list):
         raise Bad(f"ARRAY takes an array, not {shown(value)}")
-    return [
-        None if item is None else _converted(convert, item, f"[{index}]")
-        for index, item in enumerate(value)
-    ]
+    return [_converted(convert, item, index) for index, item in enumerate(value)]
 
 
-def _converted(convert: Convert, item: object, place: str) -> object:
+def _converted(convert: Convert, item: object, at: str | int) -> object:
+    """None for null. ``at``: the name or the index, which only a fault spells out."""
+    if item is None:
+        return None
     try:
         return convert(item)
     except Bad as bad:
-        raise bad.within(place) from None
+        raise bad.within(f"[{at}]" if isinstance(at, int) else f".{at}") from None
 
 
 def _spelt_number(name: str, in_text: bool, value: object) -> str:
