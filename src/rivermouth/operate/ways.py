@@ -13,7 +13,7 @@ from rivermouth.registry.landings import FILES, LANDINGS, SEND
 from rivermouth.registry.platforms import LOCAL
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import definition_of
-from rivermouth.write.files.way import Way, way_into, way_of
+from rivermouth.write.files.way import ELSEWHERE, Way, way_into, way_of
 
 
 def way_now(config: Config, pipeline: Pipeline) -> Way | None:
@@ -27,8 +27,8 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     table = pipeline.target.table
     others = [each.name for each in config.writers(table) if each.name != pipeline.name]
     if not isinstance(config.warehouse, Path):
-        return way_of(pipeline, others, folder=False)
-    known, folder = way_of(pipeline, others, folder=True), config.warehouse
+        return way_of(pipeline, others, ELSEWHERE)
+    known, folder = way_of(pipeline, others), config.warehouse
     if known.reason:
         return known
     bad = None if shape.sends else _definition(folder, table.quarantine)

@@ -6,7 +6,7 @@ from tests.faults.model.committing import if_stale, used, write
 from tests.faults.model.definition import definition
 from tests.faults.model.guards import Guards
 from tests.faults.model.opening import BATCH_FAILED
-from tests.faults.model.records import quarantined, readable
+from tests.faults.model.records import good, quarantined, readable
 from tests.faults.model.state import BATCH, PLANNED, STAGED, Driver, Entry, State, Waiting, put
 from tests.faults.model.steps import halted
 
@@ -16,6 +16,8 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
 
     Files that an earlier attempt left are taken where they are those of this batch. A batch that is
     sent has none: its driver commits the entry alone, and looks at the table again, see ``begin``.
+    Rows that rest on those of the table are Spark's to merge: of these only a batch without a good
+    record is committed by the driver.
     """
     driver, log = state.drivers[d], state.table.log
     if driver.phase != PLANNED or driver.planned is None or used(state, commit):
@@ -24,6 +26,8 @@ def write_files(state: State, guards: Guards, d: int, commit: object) -> State |
     if asks and guards.left_to_spark:
         return None
     entry = driver.planned._replace(commit=commit, made=made)
+    if state.effect.change and good(state.topic, guards, entry):
+        return None
     if (ended := if_stale(state, guards, d, entry)) is not None:
         return ended
     if state.effect.sends:

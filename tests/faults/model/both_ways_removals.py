@@ -9,7 +9,7 @@ from tests.faults.model.both_ways import BOTH
 from tests.faults.model.configurations import BROKEN, FILES, OBJECTS, RIVALS
 from tests.faults.model.definition import UNFIT
 from tests.faults.model.explore import Configuration
-from tests.faults.model.judge import DUPLICATE, LOST
+from tests.faults.model.judge import DUPLICATE, LOST, UNWRITTEN
 from tests.faults.model.machine import AS_FILES
 from tests.faults.model.removals import Removal
 
@@ -24,6 +24,7 @@ def _without(guard: str, harm: str, within: Configuration, of: str = "", **fault
 BOTH_WAYS_REMOVALS: Sequence[Removal] = (
     _without("exact_version", DUPLICATE, _TWO),
     _without("exact_version", UNFIT, _ONE, "one at a time", alter=1),
+    _without("commit_lock", UNWRITTEN, _ONE, optimize=1),
     _without("files_txn", DUPLICATE, replace(_TWO, may_halt=RIVALS | BROKEN)),
     _without("left_to_spark", UNFIT, _ONE, alter=1),
     _without("waits_for_range", DUPLICATE, _ONE, answer=1),

@@ -1,6 +1,7 @@
 """What is explored of totals, of first rows, and of records that are sent.
 
-An entry of a batch that is sent is committed by the driver alone, or through Spark.
+An entry without rows, and that of a batch that is sent, is committed by the driver, or through
+Spark.
 """
 
 from __future__ import annotations
@@ -82,14 +83,14 @@ _ALTERED = Configuration(
 )
 
 
-_OF_ROWS = (_ONE, _TWO, _UNDONE, _TRIMMED, _CHANGED)
+_WITH_BAD = tuple(replace(each, bad=(1,)) for each in (_ONE, _TWO, replace(_ALTERED, records=2)))
+_OF_ROWS = (*_WITH_BAD, _UNDONE, _TRIMMED, _CHANGED)
 _SENT = (_ONE, _TWO, replace(_UNDONE, records=1), _TRIMMED, _CHANGED, _ALTERED)
 
 
 def _all(name: str, effect: Effect) -> Iterator[Configuration]:
     for each in _SENT if effect.sends else _OF_ROWS:
-        ways = BOTH if effect.sends else each.ways
-        yield replace(each, name=f"{name}, {each.name}", effect=effect, ways=ways)
+        yield replace(each, name=f"{name}, {each.name}", effect=effect, ways=BOTH)
 
 
 DELIVERIES: Sequence[Configuration] = (

@@ -67,6 +67,9 @@ class Guards:
     """Files are committed as the version that follows on the one planned on, or not at all."""
     files_txn: bool = True
     """Their commit carries a ``txn``, too: so Spark's skips a stale one and refuses a rival."""
+    commit_lock: bool = True
+    """Delta's lock in the JVM is held meanwhile: on a local disk its own commits ask whether a
+    version is there, and then rename their file to it."""
     left_to_spark: bool = True
     """A table that asks for more than is understood is not written as files."""
     waits_for_range: bool = True

@@ -114,8 +114,19 @@ def cut(state: State, guards: Guards, high: int) -> State | None:
 
 
 def optimize(state: State, guards: Guards) -> State | None:
-    """A commit that changes no row: OPTIMIZE, a new property, another pipeline's batch."""
+    """A commit that changes no row: OPTIMIZE, a new property, another pipeline's batch.
+
+    On a local disk it replaces what the driver has committed since it looked, if it is not kept
+    away.
+    """
+    *before, newest = state.table.log
+    if not (guards.commit_lock or guards.put_if_absent) and _by_driver(newest):
+        state = state._replace(table=state.table._replace(log=tuple(before)))
     return _commit(state, Other(OPTIMIZE))
+
+
+def _by_driver(commit: Entry | Other) -> bool:
+    return isinstance(commit, Entry) and commit.as_files
 
 
 def alter(state: State, guards: Guards, asks: bool) -> State | None:

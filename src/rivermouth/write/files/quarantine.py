@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.commits import CommitPlan
@@ -10,23 +11,25 @@ from rivermouth.write.files.apart import LEAVES, Apart
 from rivermouth.write.files.file import DataFile, Folder
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.statistics import leaves_of
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.table import Alone, FilesTable
 
 
 class QuarantineFiles:
     """The quarantine at ``path``, which may not exist yet, for one pipeline.
 
-    ``reasons`` say what the codes of its records mean.
+    ``reasons`` say what the codes of its records mean. ``alone``: see ``FilesTable``.
     """
 
-    def __init__(self, path: str, pipeline: str, reasons: Mapping[str, str]) -> None:
-        self._path, self._pipeline, self._reasons = path, pipeline, reasons
-        self._table = FilesTable(path, pipeline)
+    def __init__(
+        self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = nullcontext
+    ) -> None:
+        self._path, self._pipeline, self._reasons, self._alone = path, pipeline, reasons, alone
+        self._table = FilesTable(path, pipeline, alone)
 
     def definition(self) -> Definition | None:
         """What the log says of the table now; None: there is none yet."""
         if not self._table.exists:
-            self._table = FilesTable(self._path, self._pipeline)  # it may come anew
+            self._table = FilesTable(self._path, self._pipeline, self._alone)  # it may come anew
             return None
         self._table.newest()
         return self._table.definition()

@@ -1,7 +1,8 @@
 """Commits of data files to one Delta table in a folder, by delta-rs: exactly one version, or none.
 
 The log takes each version once. So a commit at the version after the one that it was planned on
-stands only where nobody has committed since.
+stands only where nobody has committed since. Spark's commits on a local disk are not exact in that
+way (``spark.commit_lock``): ``alone`` keeps them away meanwhile.
 
 delta-rs leaves it to the system when a commit reaches the disk. So the names of the data files are
 made to reach it before a commit, and the commit before anybody is told of it, with those of others
@@ -16,7 +17,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,18 +30,23 @@ from rivermouth.write.files.file import DataFile
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
 
 Told = TypeVar("Told")
+Alone = Callable[[], AbstractContextManager[object]]
+"""A block in which nobody else replaces what is committed."""
 
 _TRIAL_BYTES = 1 << 16
 _OTHERS = 100
-"""So many commits before our first one are made to reach the disk: a checkpoint is not as old."""
+"""So many commits before ours are made to reach the disk: a checkpoint is not as old."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class FilesTable:
-    """The table at ``path``, which exists. ``where`` names it in errors."""
+    """The table at ``path``, which exists. ``where`` names it in errors.
 
-    def __init__(self, path: str, where: str) -> None:
-        self.path, self._where = path, where
+    Each commit is made in a block that ``alone`` gives.
+    """
+
+    def __init__(self, path: str, where: str, alone: Alone = nullcontext) -> None:
+        self.path, self._where, self._alone = path, where, alone
         self._handle: DeltaTable | None = None
         self._synced: int | None = None  # up to this version, commits have reached the disk
 
@@ -93,13 +99,14 @@ class FilesTable:
         about = {"userMetadata": said, "isBlindAppend": True, "operationMetrics": metrics}
         try:
             _sync(Path(self.path))
-            table.create_write_transaction(
-                [_action(each) for each in added],
-                "append",
-                table.schema(),
-                commit_properties=CommitProperties(about, retries, txns),
-                post_commithook_properties=_NO_HOOKS,
-            )
+            with self._alone():
+                table.create_write_transaction(
+                    [_action(each) for each in added],
+                    "append",
+                    table.schema(),
+                    commit_properties=CommitProperties(about, retries, txns),
+                    post_commithook_properties=_NO_HOOKS,
+                )
             self._sync_commits(follows, follows if txn else self.newest())
         except CommitFailedError as fault:
             if not self._commit_file(follows).exists():
@@ -110,7 +117,7 @@ class FilesTable:
 
     def _sync_commits(self, own: int, last: int) -> None:
         """Up to ``last``; what is before ``own`` is of others, and may be cleaned up already."""
-        first = max(own - _OTHERS, 0) if self._synced is None else self._synced + 1
+        first = max(own - _OTHERS, 0 if self._synced is None else self._synced + 1)
         for version in range(first, own):
             with suppress(FileNotFoundError):
                 _sync(self._commit_file(version))

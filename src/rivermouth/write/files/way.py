@@ -13,7 +13,7 @@ from rivermouth.write.files.known import Definition, why_not
 class Way:
     """How commits are made. ``reason``: why by Spark, in a clause; empty: by the driver.
 
-    ``alone``: they carry entries alone, for a pipeline that sends; else rows, as files.
+    ``alone``: they carry entries alone; else rows, as files.
     """
 
     reason: str = ""
@@ -36,29 +36,44 @@ class Way:
 
 
 AS_FILES = Way()
+ELSEWHERE = "the table is not in a folder of this machine"
+"""Why the driver does not commit to a table by itself."""
 
 
-def way_of(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> Way:
-    """As far as the configuration tells. ``others`` are pipelines that write the table, too.
+def way_of(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+    """How the commits of batches are made, as far as the configuration tells.
 
-    ``folder``: the table is in a folder of this machine, where the tasks run, too.
+    ``others`` are pipelines that write the table, too. ``elsewhere``: why the driver cannot commit
+    by itself where the table is, in a clause; empty: it can.
     """
-    return Way(_why_spark(pipeline, others, folder=folder), pipeline.shape.sends)
+    if pipeline.shape.sends:
+        return way_of_entries(pipeline, others, elsewhere)
+    return Way(_first(_asked(pipeline), _of_rows(pipeline), elsewhere, _shared(others)))
 
 
-def _why_spark(pipeline: Pipeline, others: Sequence[str], *, folder: bool) -> str:
-    if pipeline.target.commit is Commit.SPARK:
-        return "target.commit says so"
+def way_of_entries(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+    """The same of commits that bring no rows, whatever lands the rows."""
+    return Way(_first(_asked(pipeline), elsewhere, _shared(others)), alone=True)
+
+
+def _asked(pipeline: Pipeline) -> str:
+    return "target.commit says so" if pipeline.target.commit is Commit.SPARK else ""
+
+
+def _of_rows(pipeline: Pipeline) -> str:
     if pipeline.shape.keyed:
         return f"mode {pipeline.target.mode} does more than add rows"
-    if pipeline.made_by and not pipeline.shape.sends:
-        return f"{pipeline.made_by} makes the rows"
-    if not folder:
-        return "the table is not in a folder of this machine"
-    if others:
-        # Spark's writer asks whether a version is there, and then renames its file to it.
-        return f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too"
-    return ""
+    return f"{pipeline.made_by} makes the rows" if pipeline.made_by else ""
+
+
+def _shared(others: Sequence[str]) -> str:
+    # Commits of one exact version would be in each other's way in each batch.
+    several = f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too"
+    return several if others else ""
+
+
+def _first(*reasons: str) -> str:
+    return next(filter(None, reasons), "")
 
 
 def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:

@@ -28,20 +28,18 @@ from rivermouth.write.files.commits import SmallCommits
 from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.file import Folder
 from rivermouth.write.files.known import Definition
-from rivermouth.write.files.quarantine import QuarantineFiles, folder_of
-from rivermouth.write.files.table import FilesTable
+from rivermouth.write.files.quarantine import folder_of
 from rivermouth.write.files.task import RETURNED_DDL, Written, collected, task
-from rivermouth.write.files.way import AS_FILES, Way, way_into, way_of
+from rivermouth.write.files.way import AS_FILES, Way, way_into
 from rivermouth.write.landing import Landing, RawBatch, Site
+from rivermouth.write.landings.by_driver import entries_way, quarantine_of, rows_way, table_of
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.recording import Recording
 
 
 def files(site: Site) -> Landing:
     """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
-    if site.config is None:
-        return DataFrameWriter(site)
-    return Files(site, way_of(site.config, site.others, folder=bool(site.address.path)))
+    return DataFrameWriter(site) if site.config is None else Files(site, rows_way(site))
 
 
 @dataclass(frozen=True)
@@ -62,11 +60,10 @@ class Files:
     def __init__(self, site: Site, way: Way = AS_FILES) -> None:
         self._site, self._way = site, way
         self._through_spark = DataFrameWriter(site)
-        self._table = FilesTable(site.address.path, site.pipeline)
+        self._table = table_of(site)
         self._commits = SmallCommits(self._table)
-        self._recording = Recording(site.address, way, self._commits)
-        bad = site.quarantine
-        self._bad = QuarantineFiles(bad.address.path, site.pipeline, bad.reasons)
+        self._recording = Recording(site.address, entries_way(site), self._commits)
+        self._bad = quarantine_of(site)
         self._in_task = None if site.config is None else in_task_of(site.config)
         self._arrow_batches = ArrowBatches(site)
         self._waiting: Waiting | None = None

@@ -6,19 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.address import Address, quoted
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.bad_records import refused
 from rivermouth.write.counts import applied, grouped_counts, quarantined
-from rivermouth.write.entry import session_confs, statement_confs
+from rivermouth.write.entry import record_entry, session_confs, statement_confs
+from rivermouth.write.files.commits import SmallCommits
 from rivermouth.write.files.counts import other_records
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.broadcast import Broadcast
+from rivermouth.write.landings.by_driver import entries_way, table_of
 from rivermouth.write.landings.folding import Folding
+from rivermouth.write.landings.recording import Recording
 from rivermouth.write.landings.sieving import Sieving
 from rivermouth.write.overflow import OVERFLOW
 from rivermouth.write.rows import Keyed
@@ -33,7 +37,10 @@ _SOURCE = "rivermouth_source"
 
 
 class Merge:
-    """Folds a batch, materialises the changes once, and merges them. See ``Landing``."""
+    """Folds a batch, materialises the changes once, and merges them.
+
+    A batch without a good record is a commit of its entry alone. See ``Landing`` and ``Records``.
+    """
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Keyed):
@@ -44,6 +51,7 @@ class Merge:
         self._sieving = Sieving(site)
         self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
+        self._way = entries_way(site)
         marked = has_mark(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
@@ -106,7 +114,22 @@ class Merge:
             raise other_records(self._site.pipeline, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        self.change(changes, plan.entry(counts), applied(counts))
+        if applied(counts):
+            self.change(changes, plan.entry(counts), applied(counts))
+        else:
+            self._record(changes.sparkSession, plan, plan.entry(counts))
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Records.record``."""
+        self._record(session, plan, plan.empty_entry())
+
+    def _record(self, session: SparkSession, plan: CommitPlan, entry: Entry) -> None:
+        # Not kept: it holds what the log says of each file of the table, and is seldom needed.
+        commits = SmallCommits(table_of(self._site))
+        try:
+            Recording(self._site.address, self._way, commits).record(session, plan, entry)
+        except CommitConflict:  # a commit by Spark that adds nothing conflicts with nobody
+            record_entry(session, entry, self._site.address)
 
     def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
         """See ``Changing.change``."""

@@ -28,9 +28,9 @@ from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.write.bad_records import kept
 from rivermouth.write.counts import applied, grouped_counts, quarantined
 from rivermouth.write.files.commits import SmallCommits
-from rivermouth.write.files.table import FilesTable
-from rivermouth.write.files.way import Way, way_of
+from rivermouth.write.files.way import Way
 from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landings.by_driver import entries_way, table_of
 from rivermouth.write.landings.made_to_send import MadeToSend
 from rivermouth.write.landings.recording import Recording
 from rivermouth.write.rows import Sent
@@ -57,8 +57,8 @@ class Send:
         self._sink = make(site)
         own, config = site.rows.transform, site.config
         self._own = MadeToSend(config, own) if own is not None and config is not None else None
-        commits = SmallCommits(FilesTable(site.address.path, site.pipeline))
-        self._recording = Recording(site.address, _way_of(site), commits)
+        commits = SmallCommits(table_of(site))
+        self._recording = Recording(site.address, entries_way(site), commits)
         self._stage: Path | None = None
         self._kept = ExitStack()
         self._waiting: DataFrame | None = None
@@ -164,13 +164,6 @@ class Send:
             return None
         self._stage = self._stage or self._site.staging()
         return self._stage / plan.commit
-
-
-def _way_of(site: Site) -> Way:
-    """Which way the configuration leaves to entries; without one Spark commits them."""
-    if site.config is None:
-        return Way("nothing is configured", alone=True)
-    return way_of(site.config, site.others, folder=bool(site.address.path) and site.one_host)
 
 
 def _listed(plan: CommitPlan) -> str:

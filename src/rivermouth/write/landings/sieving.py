@@ -22,9 +22,9 @@ from rivermouth.protocol.entry import Counts
 from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.counts import counted_ranges, records_of
 from rivermouth.write.files.known import why_not
-from rivermouth.write.files.quarantine import QuarantineFiles
 from rivermouth.write.files.sieve import QuarantineSieve, Sifted, discard, sifted
 from rivermouth.write.landing import Site
+from rivermouth.write.landings.by_driver import quarantine_of, why_not_here
 
 
 class Sieving:
@@ -33,8 +33,7 @@ class Sieving:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._possible = may_sieve(site)
-        bad = site.quarantine
-        self._bad = QuarantineFiles(bad.address.path, site.pipeline, bad.reasons)
+        self._bad = quarantine_of(site)
         self._stage: Path | None = None
 
     @contextmanager
@@ -99,7 +98,7 @@ def may_sieve(site: Site) -> bool:
     where Spark reads one range in several parts, so that nobody knows how many there are.
     """
     pipeline = site.config
-    if pipeline is None or site.tasks is None:
+    if pipeline is None or why_not_here(site):
         return False
     source = pipeline.source
     return (
