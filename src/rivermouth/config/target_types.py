@@ -60,8 +60,8 @@ CommitChoice = Annotated[
         description="How rows that are added get into the table, and bad records into quarantine."
         " `auto`: tasks write data files and the driver commits them, where the table is in a"
         " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark."
-        " `spark`: always through Spark. For a pipeline that sends: how entries get into the table"
-        " of its ledger; its bad records always go through Spark. See"
+        " `spark`: always through Spark. It also says how entries that bring no rows are committed,"
+        " in each mode. The bad records of a pipeline that sends always go through Spark. See"
         " [tables](tables.md#how-rows-are-added).",
     ),
 ]
