@@ -135,6 +135,14 @@ class World:
     """Logs that were cut: partition, the last leader epoch before, and the end it left."""
     unlisted: frozenset[str] = frozenset()
     """Topics that are there, and not among the names that the broker tells."""
+    looks_beside: bool = False
+    """Whether Kafka is looked at while a batch is read, and not before."""
+    amid: list[Callable[[], object]] = field(default_factory=list)
+    """What happens while batches are read, one after the other."""
+    asked: Callable[[], object] = lambda: None
+    """What happens when Kafka is asked for ids."""
+    reads: int = 0
+    """How often a batch was read."""
     deaf: bool = False
     """Whether a commit is dropped without a word, as a defect of Delta's would."""
 
@@ -243,6 +251,7 @@ class MemoryKafka(Kafka):
         return KafkaFacts(*self.identities(topics), marks, ends=self.ends(marks))
 
     def identities(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
+        self._world.asked()
         return self._world.cluster, {each: self._world.topics[each] for each in topics}
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
@@ -365,8 +374,19 @@ class MemoryLanding:
     world: World
     crash: Crash
 
+    @property
+    def looks_beside(self) -> bool:
+        return self.world.looks_beside
+
     def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        rows = cast(list[Offset], batch.decoded())
+        counts_for = False
+        while not counts_for:
+            with batch.looking() as look:
+                rows = cast(list[Offset], batch.decoded())
+                self.world.reads += 1
+                if self.world.amid:
+                    self.world.amid.pop(0)()
+                plan, counts_for = look(plan)
         counts = []
         for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]

@@ -127,6 +127,10 @@ class AnyOrder(RuleBasedStateMachine):
         self._create_again(records)
 
     @rule()
+    def batches_are_looked_at_beside_their_reading_or_no_longer(self) -> None:
+        self.world.looks_beside = not self.world.looks_beside
+
+    @rule()
     def a_leader_changes(self) -> None:
         self.world.epochs[place(0)] = self.world.epochs.get(place(0), 0) + 1
 

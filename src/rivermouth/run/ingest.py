@@ -7,8 +7,8 @@ the ledger, decoding, landing, committing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
 from rivermouth.debug.failpoints import reach
-from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accepting import Offsets
-from rivermouth.protocol.commits import Purpose
+from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.drafts import next_draft
 from rivermouth.protocol.entry import Draft
@@ -34,20 +33,19 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.rate_limit import waiting_after
 from rivermouth.protocol.relation import Action, decide
-from rivermouth.protocol.replay import replay
-from rivermouth.protocol.resume import nothing_left
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.committer import Committer, Coordinates
-from rivermouth.run.opening import opened, trace_open
+from rivermouth.run.looking import beside, leader_changed
+from rivermouth.run.opening import note_rollback, opened, trace_open
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
-from rivermouth.run.resuming import plan_resume
+from rivermouth.run.resuming import check_no_other_rollback, plan_resume
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.others import Others
 from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
 from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
-from rivermouth.write.landing import Landing, RawBatch, SendsAfter
+from rivermouth.write.landing import Landing, Look, LooksBeside, RawBatch, SendsAfter, looked_before
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Ingest:
         reach("P0")
         edges = self._edges
         ledger = self._read(audit_ledger if audit else read_ledger)
-        self._note_rollback(ledger)
+        note_rollback(ledger, edges.store.offsets, self.pipeline.ledger_name)
         self._facts = facts_of(edges.kafka, self.pipeline)
         now_s = edges.now()
         found = assess_by(edges.kafka, self._facts, ledger, self.pipeline, now_s)
@@ -118,23 +116,25 @@ class Ingest:
 
         ``was_read``: see ``RawBatch``.
         """
-        committer = self._opened()
-        self._check_kafka(ranges)
+        committer, landing = self._opened(), self._edges.landing
         decision = decide(self.pipeline.name, ranges, committer.history.newest)
+        proceeds = decision.action is Action.PROCEED and bool(ranges)
+        waits = proceeds and isinstance(landing, LooksBeside) and landing.looks_beside
+        guards: Callable[[], None] = _nothing if waits else partial(self._check_kafka, ranges)
+        looking = partial(self._looking, tuple(ranges)) if waits else looked_before
+        guards()
         reach("P2")
         if decision.halt is not None:
             raise decision.halt
-        if decision.action is Action.PROCEED and ranges:
+        if proceeds:
             plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
             waiting = waiting_after(ranges, plan.draft.ends.offsets)
             if waiting >= self.pipeline.source.max_offsets_per_trigger:
                 was_read()  # who plans the next batch now finds as much for it as later
-            check = partial(self._check_kafka, ranges)
-            landing = self._edges.landing
-            write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read))
+            write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read, looking))
             after = landing if isinstance(landing, SendsAfter) else None
             try:
-                committer.commit(plan, write, check, after.after_commit if after else None)
+                committer.commit(plan, write, guards, after.after_commit if after else None)
             except Exception as fault:
                 if after:
                     after.give_up(plan, fault)
@@ -160,7 +160,8 @@ class Ingest:
         committer = self._begin(ledger)
         committer.project(entries)
         plan = committer.plan(Purpose.RESUME, found.draft)
-        committer.record(session, plan, self._check_no_other_rollback)
+        log = self._edges.store.log
+        committer.record(session, plan, lambda: check_no_other_rollback(committer.history, log))
         return found.draft.position
 
     def watermarks(self, position: Position) -> Mapping[TopicPartition, Watermarks]:
@@ -205,14 +206,6 @@ class Ingest:
             raise RuntimeError("open() comes before batch()")
         return self._committer
 
-    def _note_rollback(self, ledger: LedgerSnapshot) -> None:
-        """Note in the offsets table that entries were rolled back: the log may forget it."""
-        since = ledger.history.rolled_back_since
-        if since is not None:
-            # The halt says more than a note that cannot be made.
-            with suppress(ProjectionFailed, OffsetsUnreadable):
-                self._edges.store.offsets.note_rollback(self.pipeline.ledger_name, since)
-
     def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
         """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""
         kafka, history = self._edges.kafka, self._opened().history
@@ -225,20 +218,18 @@ class Ingest:
         truncated = kafka.truncated_logs(to_ask_about(history.newest, self._facts.epochs))
         check_not_truncated(self.pipeline.name, history.newest, truncated)
 
-    def _check_no_other_rollback(self) -> None:
-        """Raise where entries were rolled back, or put back, since the ledger was read.
+    @contextmanager
+    def _looking(self, ranges: tuple[OffsetRange, ...]) -> Iterator[Look]:
+        """The guards of a batch, asked beside its reading."""
+        with beside(partial(self._check_kafka, ranges)) as passed:
 
-        Where another driver has accepted what was rolled back, its entry says so to the attempt.
-        """
-        history = self._opened().history
-        since = self._edges.store.log.commits_after(history.version or 0)
-        now, _ = replay(history, since)
-        if now.rolled_back_by == history.rolled_back_by:
-            return
-        if now.faults:
-            raise now.faults[-1]
-        if now.sequence == history.sequence:
-            raise nothing_left(now)
+            def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
+                passed()
+                draft = self._next(ranges)
+                changed = leader_changed(ranges, plan.draft.epochs, draft.epochs)
+                return replace(plan, draft=draft), not changed
+
+            yield look
 
     def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
         newest = self._opened().history.newest
@@ -248,3 +239,7 @@ class Ingest:
     def _next(self, ranges: tuple[OffsetRange, ...]) -> Draft:
         history = self._opened().history
         return next_draft(history, self._table, self.pipeline, self._facts, ranges)
+
+
+def _nothing() -> None:
+    """No guard before a batch: it is asked beside its reading, at each attempt."""

@@ -1,15 +1,19 @@
-"""What an opening tells its listener and the trace: what the ledger said, what Kafka holds."""
+"""What an opening tells: its listener and the trace what it found, the offsets table a rollback."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rivermouth.config import Pipeline
 from rivermouth.debug import trace
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.entry import topics_begun
 from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.report import OpenReport
+from rivermouth.warehouse.ports import OffsetsTable
 from rivermouth.write.landing import Landing, TellsWay
 
 DELETES = "deletes"
@@ -57,3 +61,12 @@ def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:
         projected=ledger.projected,
         **asked,
     )
+
+
+def note_rollback(ledger: LedgerSnapshot, offsets: OffsetsTable, name: str) -> None:
+    """Note in the offsets table that entries were rolled back: the log may forget it."""
+    since = ledger.history.rolled_back_since
+    if since is not None:
+        # The halt says more than a note that cannot be made.
+        with suppress(ProjectionFailed, OffsetsUnreadable):
+            offsets.note_rollback(name, since)

@@ -10,8 +10,11 @@ from rivermouth.kafka.facts import facts_of, with_times
 from rivermouth.protocol.accepting import Offsets, accept_changes, logs_to_ask_about
 from rivermouth.protocol.changes import accepted_changes
 from rivermouth.protocol.consequences import ResumePlan
-from rivermouth.protocol.resume import resume
+from rivermouth.protocol.history import History
+from rivermouth.protocol.replay import replay
+from rivermouth.protocol.resume import nothing_left, resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.warehouse.ports import LedgerLog
 
 
 def plan_resume(
@@ -36,3 +39,17 @@ def plan_resume(
     else:
         draft = resume(ledger, facts, pipeline, accept)
     return ResumePlan.of(ledger.newest, draft, facts)
+
+
+def check_no_other_rollback(history: History, log: LedgerLog) -> None:
+    """Raise where entries were rolled back, or put back, since the ledger was read.
+
+    Where another driver has accepted what was rolled back, its entry says so to the attempt.
+    """
+    now, _ = replay(history, log.commits_after(history.version or 0))
+    if now.rolled_back_by == history.rolled_back_by:
+        return
+    if now.faults:
+        raise now.faults[-1]
+    if now.sequence == history.sequence:
+        raise nothing_left(now)

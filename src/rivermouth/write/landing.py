@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -25,6 +25,16 @@ from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
 
 Decode = Callable[[DataFrame], DataFrame]
 """Makes decoded rows (``formats.decoded``) of Kafka's."""
+Look = Callable[[CommitPlan], tuple[CommitPlan, bool]]
+"""Waits for what Kafka says; gives the plan with it, and whether what was read meanwhile may count.
+
+Raises the Halt that applies, or a SourceError."""
+
+
+@contextmanager
+def looked_before() -> Iterator[Look]:
+    """A look that is over already."""
+    yield lambda plan: (plan, True)
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,14 @@ class RawBatch:
 
     ``decode`` makes of them all that is known of each record; a landing that needs less, or decodes
     in its tasks, need not call it. ``was_read`` may be called once the rows will hardly be read
-    again, so that only the commit is left to make: the next batch is planned meanwhile.
+    again, so that only the commit is left to make: the next batch is planned meanwhile. ``looking``
+    begins a look at Kafka, which goes on in the block beside the reading, see ``LooksBeside``.
     """
 
     rows: DataFrame
     decode: Decode
     was_read: Callable[[], object] = lambda: None
+    looking: Callable[[], AbstractContextManager[Look]] = looked_before
 
     def decoded(self) -> DataFrame:
         """The rows, decoded."""
@@ -87,6 +99,18 @@ class Changing(Protocol):
 
         They are read several times, and come from about so many ``records``.
         """
+
+
+@runtime_checkable
+class LooksBeside(Protocol):
+    """A landing that waits for what Kafka says by itself, before it commits: ``RawBatch.looking``.
+
+    For all others the guards of a batch are asked before it is read.
+    """
+
+    @property
+    def looks_beside(self) -> bool:
+        """Whether it does so."""
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from tests.faults.model.sending import gave_up, is_due, prepared
 from tests.faults.model.state import (
     BATCH,
     COMMITTING,
+    DUE,
     NOT_TOLD,
     ORPHAN,
     PLANNED,
@@ -41,6 +42,8 @@ def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     driver = state.drivers[d]
     if driver.phase != PLANNED or driver.planned is None or used(state, commit):
         return None
+    if driver.look == DUE:
+        return None
     entry = driver.planned._replace(commit=commit)
     if not readable(state.topic, entry):
         return halted(state, d, BATCH_FAILED)
@@ -59,6 +62,8 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     """Delta's transaction reads the snapshot, and skips a stale ``txn`` without a word."""
     driver = state.drivers[d]
     if driver.phase != STAGED or driver.planned is None:
+        return None
+    if driver.look == DUE and guards.looked_at:
         return None
     if driver.planned.as_files and not state.effect.sends:
         return put(state, d, driver._replace(phase=COMMITTING))
@@ -191,7 +196,9 @@ def read_back(state: State, guards: Guards, d: int) -> State | None:
         again = planned._replace(
             commit=None, read=0, cuts=0, base=version, wrote=(), made=NOT_TOLD, held=None
         )
-        return put(state, d, driver._replace(phase=PLANNED, planned=again, version=version))
+        look = DUE if driver.look else ""
+        again_planned = driver._replace(phase=PLANNED, planned=again, version=version, look=look)
+        return put(state, d, again_planned)
     pending = (*driver.pending, *since)
     read = driver._replace(version=version, newest=ledger.newest, pending=pending)
     return put(state, d, _verified(read, planned))
@@ -204,6 +211,7 @@ def _verified(driver: Driver, entry: Entry) -> Driver:
         sequence=driver.newest.sequence if driver.newest else 0,
         stream=entry.until,
         planned=None,
+        look="",
         attempt=driver.attempt if driver.unsent else None,
     )
 

@@ -72,6 +72,10 @@ class Guards:
     version is there, and then rename their file to it."""
     left_to_spark: bool = True
     """A table that asks for more than is understood is not written as files."""
+    looked_at: bool = True
+    """A batch whose reading Kafka is looked at beside is committed only when that is over."""
+    read_again: bool = True
+    """And it is read again where a leader changed meanwhile."""
     waits_for_range: bool = True
     """Files that wait are committed for the range only that they were written for."""
     waits_for_definition: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, pairwise
 
 from tests.faults.model.effect_judge import wrong_rows, wrongly_sent
 from tests.faults.model.effects import ROWS, Effect, Record
@@ -42,6 +42,7 @@ DUPLICATE, PHANTOM, UNEXPLAINED = "DUPLICATE", "PHANTOM", "UNEXPLAINED BREAK"
 LOST, MIXED, PROJECTION = "LOSS", "MIXED TOPICS", "WRONG OFFSETS TABLE"
 UNWRITTEN = "SILENT LOSS"
 NAMED = "FALSE NAME"
+UNSEEN = "UNSEEN TOPIC"
 
 
 class Judge:
@@ -98,6 +99,9 @@ def _violations(
     ghosts = [offset for read, _, offset in counted if read == topic.id and offset in topic.aborted]
     if ghosts:
         yield f"{PHANTOM}: offset {ghosts[0]} was aborted and counts"
+    late = [each for each in told.line if is_of_others(each, topic)]
+    if any(two.sequence == one.sequence + 1 for one, two in pairwise(late)):
+        yield f"{UNSEEN}: a batch was committed behind one of another topic, and nobody looked"
     if told.unexplained:
         yield f"{UNEXPLAINED}: entries do not follow on each other, and nobody undid anything"
     if not _projects(table) and found != OFFSETS_TABLE_AHEAD:

@@ -23,6 +23,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             steps.start,
             steps.project,
             steps.plan,
+            steps.see,
             committing.write,
             as_files.write_files,
             sending.send,

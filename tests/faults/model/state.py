@@ -37,6 +37,9 @@ HALTED = "halted"  # dead, and loudly
 AT_REST = (DEAD, HALTED)
 
 
+DUE, SEEN = "due", "seen"
+"""Whether Kafka has still to be looked at beside the reading of a batch."""
+
 NOT_TOLD = -1
 
 
@@ -171,7 +174,8 @@ class Driver(NamedTuple):
     the leader epoch that it names; ``pending`` are entries that it has still to project;
     ``snapshot`` is the version its transaction began at. ``attempt`` is the commit id of a batch
     whose records are sent and have not all found their end, ``unsent`` are those still to be sent.
-    ``waiting`` are files that a later attempt may commit.
+    ``waiting`` are files that a later attempt may commit. ``look`` is whether Kafka is looked at
+    beside the reading, and whether that is still to come.
     """
 
     phase: str = DEAD
@@ -190,6 +194,7 @@ class Driver(NamedTuple):
     attempt: object = None
     unsent: tuple[Record, ...] = ()
     waiting: Waiting | None = None
+    look: str = ""
 
 
 class Checkpoint(NamedTuple):

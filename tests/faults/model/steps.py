@@ -27,14 +27,18 @@ from tests.faults.model.state import (
     BATCH,
     DEAD,
     DISCOVERY,
+    DUE,
     ERASURE,
     HALTED,
     HEARTBEAT,
     LOSS,
+    NOT_TOLD,
     OPENED,
     ORPHAN,
     PLANNED,
     READY,
+    SEEN,
+    STAGED,
     VERIFIED,
     Driver,
     Entry,
@@ -126,18 +130,25 @@ def hand_over(state: State, guards: Guards, d: int) -> State | None:
 
 
 def plan(
-    state: State, guards: Guards, d: int, kind: str, start: int | None, until: int | None
+    state: State,
+    guards: Guards,
+    d: int,
+    kind: str,
+    start: int | None,
+    until: int | None,
+    beside: bool = False,
 ) -> State | None:
-    """Decide on the range that Spark offers, or on the entry that is owed. Before any write."""
+    """Decide on the range that Spark offers, or on the entry that is owed. Before any write.
+
+    ``beside``: Kafka is looked at while the batch is read, see ``see``, and not before.
+    """
     driver = state.drivers[d]
     if driver.phase != READY or not _offered(state, guards, d, kind, start, until):
         return None
     newest = driver.newest
     if kind == BATCH and newest is not None:
-        if guards.topic_id and driver.topic != state.topic.id:
-            return halted(state, d, TOPIC_RECREATED)
-        if was_cut(state.topic, guards, newest) is not None:
-            return halted(state, d, LOG_TRUNCATED)
+        if not beside and (code := _moved(state, guards, driver)):
+            return halted(state, d, code)
         if start != until and (start, until) == (newest.start, newest.until):
             skipped = put(state, d, driver._replace(stream=until))  # it is there already
             return scratch.done(skipped, guards, d)
@@ -155,8 +166,36 @@ def plan(
     # To accept a DELETE Kafka is not asked.
     topic = newest.topic if kind == ERASURE and newest is not None else driver.topic
     epoch = state.topic.epoch if kind == BATCH else driver.epoch
+    epoch = newest.epoch if beside and newest is not None else epoch
     entry = Entry(kind, sequence, start, until, topic, accepts=accepts, base=base, epoch=epoch)
-    return put(state, d, driver._replace(phase=PLANNED, planned=entry))
+    return put(state, d, driver._replace(phase=PLANNED, planned=entry, look=DUE if beside else ""))
+
+
+def see(state: State, guards: Guards, d: int) -> State | None:
+    """Look at Kafka while a batch is read: what it says then holds for its commit.
+
+    Where a leader changed, the batch is read again, and Kafka is looked at again.
+    """
+    driver = state.drivers[d]
+    if driver.look != DUE or driver.phase not in (PLANNED, STAGED) or driver.planned is None:
+        return None
+    if code := _moved(state, guards, driver):
+        return halted(state, d, code)
+    entry, epoch = driver.planned, state.topic.epoch
+    if entry.epoch == epoch:
+        return put(state, d, driver._replace(look=SEEN))
+    entry = entry._replace(epoch=epoch)
+    if not guards.read_again:
+        return put(state, d, driver._replace(planned=entry, look=SEEN))
+    entry = entry._replace(commit=None, read=0, cuts=0, made=NOT_TOLD, held=None)
+    return put(state, d, driver._replace(phase=PLANNED, planned=entry, waiting=None))
+
+
+def _moved(state: State, guards: Guards, driver: Driver) -> str:
+    """Why a driver may not go on from its newest entry: another topic, or a log that was cut."""
+    if guards.topic_id and driver.topic != state.topic.id:
+        return TOPIC_RECREATED
+    return LOG_TRUNCATED if was_cut(state.topic, guards, driver.newest) is not None else ""
 
 
 def _offered(

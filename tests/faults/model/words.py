@@ -19,6 +19,7 @@ DRIVER = {
     "project": "brings the offsets table up to date",
     "hand_over": "goes on before its entry is projected",
     "send": "sends a record",
+    "see": "sees what Kafka says",
     "read_back": "reads the log back",
     "fail": "has its write fail",
     "close": "ends its run",
@@ -68,7 +69,7 @@ def _told(name: str, d: int, rest: list[object], before: State, after: State) ->
         stands = "" if driver.phase == HALTED else f" at {driver.stream}"
         return f"starts{asked}{stands}"
     if name == "plan":
-        kind, start, until = rest[1:]
+        kind, start, until = rest[1:4]
         what = f"a batch [{start},{until})" if kind == "batch" else f"{kind} [{start},{until})"
         number = f" as entry {driver.planned.sequence}" if driver.planned else ""
         return f"plans {what}{number}"

@@ -52,8 +52,9 @@ class Waiting:
 
 
 class Files:
-    """Lands the rows of every good record. See ``Landing``, ``Records`` and ``TellsWay``.
+    """Lands the rows of every good record.
 
+    See ``Landing``, ``LooksBeside``, ``Records`` and ``TellsWay``.
     ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
     """
 
@@ -94,10 +95,11 @@ class Files:
             return
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
+            with batch.looking() as look:  # Spark reads and commits in one
+                plan, _ = look(plan)
             self._through_spark.land(batch, plan)
             return
-        into, apart = folder_of(self._table.path, table), self._bad.apart(plan, bad)
-        written = self._left(plan, table) or self._write(self._rows(batch), into, apart)
+        plan, written = self._written(batch, plan, table, bad)
         batch.was_read()
         reach("P16")
         numbers = records_of(written.good), records_of(written.bad)
@@ -106,6 +108,26 @@ class Files:
         self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
         self._commits.make(plan, plan.entry(counts), written.good)
         self._waiting = None
+
+    @property
+    def looks_beside(self) -> bool:
+        """See ``LooksBeside``."""
+        return not self._way.reason
+
+    def _written(
+        self, batch: RawBatch, plan: CommitPlan, table: Definition, bad: Definition | None
+    ) -> tuple[CommitPlan, Written]:
+        """What the tasks wrote, and the plan with what Kafka said beside the reading.
+
+        Where a leader changed meanwhile, all is read again: its log may have been cut.
+        """
+        into, apart = folder_of(self._table.path, table), self._bad.apart(plan, bad)
+        while True:
+            with batch.looking() as look:
+                written = self._left(plan, table) or self._write(self._rows(batch), into, apart)
+                plan, counts = look(plan)
+            if counts:
+                return plan, written
 
     def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
