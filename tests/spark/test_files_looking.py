@@ -14,7 +14,9 @@ from rivermouth.errors import TopicRecreated
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.offsets import Position
+from rivermouth.write.files.way import Way
 from rivermouth.write.landing import Look, RawBatch
+from rivermouth.write.landings.files import Files
 from tests.spark.conftest import Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
 
@@ -100,12 +102,23 @@ def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
 ) -> None:
     table = made(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
-    kafka = Kafka(table, [True])
+    looked_at_first(Kafka(table, [True]))
+
+
+def test_so_is_one_that_the_configuration_leaves_to_spark(bench: Bench) -> None:
+    table = made(bench)
+    table.files = Files(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))
+    looked_at_first(Kafka(table, [True]))
+
+
+def looked_at_first(kafka: Kafka) -> None:
+    """A batch lands through Spark, and nothing of it was written when Kafka was looked at."""
     kafka.land()
     assert kafka.files == [0]
     assert kafka.ends() == {101}
-    assert table.by_spark()
+    assert kafka.table.by_spark()
+    before = kafka.table.version
     kafka.fault = TopicRecreated("topic t was created again")
     with pytest.raises(TopicRecreated):
         kafka.land()
-    assert table.version == 2
+    assert kafka.table.version == before

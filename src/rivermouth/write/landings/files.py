@@ -58,6 +58,8 @@ class Files:
     ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
     """
 
+    looks_beside = True
+
     def __init__(self, site: Site, way: Way = AS_FILES) -> None:
         self._site, self._way = site, way
         self._through_spark = DataFrameWriter(site)
@@ -89,15 +91,13 @@ class Files:
         The tasks decode where the format knows how.
         """
         if self._way.reason:
-            self._through_spark.land(batch, plan)
+            self._land_through_spark(batch, plan)
             return
         if not self._commits.may(plan):
             return
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
-            with batch.looking() as look:  # Spark reads and commits in one
-                plan, _ = look(plan)
-            self._through_spark.land(batch, plan)
+            self._land_through_spark(batch, plan)
             return
         plan, written = self._written(batch, plan, table, bad)
         batch.was_read()
@@ -109,10 +109,11 @@ class Files:
         self._commits.make(plan, plan.entry(counts), written.good)
         self._waiting = None
 
-    @property
-    def looks_beside(self) -> bool:
-        """See ``LooksBeside``."""
-        return not self._way.reason
+    def _land_through_spark(self, batch: RawBatch, plan: CommitPlan) -> None:
+        """Spark reads and commits in one: so Kafka is looked at before."""
+        with batch.looking() as look:
+            plan, _ = look(plan)
+        self._through_spark.land(batch, plan)
 
     def _written(
         self, batch: RawBatch, plan: CommitPlan, table: Definition, bad: Definition | None
