@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.spark.commit_lock import can_lock, commit_lock
+from rivermouth.spark.commit_lock import can_lock, commit_lock, under_commit_lock
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.landings import by_driver
 from tests.spark.conftest import Bench
@@ -26,12 +26,14 @@ A_MOMENT_S = 0.5
 APP = "rivermouth/p"
 
 
-def test_while_the_lock_is_held_delta_commits_nothing_and_goes_on_after_it(bench: Bench) -> None:
+def test_while_the_lock_is_held_a_transaction_that_has_begun_does_not_commit(
+    bench: Bench,
+) -> None:
     table = made(bench)
-    table.sql("INSERT INTO {table} (n) VALUES (1)")
-    before = table.version
-    with commit_lock(bench.spark, table.log.path.as_posix()):
-        rival = _started(lambda: table.sql("INSERT INTO {table} (n) VALUES (2)"))
+    path, before = table.log.path.as_posix(), table.version
+    commit = _transaction(bench.spark, path)
+    with commit_lock(bench.spark, path):
+        rival = _started(commit)
         rival.join(A_MOMENT_S)
         assert rival.is_alive()
         assert table.version == before
@@ -42,7 +44,7 @@ def test_while_the_lock_is_held_delta_commits_nothing_and_goes_on_after_it(bench
 def test_the_driver_commits_only_while_it_has_the_lock(bench: Bench) -> None:
     table = made(bench)
     path = table.log.path.as_posix()
-    files = FilesTable(path, "p", partial(commit_lock, bench.spark, path))
+    files = FilesTable(path, "p", partial(under_commit_lock, bench.spark, path))
     files.newest()
     before = table.version
     with commit_lock(bench.spark, path):
@@ -73,13 +75,11 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The tables whose lock was held, by name."""
     held: set[str] = set()
 
-    @contextmanager
-    def lock(session: SparkSession, path: str) -> Iterator[None]:
-        with commit_lock(session, path):
-            held.add(Path(path).name)
-            yield
+    def lock(session: SparkSession, path: str, act: Callable[[], object]) -> None:
+        held.add(Path(path).name)
+        under_commit_lock(session, path, act)
 
-    monkeypatch.setattr(by_driver, "commit_lock", lock)
+    monkeypatch.setattr(by_driver, "under_commit_lock", lock)
     return held
 
 
@@ -99,6 +99,42 @@ def test_each_commit_of_the_driver_is_made_under_the_lock(
 ) -> None:
     commit(bench)
     assert locked == tables
+
+
+def test_an_interrupt_cannot_come_between_the_lock_and_its_release(bench: Bench) -> None:
+    """It comes into the main thread only."""
+    path = made(bench).log.path.as_posix()
+    ran: list[threading.Thread] = []
+
+    def act() -> None:
+        ran.append(threading.current_thread())
+
+    under_commit_lock(bench.spark, path, act)
+    other = _started(partial(under_commit_lock, bench.spark, path, act))
+    other.join()
+    assert ran[0] is not threading.main_thread()
+    assert ran[1] is other
+
+
+def test_what_the_jvm_says_of_the_lock_is_not_told_as_a_fault_of_the_disk(bench: Bench) -> None:
+    def gone(act: Callable[[], object]) -> object:
+        raise ConnectionRefusedError("Connection refused")
+
+    files = FilesTable(made(bench).log.path.as_posix(), "p", gone)
+    files.newest()
+    with pytest.raises(ConnectionRefusedError):
+        files.append([], "said", (APP, 1))
+
+
+def _transaction(session: SparkSession, path: str) -> Callable[[], object]:
+    """The commit of a transaction of Delta's, which has begun."""
+    jvm: Any = session.sparkContext._jvm
+    delta, none = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    begun = delta.DeltaLog.forTable(session._jsparkSession, path).startTransaction(none, none)
+    action = delta.actions.SetTransaction("rival", 1, none)
+    actions = getattr(jvm.scala.collection.immutable.Nil, "$colon$colon")(action)
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    return lambda: begun.commit(actions, operation)
 
 
 def _take(session: SparkSession, path: str) -> None:

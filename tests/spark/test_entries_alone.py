@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import Observation
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
@@ -92,6 +93,16 @@ def test_a_batch_without_a_good_record_is_counted_kept_and_not_merged(bench: Ben
     assert table.newest().rows == (RowCounts(0, 2),)
     assert table.held() == 2
     assert table.keys() == []
+
+
+def test_rows_are_merged_also_where_a_metric_that_counts_them_was_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = orders(bench, commit="spark")  # so that Spark counts
+    lost = {"counts": "[]", "deleting": 0}
+    monkeypatch.setattr(Observation, "get", property(lambda _: lost))
+    table.land(GOOD)
+    assert table.keys() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("rows", [[], BAD], ids=["an entry alone", "a bad batch"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from rivermouth.registry.landings import FILES, LANDINGS, SEND
 from rivermouth.registry.platforms import LOCAL
 from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import definition_of
-from rivermouth.write.files.way import ELSEWHERE, Way, way_into, way_of
+from rivermouth.write.files.way import ELSEWHERE, UNPINNED, Way, way_into, way_of
+
+_PINS = "PYSPARK_PIN_THREAD"
 
 
 def way_now(config: Config, pipeline: Pipeline) -> Way | None:
@@ -28,7 +31,8 @@ def way_now(config: Config, pipeline: Pipeline) -> Way | None:
     others = [each.name for each in config.writers(table) if each.name != pipeline.name]
     if not isinstance(config.warehouse, Path):
         return way_of(pipeline, others, ELSEWHERE)
-    known, folder = way_of(pipeline, others), config.warehouse
+    unpinned = os.environ.get(_PINS, "true").lower() != "true"  # as PySpark reads it
+    known, folder = way_of(pipeline, others, UNPINNED if unpinned else ""), config.warehouse
     if known.reason:
         return known
     bad = None if shape.sends else _definition(folder, table.quarantine)

@@ -73,6 +73,15 @@ def test_what_the_configuration_says(
     assert reason(configured(tmp_path, p=settings)) == expected
 
 
+def test_where_threads_of_python_have_none_in_the_jvm_spark_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "False")
+    assert reason(configured(tmp_path, p={})) == "PYSPARK_PIN_THREAD is false"
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "True")
+    assert reason(configured(tmp_path, p={})) == ""
+
+
 def test_tables_in_a_catalog_and_shared_ones_land_through_spark(tmp_path: Path) -> None:
     shared = configured(tmp_path, p={}, q={}, r={})
     assert reason(shared) == "q, r write the table, too"

@@ -18,6 +18,7 @@ from deltalake.exceptions import CommitFailedError
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.protocol.commits import app_id
 from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.write.files import table as files_table
 from rivermouth.write.files.file import DataFile, Files, Folder
 from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.table import FilesTable
@@ -259,6 +260,29 @@ def test_files_reach_the_disk_before_the_commit_that_names_them_and_it_before_it
         *(each.name for each in commits()[-2:]),
         log.name,
     ]
+
+
+def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table(tmp_path, checkpointInterval="130")
+    synced: set[str] = set()
+    monkeypatch.setattr(files_table, "_sync", lambda path: synced.add(path.name))
+    for version in range(1, 141):
+        made.append([], f"{version}")
+    synced.clear()
+    ours = FilesTable(str(tmp_path), "p")
+    ours.newest()
+    ours.append([], "ours", (TXN, 1))
+    assert {f"{n:020}.json" for n in range(11, 142)} <= synced
+    assert f"{10:020}.json" not in synced
+
+    for version in range(150):
+        made.append([], f"{version}")
+    synced.clear()
+    ours.newest()
+    ours.append([], "ours", (TXN, 2))
+    assert {f"{n:020}.json" for n in range(142, 293)} <= synced, "all since our last one"
 
 
 def test_an_empty_folder_of_a_log_is_no_table(tmp_path: Path) -> None:

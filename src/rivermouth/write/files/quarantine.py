@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 
 from rivermouth.debug.failpoints import reach
 from rivermouth.protocol.commits import CommitPlan
@@ -21,7 +20,7 @@ class QuarantineFiles:
     """
 
     def __init__(
-        self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = nullcontext
+        self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = lambda act: act()
     ) -> None:
         self._path, self._pipeline, self._reasons, self._alone = path, pipeline, reasons, alone
         self._table = FilesTable(path, pipeline, alone)

@@ -17,7 +17,8 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,22 +31,23 @@ from rivermouth.write.files.file import DataFile
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
 
 Told = TypeVar("Told")
-Alone = Callable[[], AbstractContextManager[object]]
-"""A block in which nobody else replaces what is committed."""
+Alone = Callable[[Callable[[], object]], object]
+"""Does something while nobody else can replace what is committed."""
 
 _TRIAL_BYTES = 1 << 16
 _OTHERS = 100
-"""So many commits before ours are made to reach the disk: a checkpoint is not as old."""
+"""So many commits before our first one are made to reach the disk, or as many as lie between two
+checkpoints: the newest of these is not as old."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class FilesTable:
     """The table at ``path``, which exists. ``where`` names it in errors.
 
-    Each commit is made in a block that ``alone`` gives.
+    Each commit is made by ``alone``.
     """
 
-    def __init__(self, path: str, where: str, alone: Alone = nullcontext) -> None:
+    def __init__(self, path: str, where: str, alone: Alone = lambda act: act()) -> None:
         self.path, self._where, self._alone = path, where, alone
         self._handle: DeltaTable | None = None
         self._synced: int | None = None  # up to this version, commits have reached the disk
@@ -84,8 +86,12 @@ class FilesTable:
         """Commit the files with ``said`` as metadata.
 
         With a ``txn``: as the version that follows on ``newest``. Raises CommitConflict where
-        somebody has committed that version; BatchFailed where the log cannot be written.
+        somebody has committed that version; BatchFailed where the log cannot be written; and what
+        ``alone`` does.
         """
+        self._alone(partial(self._append, files, said, txn))
+
+    def _append(self, files: Iterable[DataFile], said: str, txn: tuple[str, int] | None) -> None:
         table, added = self._table(), [*files]
         follows = table.version() + 1
         now_ms = int(time.time() * 1000)
@@ -99,14 +105,13 @@ class FilesTable:
         about = {"userMetadata": said, "isBlindAppend": True, "operationMetrics": metrics}
         try:
             _sync(Path(self.path))
-            with self._alone():
-                table.create_write_transaction(
-                    [_action(each) for each in added],
-                    "append",
-                    table.schema(),
-                    commit_properties=CommitProperties(about, retries, txns),
-                    post_commithook_properties=_NO_HOOKS,
-                )
+            table.create_write_transaction(
+                [_action(each) for each in added],
+                "append",
+                table.schema(),
+                commit_properties=CommitProperties(about, retries, txns),
+                post_commithook_properties=_NO_HOOKS,
+            )
             self._sync_commits(follows, follows if txn else self.newest())
         except CommitFailedError as fault:
             if not self._commit_file(follows).exists():
@@ -117,7 +122,10 @@ class FilesTable:
 
     def _sync_commits(self, own: int, last: int) -> None:
         """Up to ``last``; what is before ``own`` is of others, and may be cleaned up already."""
-        first = max(own - _OTHERS, 0 if self._synced is None else self._synced + 1)
+        if self._synced is None:
+            first = max(own - max(_OTHERS, self.definition().checkpoint_interval), 0)
+        else:
+            first = self._synced + 1
         for version in range(first, own):
             with suppress(FileNotFoundError):
                 _sync(self._commit_file(version))
@@ -167,8 +175,10 @@ class FilesTable:
         if version % interval:
             return
         # Hadoop's file system left it beside a hint of Spark's: it would not fit ours.
-        Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
+        sum_of_hint = Path(self.path, "_delta_log", "._last_checkpoint.crc")
+        sum_of_hint.unlink(missing_ok=True)
         self._table().create_checkpoint()
+        sum_of_hint.unlink(missing_ok=True)  # Spark may have left one meanwhile
         self._sync_checkpoint(version)
         if definition.cleans_up:
             self._table().cleanup_metadata()

@@ -37,6 +37,7 @@ class Way:
 
 AS_FILES = Way()
 ELSEWHERE = "the table is not in a folder of this machine"
+UNPINNED = "PYSPARK_PIN_THREAD is false"
 """Why the driver does not commit to a table by itself."""
 
 

@@ -114,7 +114,8 @@ class Merge:
             raise other_records(self._site.pipeline, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        if applied(counts):
+        # A count is no reason to leave rows out: a metric may be lost.
+        if applied(counts) or not changes.isEmpty():
             self.change(changes, plan.entry(counts), applied(counts))
         else:
             self._record(changes.sparkSession, plan, plan.entry(counts))
