@@ -379,14 +379,11 @@ class MemoryLanding:
         return self.world.looks_beside
 
     def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        counts_for = False
-        while not counts_for:
-            with batch.looking() as look:
-                rows = cast(list[Offset], batch.decoded())
-                self.world.reads += 1
-                if self.world.amid:
-                    self.world.amid.pop(0)()
-                plan, counts_for = look(plan)
+        with batch.looking() as look:
+            rows = self._read(batch)
+            plan, may_count = look(plan)
+        if not may_count:
+            rows = self._read(batch)
         counts = []
         for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]
@@ -402,6 +399,12 @@ class MemoryLanding:
         self.world.commit(plan.entry(tuple(counts)), [row for row in rows if not is_bad(row)])
         self.crash.at("answer lost", WriteFailed)
         self.crash.at("write returned")
+
+    def _read(self, batch: RawBatch) -> list[Offset]:
+        self.world.reads += 1
+        if self.world.amid:
+            self.world.amid.pop(0)()
+        return cast(list[Offset], batch.decoded())
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         self.land(RawBatch(cast(DataFrame, []), lambda raw: raw), plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from rivermouth.write.files.table import FilesTable
 from rivermouth.write.files.task import Written
 from rivermouth.write.landings import files as landing
 from rivermouth.write.landings import recording, sieving
-from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.files import Files, Waiting
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.sieving import Sieving
 from tests.spark import test_files, test_recording, test_sieve
@@ -58,9 +58,9 @@ def _any_version(patch: pytest.MonkeyPatch) -> None:
 def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed for any ranges."""
 
-    def left(self: Files, plan: CommitPlan, table: Definition) -> Written | None:
+    def left(self: Files, plan: CommitPlan, table: Definition) -> Waiting | None:
         waiting, self._waiting = self._waiting, None
-        return None if waiting is None else waiting.written
+        return None if waiting is None else replace(waiting, draft=plan.draft)
 
     patch.setattr(Files, "_left", left)
 
@@ -68,7 +68,7 @@ def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
 def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed though the table was altered since."""
 
-    def left(self: Files, plan: CommitPlan, table: Definition) -> Written | None:
+    def left(self: Files, plan: CommitPlan, table: Definition) -> Waiting | None:
         return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table)
 
     patch.setattr(Files, "_left", left)

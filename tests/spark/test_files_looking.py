@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.errors import TopicRecreated
+from rivermouth.errors import CommitConflict, TopicRecreated
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.write.files.way import Way
 from rivermouth.write.landing import Look, RawBatch
 from rivermouth.write.landings.files import Files
-from tests.spark.conftest import Bench
-from tests.spark.files_table import BAD, GOOD, Table, made
+from tests.spark.conftest import Bench, RawRow
+from tests.spark.files_table import BAD, GOOD, Table, at, made
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+BOTH = (*GOOD, BAD)
 
 
 @dataclass
@@ -30,36 +32,54 @@ class Kafka:
     table: Table
     counts: list[bool] = field(default_factory=list)
     fault: Exception | None = None
+    epochs: list[dict[TopicPartition, int]] = field(default_factory=list)
+    """Those that the plan named at each look."""
     files: list[int] = field(default_factory=list)
     """How many data files were there at the end of each look."""
 
     @contextmanager
     def looking(self) -> Iterator[Look]:
         def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
-            self.files.append(len([*self.table.log.path.glob("*.parquet")]))
+            self.files.append(files_of(self.table))
             if self.fault is not None:
                 raise self.fault
             ends = Position({each: 100 + len(self.files) for each in plan.draft.position})
-            draft = replace(plan.draft, ends=ends)
+            self.epochs.append(dict(plan.draft.epochs))
+            epochs = dict.fromkeys(plan.draft.position, len(self.files))
+            draft = replace(plan.draft, ends=ends, epochs=epochs)
             return replace(plan, draft=draft), self.counts.pop(0)
 
         yield look
 
-    def land(self) -> CommitPlan:
-        """Land a batch with one bad record."""
-        rows, bench = [*GOOD, BAD], self.table.bench
+    def land(self, *rows: RawRow) -> CommitPlan:
+        """Land a batch; by default with one bad record."""
         self.table.sequence += 1
-        plan = bench.plan(self.table.sequence, rows, Position())
-        plan = replace(plan, base=self.table.version)
-        raw = RawBatch(bench.raw(rows), decoder(self.table.pipeline), looking=self.looking)
-        self.table.files.land(raw, plan)
+        return self.land_by(self._plan(*rows), *rows)
+
+    def land_again(self, *rows: RawRow) -> CommitPlan:
+        """The same once more, under another id."""
+        return self.land_by(self._plan(*rows), *rows)
+
+    def land_by(self, plan: CommitPlan, *rows: RawRow) -> CommitPlan:
+        raw = self.table.bench.raw(rows or BOTH)
+        self.table.files.land(
+            RawBatch(raw, decoder(self.table.pipeline), looking=self.looking), plan
+        )
         return plan
+
+    def _plan(self, *rows: RawRow) -> CommitPlan:
+        plan = self.table.bench.plan(self.table.sequence, rows or BOTH, Position())
+        return replace(plan, base=self.table.version)
 
     def ends(self) -> set[int]:
         """The ends that the newest entry tells."""
         entry = entry_of([*self.table.log.commits()][-1], "p")
         assert entry is not None
         return {*entry.ends.offsets.values()}
+
+
+def files_of(table: Table) -> int:
+    return len([*table.log.path.glob("*.parquet")])
 
 
 def bad(table: Table) -> int:
@@ -78,13 +98,37 @@ def test_the_entry_has_what_kafka_said(bench: Bench) -> None:
 
 def test_what_may_not_count_is_read_again_and_only_that_is_committed(bench: Bench) -> None:
     table = made(bench)
-    kafka = Kafka(table, [False, False, True])
+    kafka = Kafka(table, [False])
     kafka.land()
-    first, second, third = kafka.files
-    assert first < second < third
-    assert kafka.ends() == {103}
+    [before] = kafka.files
+    assert files_of(table) > before
+    assert kafka.ends() == {101}
     assert (table.numbers(), bad(table)) == ([0, 1, 2, 3], 1)
     assert table.ways() == ["driver"]
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same leader", "another leader"])
+def test_files_that_waited_count_under_the_epochs_in_which_they_were_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    table = made(bench)
+    kafka = Kafka(table, [True, same])
+    at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (9)"))
+    with pytest.raises(CommitConflict):
+        kafka.land(*GOOD)
+    waiting = files_of(table)
+    kafka.land_again(*GOOD)
+    assert kafka.epochs == [{}, dict.fromkeys(kafka.epochs[1], 1)], "those of the first look"
+    assert (files_of(table) == waiting) is same
+    assert table.numbers() == [0, 1, 2, 3, 9]
+
+
+def test_where_spark_reads_a_range_in_parts_kafka_is_looked_at_before(bench: Bench) -> None:
+    table = made(bench)
+    assert table.files.looks_beside
+    source = table.pipeline.source.model_copy(update={"min_partitions": 4})
+    pipeline = table.pipeline.model_copy(update={"source": source})
+    assert not Files(bench.site(pipeline, "numbers")).looks_beside
 
 
 def test_where_kafka_stands_against_it_nothing_is_committed_also_no_bad_record(

@@ -118,3 +118,8 @@ class Source(Model):
         " belong in the section `kafka`.",
     )
     """Each name starts with ``kafka.``."""
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether Spark may read the range of one partition in several parts."""
+        return self.min_partitions is not None or self.max_records_per_partition is not None

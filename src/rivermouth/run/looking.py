@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -19,13 +20,24 @@ def beside(look: Callable[[], Seen]) -> Iterator[Callable[[], Seen]]:
     The block ends when ``look`` has ended. If it fails and ``look`` has failed, too, that is
     raised: a topic that is gone may well be why it cannot be read.
     """
-    with ThreadPoolExecutor(1, "kafka") as threads:
-        looking = threads.submit(look)
-        try:
-            yield looking.result
-        except Exception:
-            looking.result()
-            raise
+    told: Future[Seen] = Future()
+    # Not by an executor: that starts no thread once the interpreter's main thread has ended.
+    thread = threading.Thread(target=_tell, args=(told, look), name="kafka")
+    thread.start()
+    try:
+        yield told.result
+    except Exception:
+        told.result()
+        raise
+    finally:
+        thread.join()
+
+
+def _tell(told: Future[Seen], look: Callable[[], Seen]) -> None:
+    try:
+        told.set_result(look())
+    except BaseException as fault:  # whoever waits has to hear of it
+        told.set_exception(fault)
 
 
 def leader_changed(
@@ -33,9 +45,10 @@ def leader_changed(
     before: Mapping[TopicPartition, int],
     now: Mapping[TopicPartition, int],
 ) -> bool:
-    """Whether a partition of ``ranges`` has another leader epoch ``now`` than ``before``.
+    """Whether a partition of ``ranges`` has another leader epoch ``now`` than ``before``, or its
+    first known one.
 
     What was read in between may be of a log that was cut since.
     """
     read = (each.topic_partition for each in ranges)
-    return any(each in before and now.get(each, before[each]) != before[each] for each in read)
+    return any(each in now and now[each] != before.get(each) for each in read)

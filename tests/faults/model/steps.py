@@ -174,7 +174,7 @@ def plan(
 def see(state: State, guards: Guards, d: int) -> State | None:
     """Look at Kafka while a batch is read: what it says then holds for its commit.
 
-    Where a leader changed, the batch is read again, and Kafka is looked at again.
+    Where a leader changed, the batch is read again, after this look.
     """
     driver = state.drivers[d]
     if driver.look != DUE or driver.phase not in (PLANNED, STAGED) or driver.planned is None:
@@ -188,7 +188,8 @@ def see(state: State, guards: Guards, d: int) -> State | None:
     if not guards.read_again:
         return put(state, d, driver._replace(planned=entry, look=SEEN))
     entry = entry._replace(commit=None, read=0, cuts=0, made=NOT_TOLD, held=None)
-    return put(state, d, driver._replace(phase=PLANNED, planned=entry, waiting=None))
+    again = driver._replace(phase=PLANNED, planned=entry, waiting=None, look=SEEN)
+    return put(state, d, again)
 
 
 def _moved(state: State, guards: Guards, driver: Driver) -> str:

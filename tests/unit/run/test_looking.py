@@ -60,7 +60,7 @@ def test_a_reading_that_fails_by_itself_says_why() -> None:
         ({}, {}, False),
         ({0: 3, 1: 3}, {0: 3, 1: 3}, False),
         ({0: 3, 1: 3}, {0: 3, 1: 4}, True),
-        ({0: 3}, {0: 3, 1: 4}, False),  # it was not known before
+        ({0: 3}, {0: 3, 1: 4}, True),  # it was not known before
         ({0: 3, 1: 3}, {0: 3}, False),  # it is not told
         ({1: 3, 2: 3}, {1: 3, 2: 4}, False),  # it is not read
     ],
@@ -151,6 +151,20 @@ def test_a_log_that_is_cut_inside_the_batch_while_it_is_read_is_noticed_afterwar
     driver.batch()
     assert newest(world).epochs == {place(): 1}, "all of it was read again, from the new log"
     world.cut(place(), 8, 5)
+    with pytest.raises(LogTruncated):
+        driver.batch()
+
+
+def test_a_log_of_an_added_partition_that_is_cut_while_it_is_first_read_is_read_again() -> None:
+    """No epoch of it is known before: the first one that is told may be that after the cut."""
+    world = a_world()
+    driver = until_done(world)
+    world.ends[place(1)], world.reads = 5, 0
+    late(world, lambda: world.cut(place(1), 2, 7))
+    driver.offer((span(0, 5, 1),), Position({place(): 5, place(1): 5}))
+    assert world.reads == 2
+    assert newest(world).epochs[place(1)] == 1
+    world.cut(place(1), 3, 9)
     with pytest.raises(LogTruncated):
         driver.batch()
 

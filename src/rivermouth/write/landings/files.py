@@ -11,7 +11,7 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,7 +21,7 @@ from rivermouth.formats.in_arrow import KAFKA_COLUMNS
 from rivermouth.formats.in_task import in_task_of
 from rivermouth.formats.joined import Joined
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.protocol.entry import Draft
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.files.apart import Apart
 from rivermouth.write.files.commits import SmallCommits
@@ -44,9 +44,12 @@ def files(site: Site) -> Landing:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Files that are written for these ranges and this table, and not committed yet."""
+    """Files that are written for this draft and this table, and not committed yet.
 
-    ranges: tuple[OffsetRange, ...]
+    The draft names the leader epochs in which their records were read.
+    """
+
+    draft: Draft
     definition: Definition
     written: Written
 
@@ -57,8 +60,6 @@ class Files:
     See ``Landing``, ``LooksBeside``, ``Records`` and ``TellsWay``.
     ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
     """
-
-    looks_beside = True
 
     def __init__(self, site: Site, way: Way = AS_FILES) -> None:
         self._site, self._way = site, way
@@ -105,9 +106,19 @@ class Files:
         numbers = records_of(written.good), records_of(written.bad)
         counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
         self._bad.commit(written.bad, plan)
-        self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
+        self._waiting = None if written.bad else Waiting(plan.draft, table, written)
         self._commits.make(plan, plan.entry(counts), written.good)
         self._waiting = None
+
+    @property
+    def looks_beside(self) -> bool:
+        """See ``LooksBeside``.
+
+        Not where Spark reads a range in several parts: records that one of them has fetched in
+        advance are given to another one, also to one that reads after a look.
+        """
+        source = None if self._site.config is None else self._site.config.source
+        return source is not None and not source.in_parts
 
     def _land_through_spark(self, batch: RawBatch, plan: CommitPlan) -> None:
         """Spark reads and commits in one: so Kafka is looked at before."""
@@ -120,15 +131,17 @@ class Files:
     ) -> tuple[CommitPlan, Written]:
         """What the tasks wrote, and the plan with what Kafka said beside the reading.
 
-        Where a leader changed meanwhile, all is read again: its log may have been cut.
+        Where a leader changed meanwhile, all is read again: its log may have been cut. That reading
+        comes after the look.
         """
         into, apart = folder_of(self._table.path, table), self._bad.apart(plan, bad)
-        while True:
-            with batch.looking() as look:
-                written = self._left(plan, table) or self._write(self._rows(batch), into, apart)
-                plan, counts = look(plan)
-            if counts:
-                return plan, written
+        left = self._left(plan, table)
+        if left is not None:
+            plan = replace(plan, draft=left.draft)
+        with batch.looking() as look:
+            written = left.written if left else self._write(self._rows(batch), into, apart)
+            plan, counts = look(plan)
+        return plan, written if counts else self._write(self._rows(batch), into, apart)
 
     def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
@@ -136,19 +149,15 @@ class Files:
             return batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
         return batch.decoded().select(self._columns)
 
-    def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
+    def _left(self, plan: CommitPlan, table: Definition) -> Waiting | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.
 
         Bad records are written again: they carry the id of the plan.
         """
         left, self._waiting = self._waiting, None
-        if left is None or left.ranges != plan.draft.ranges:
+        if left is None or left.draft.ranges != plan.draft.ranges:
             return None
-        return (
-            left.written
-            if left.definition == table and left.written.there(self._table.path)
-            else None
-        )
+        return left if left.definition == table and left.written.there(self._table.path) else None
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         """See ``Records.record``."""

@@ -107,6 +107,5 @@ def may_sieve(site: Site) -> bool:
         and not pipeline.made_by
         and not site.others
         and pipeline.target.commit is not Commit.SPARK
-        and source.min_partitions is None
-        and source.max_records_per_partition is None
+        and not source.in_parts
     )
