@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
-from rivermouth.verify import verify
+from rivermouth.verify import Kind, verify
 from tests.lake import Heard, Lake
+from tests.processes import said_by
 
 
 def went_well(heard: Heard) -> Heard:
@@ -36,3 +37,21 @@ def check_proved(lake: Lake, records: int) -> None:
     assert [line for each in proofs for line in each.problems] == []
     assert all(each.ok for each in proofs)
     assert sum(each.records for each in proofs) == records
+
+
+def check_sound(lake: Lake) -> None:
+    """What a driver that was killed has left is sound."""
+    [proof] = verify(load(lake.file)).pipelines
+    behind = {Kind.OFFSETS_TABLE}  # the next start brings it up to date
+    assert {kind: n for kind, n in proof.counts.items() if n and kind not in behind} == {}
+
+
+def check_finishes(lake: Lake, pipeline: str, records: int) -> None:
+    """A driver that is let finish does so, and ``verify`` proves all that was produced."""
+    with lake.driver(pipeline) as driver:
+        said = said_by(driver)
+    assert driver.returncode == 0, said
+
+    [proof] = verify(load(lake.file), None).as_dict()["pipelines"]
+    assert proof["ok"], proof
+    assert proof["records"] == records > 0

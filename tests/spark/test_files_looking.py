@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,25 +51,12 @@ class Kafka:
 
         yield look
 
-    def land(self, *rows: RawRow) -> CommitPlan:
+    def land(self, rows: Sequence[RawRow] = BOTH, sequence: int = 1) -> None:
         """Land a batch; by default with one bad record."""
-        self.table.sequence += 1
-        return self.land_by(self._plan(*rows), *rows)
-
-    def land_again(self, *rows: RawRow) -> CommitPlan:
-        """The same once more, under another id."""
-        return self.land_by(self._plan(*rows), *rows)
-
-    def land_by(self, plan: CommitPlan, *rows: RawRow) -> CommitPlan:
-        raw = self.table.bench.raw(rows or BOTH)
-        self.table.files.land(
-            RawBatch(raw, decoder(self.table.pipeline), looking=self.looking), plan
-        )
-        return plan
-
-    def _plan(self, *rows: RawRow) -> CommitPlan:
-        plan = self.table.bench.plan(self.table.sequence, rows or BOTH, Position())
-        return replace(plan, base=self.table.version)
+        bench = self.table.bench
+        plan = replace(bench.plan(sequence, rows, Position()), base=self.table.version)
+        raw = RawBatch(bench.raw(rows), decoder(self.table.pipeline), looking=self.looking)
+        self.table.files.land(raw, plan)
 
     def ends(self) -> set[int]:
         """The ends that the newest entry tells."""
@@ -115,9 +102,9 @@ def test_files_that_waited_count_under_the_epochs_in_which_they_were_read(
     kafka = Kafka(table, [True, same])
     at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (9)"))
     with pytest.raises(CommitConflict):
-        kafka.land(*GOOD)
+        kafka.land(GOOD)
     waiting = files_of(table)
-    kafka.land_again(*GOOD)
+    kafka.land(GOOD)
     assert kafka.epochs == [{}, dict.fromkeys(kafka.epochs[1], 1)], "those of the first look"
     assert (files_of(table) == waiting) is same
     assert table.numbers() == [0, 1, 2, 3, 9]
@@ -164,5 +151,5 @@ def looked_at_first(kafka: Kafka) -> None:
     before = kafka.table.version
     kafka.fault = TopicRecreated("topic t was created again")
     with pytest.raises(TopicRecreated):
-        kafka.land()
+        kafka.land(sequence=2)
     assert kafka.table.version == before

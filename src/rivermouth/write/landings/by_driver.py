@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from rivermouth.config import Pipeline
 from rivermouth.spark.commit_lock import can_lock, under_commit_lock
 from rivermouth.write.files.quarantine import QuarantineFiles
 from rivermouth.write.files.table import FilesTable
@@ -11,17 +12,15 @@ from rivermouth.write.files.way import ELSEWHERE, UNPINNED, Way, way_of, way_of_
 from rivermouth.write.landing import Site
 
 
-def rows_way(site: Site) -> Way:
+def rows_way(site: Site, config: Pipeline) -> Way:
     """Which way the configuration leaves to the commits of batches."""
-    if site.config is None:
-        return Way(_NOTHING_CONFIGURED)
-    return way_of(site.config, site.others, why_not_here(site))
+    return way_of(config, site.others, why_not_here(site))
 
 
 def entries_way(site: Site) -> Way:
     """Which way the configuration leaves to entries without rows."""
     if site.config is None:
-        return Way(_NOTHING_CONFIGURED, alone=True)
+        return Way("nothing is configured", alone=True)
     return way_of_entries(site.config, site.others, why_not_here(site))
 
 
@@ -43,6 +42,3 @@ def quarantine_of(site: Site) -> QuarantineFiles:
     path, reasons = site.quarantine.address.path, site.quarantine.reasons
     alone = partial(under_commit_lock, site.session, path)
     return QuarantineFiles(path, site.pipeline, reasons, alone)
-
-
-_NOTHING_CONFIGURED = "nothing is configured"

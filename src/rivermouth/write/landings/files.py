@@ -39,7 +39,9 @@ from rivermouth.write.landings.recording import Recording
 
 def files(site: Site) -> Landing:
     """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
-    return DataFrameWriter(site) if site.config is None else Files(site, rows_way(site))
+    if site.config is None:
+        return DataFrameWriter(site)
+    return Files(site, rows_way(site, site.config))
 
 
 @dataclass(frozen=True)
