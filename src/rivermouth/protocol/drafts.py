@@ -10,7 +10,7 @@ from rivermouth.protocol.changes import Changes
 from rivermouth.protocol.entry import Accepted, Draft, Entry
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
-from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from rivermouth.protocol.rollback import Left
 
 
@@ -28,6 +28,13 @@ def next_draft(
     """
     position = history.position.advance(ranges)
     return _draft(history, table, pipeline, kafka, history.sequence + 1, ranges, position, lost)
+
+
+def renewed(draft: Draft, newest: Entry | None, kafka: KafkaFacts) -> Draft:
+    """The draft with the epochs and ends of logs that Kafka tells by now; all else stays."""
+    position = draft.position
+    epochs, ends = _epochs(newest, position, kafka), _ends(newest, position, kafka)
+    return replace(draft, epochs=epochs, ends=ends)
 
 
 def accepting_draft(
@@ -104,7 +111,6 @@ def _draft(
     lost: tuple[OffsetRange, ...],
 ) -> Draft:
     newest = history.newest
-    epochs = {**(newest.epochs if newest else {}), **kafka.epochs}
     return Draft(
         pipeline=history.pipeline,
         sequence=sequence,
@@ -119,12 +125,20 @@ def _draft(
         metadata=pipeline.source.metadata,
         lost=lost,
         accepted=newest.accepted if newest else (),
-        epochs={each: epochs[each] for each in position if each in epochs},
+        epochs=_epochs(newest, position, kafka),
         ends=_ends(newest, position, kafka),
         transform=pipeline.made_by,
         explode=pipeline.target.explode,
         assigned=assigned_now(newest, kafka),
     )
+
+
+def _epochs(
+    newest: Entry | None, position: Position, kafka: KafkaFacts
+) -> dict[TopicPartition, int]:
+    """The leader epochs; of a partition that Kafka tells none of what was known last."""
+    known = {**(newest.epochs if newest else {}), **kafka.epochs}
+    return {each: known[each] for each in position if each in known}
 
 
 def _ends(newest: Entry | None, position: Position, kafka: KafkaFacts) -> Position:

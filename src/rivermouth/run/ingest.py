@@ -21,7 +21,7 @@ from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accepting import Offsets
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.consequences import ResumePlan
-from rivermouth.protocol.drafts import next_draft
+from rivermouth.protocol.drafts import next_draft, renewed
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.guards import (
     check_not_truncated,
@@ -225,7 +225,7 @@ class Ingest:
 
             def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
                 passed()
-                draft = self._next(ranges)
+                draft = renewed(plan.draft, self._opened().history.newest, self._facts)
                 changed = leader_changed(ranges, plan.draft.epochs, draft.epochs)
                 return replace(plan, draft=draft), not changed
 
