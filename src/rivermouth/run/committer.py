@@ -73,10 +73,14 @@ class Committer:
         self.history = history
         self._at = coordinates
 
-    def plan(self, purpose: Purpose, draft: Draft) -> CommitPlan:
-        """The plan of a commit that follows on what was read back last."""
+    def plan(self, purpose: Purpose, draft: Draft, *, beside: bool = False) -> CommitPlan:
+        """The plan of a commit that follows on what was read back last.
+
+        ``beside``: Kafka is looked at while the batch is read; until then nothing is committed.
+        """
         ranges = trace.listed(draft.ranges)
         facts = {"kind": purpose.value, "sequence": draft.sequence, "ranges": ranges}
+        facts |= {"beside": True} if beside else {}
         trace.step(self.history.pipeline, "plan", **facts)
         return CommitPlan(purpose, draft, new_commit(), self.history.version)
 

@@ -15,6 +15,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
+from rivermouth.debug import trace
 from rivermouth.debug.failpoints import reach
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
@@ -120,14 +121,14 @@ class Ingest:
         decision = decide(self.pipeline.name, ranges, committer.history.newest)
         proceeds = decision.action is Action.PROCEED and bool(ranges)
         waits = proceeds and isinstance(landing, LooksBeside) and landing.looks_beside
-        guards: Callable[[], None] = _nothing if waits else partial(self._check_kafka, ranges)
+        guards: Callable[[], object] = _nothing if waits else partial(self._check_kafka, ranges)
         looking = partial(self._looking, tuple(ranges)) if waits else looked_before
         guards()
         reach("P2")
         if decision.halt is not None:
             raise decision.halt
         if proceeds:
-            plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)))
+            plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)), beside=waits)
             waiting = waiting_after(ranges, plan.draft.ends.offsets)
             if waiting >= self.pipeline.source.max_offsets_per_trigger:
                 was_read()  # who plans the next batch now finds as much for it as later
@@ -206,8 +207,10 @@ class Ingest:
             raise RuntimeError("open() comes before batch()")
         return self._committer
 
-    def _check_kafka(self, ranges: Sequence[OffsetRange]) -> None:
-        """The guards of a batch: topics and logs are those that the ledger's offsets belong to."""
+    def _check_kafka(self, ranges: Sequence[OffsetRange]) -> KafkaFacts:
+        """The guards of a batch: topics and logs are those that the ledger's offsets belong to.
+        Returns what Kafka says now; the next draft goes by it, too.
+        """
         kafka, history = self._edges.kafka, self._opened().history
         topics = self.pipeline.source.topics
         self._check_source(*kafka.identities(topics))
@@ -217,6 +220,7 @@ class Ingest:
         self._facts = replace(self._facts, ends=kafka.ends(partitions))
         truncated = kafka.truncated_logs(to_ask_about(history.newest, self._facts.epochs))
         check_not_truncated(self.pipeline.name, history.newest, truncated)
+        return self._facts
 
     @contextmanager
     def _looking(self, ranges: tuple[OffsetRange, ...]) -> Iterator[Look]:
@@ -224,9 +228,10 @@ class Ingest:
         with beside(partial(self._check_kafka, ranges)) as passed:
 
             def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
-                passed()
-                draft = renewed(plan.draft, self._opened().history.newest, self._facts)
+                history, said = self._opened().history, passed()
+                draft = renewed(plan.draft, history.newest, said)
                 changed = leader_changed(ranges, plan.draft.epochs, draft.epochs)
+                trace.step(history.pipeline, "see", commit=plan.commit, again=changed)
                 return replace(plan, draft=draft), not changed
 
             yield look

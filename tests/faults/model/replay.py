@@ -21,6 +21,7 @@ from tests.faults.model.state import (
     ACCEPTING,
     COMMITTING,
     DEAD,
+    DUE,
     HALTED,
     HEARTBEAT,
     LOSS,
@@ -28,11 +29,12 @@ from tests.faults.model.state import (
     READY,
     RESUME,
     RETURNED,
+    SEEN,
     STAGED,
     VERIFIED,
     put,
 )
-from tests.faults.model.trace import Line
+from tests.faults.model.trace import Line, LogCommit
 
 FROM_THE_LOG = (SUPERSEDED, LEDGER_BROKEN, TABLE_UNDONE, LEDGER_TRIMMED, OFFSETS_TABLE_AHEAD)
 """Halts that the log and the offsets table must explain; others are about Kafka or settings."""
@@ -50,10 +52,12 @@ class Replay(Starting):
         """
         self.unexplained: dict[int, str] = {}
         self.applying: set[str] = set()
+        self.seen: set[object] = set()
         steps = {
             "open": self._open,
             "plan": self._plan,
             "write": self._write,
+            "see": self._see,
             "send": self._send,
             "sent": self._sent,
             "returned": self._returned,
@@ -117,7 +121,8 @@ class Replay(Starting):
             kind = driver.owes
         kind = HEARTBEAT if kind == AGAIN and line.process in self.applying else kind
         start, until = line.range_of(self.place) or (driver.stream, driver.stream)
-        if not self.take(("plan", d, kind, start, until)):
+        beside = bool(line.facts.get("beside"))
+        if not self.take(("plan", d, kind, start, until, beside)):
             stands = f"the ledger stands at {driver.stream}"
             owes = f", and {driver.owes} comes first" if driver.owes else ""
             raise self.refused(f"plan of {kind} [{start},{until}), but {stands}{owes}")
@@ -127,6 +132,8 @@ class Replay(Starting):
     def _write(self, line: Line) -> None:
         d, commit = self.expect(line, PLANNED), line.facts["commit"]
         landed = self.commits.get(self.versions.get(commit, -1))
+        if self.state.drivers[d].look == DUE:
+            self._look(d, landed)
         way = AS_FILES if landed is not None and landed.as_files else SPARK
         if way == AS_FILES and definition(self.state.table.log)[1]:
             raise self.refused("a commit by the driver, but the table asks for Spark's writer")
@@ -141,6 +148,29 @@ class Replay(Starting):
         if landed is not None and landed.applied == 0:  # none is good, so none is sent
             driver = self.state.drivers[d]._replace(attempt=None, unsent=())
             self.state = put(self.state, d, driver)
+
+    def _look(self, d: int, landed: LogCommit | None) -> None:
+        """Take the look at Kafka that a later line tells: nothing of this write came before it.
+
+        Where nothing landed, the driver need not have come so far, and the look may have halted it.
+        """
+        commit = self.line.facts["commit"]
+        if any(each.step == "see" and each.facts["commit"] == commit for each in self._mine()):
+            self.take(("see", d))
+            return
+        if landed is not None:
+            raise self.refused(f"commit {commit} landed, and nobody had looked at Kafka")
+        self.state = put(self.state, d, self.state.drivers[d]._replace(look=SEEN))
+
+    def _see(self, line: Line) -> None:
+        """Kafka was looked at beside the reading, once, in a write of which nobody says an end."""
+        d = self.expect(line, STAGED)
+        self._claim_commit(d)
+        commit = line.facts["commit"]
+        if self.state.drivers[d].look != SEEN or commit in self.seen:
+            why = "it was looked at before" if commit in self.seen else "that was not planned"
+            raise self.refused(f"see, but {why}")
+        self.seen.add(commit)
 
     def _send(self, line: Line) -> None:
         """Records are sent: some of them may be in the sink from now on."""

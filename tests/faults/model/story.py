@@ -57,9 +57,11 @@ class Story:
         }
         return self.said("open", process, **{**facts, **changed})
 
-    def planned(self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a") -> Story:
+    def planned(
+        self, *ranges: tuple[int, int, int], kind: str = "batch", by: str = "a", **more: object
+    ) -> Story:
         listed = [[TOPIC, *each] for each in ranges]
-        return self.said("plan", by, kind=kind, sequence=self.sequence + 1, ranges=listed)
+        return self.said("plan", by, kind=kind, sequence=self.sequence + 1, ranges=listed, **more)
 
     def wrote(self, *ranges: tuple[int, int, int], by: str = "a", **more: object) -> Story:
         """Write the planned ranges; the commit lands right away."""

@@ -31,6 +31,7 @@ STEPS = (
     "open",
     "plan",
     "write",
+    "see",
     "send",
     "sent",
     "returned",
