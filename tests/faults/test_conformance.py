@@ -16,9 +16,9 @@ from tests.builders import PIPELINE, TOPIC, place
 from tests.doubles import NO_SESSION, STEPS, World, accept_in
 from tests.faults.model.configurations import OBJECTS
 from tests.faults.model.conformance import check_trace
-from tests.faults.model.recorder import Recorder
+from tests.faults.model.recorder import Recorder, work
 from tests.faults.model.roaming import Roaming
-from tests.faults.model.story import Story
+from tests.faults.model.story import Story, refusal
 
 pytestmark = pytest.mark.unit
 
@@ -218,15 +218,6 @@ def test_a_position_that_comes_from_the_offsets_table_is_stamped_anew(
 
 
 # Wrong ones: each is a right one with one thing changed
-
-
-def refusal(story: Story, *words: str) -> str:
-    """The only refusal, which must hold these words."""
-    refusals = story.check()
-    assert len(refusals) == 1, refusals
-    for word in words:
-        assert word in refusals[0], refusals
-    return refusals[0]
 
 
 def without(story: Story, step: str, last: bool = True) -> Story:
@@ -453,17 +444,6 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     file = tmp_path / "trace.jsonl"
     monkeypatch.setenv("RIVERMOUTH_TRACE", str(file))
     return Recorder(file, World(ends={place(): 12, place(1): 5}))
-
-
-def work(recorder: Recorder, crash: str = "", at: int = 0, **settings: Any) -> None:
-    """One run: open, then batches until nothing is left, or a crash in step ``at``."""
-    name, driver = recorder.driver(**settings)
-    steps = [lambda each: driver.open(each), *[lambda each: driver.batch(4, each)] * 4]
-    for number, step in enumerate(steps):
-        said = crash if number == at else ""
-        if not recorder.did(name, lambda step=step, said=said: step(said)):
-            return
-    recorder.closed(name)
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])

@@ -8,8 +8,8 @@ import pytest
 
 from tests.builders import place
 from tests.doubles import STEPS, World
-from tests.faults.model.recorder import Recorder
-from tests.faults.model.story import Story
+from tests.faults.model.recorder import Recorder, work
+from tests.faults.model.story import Story, refusal
 
 pytestmark = pytest.mark.unit
 
@@ -30,14 +30,6 @@ def saw(story: Story, by: str = "a") -> Story:
 
 def a_batch() -> Story:
     return saw(reading(born(), (0, 0, 5))).landed().as_files()
-
-
-def refusal(story: Story, *words: str) -> None:
-    """The only refusal, which must hold these words."""
-    refusals = story.check()
-    assert len(refusals) == 1, refusals
-    for word in words:
-        assert word in refusals[0], refusals
 
 
 def moved(story: Story, step: str, before: str) -> Story:
@@ -142,13 +134,8 @@ def looks(recorder: Recorder) -> int:
 def test_the_real_code_killed_anywhere_walks_a_path_of_the_model(
     recorder: Recorder, step: str
 ) -> None:
-    for crash in (step, ""):
-        name, driver = recorder.driver()
-        if recorder.did(name, driver.open) and recorder.did(
-            name, lambda crash=crash, driver=driver: driver.batch(4, crash)
-        ):
-            recorder.did(name, driver.batch)
-            recorder.closed(name)
+    work(recorder, step, 1)
+    work(recorder)
     assert looks(recorder) >= 2
     assert recorder.check() == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE, ROWS
-from tests.faults.model.story import Story
+from tests.faults.model.story import Story, refusal
 
 pytestmark = pytest.mark.unit
 
@@ -33,14 +33,6 @@ def most(*ranges: tuple[int, int, int]) -> Story:
 def after(story: Story, *ranges: tuple[int, int, int], by: str = "a") -> Story:
     """A batch that is committed, read back, and sent."""
     return story.committed(*ranges, by=by).sent(by)
-
-
-def refusal(story: Story, *words: str) -> None:
-    """The only refusal, which must hold these words."""
-    refusals = story.check()
-    assert len(refusals) == 1, refusals
-    for word in words:
-        assert word in refusals[0], refusals
 
 
 def without(story: Story, *steps: str) -> Story:

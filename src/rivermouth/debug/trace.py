@@ -6,8 +6,8 @@ process), ``pipeline`` and ``step``. The steps in their order, with their other 
 
 open      version, sequence, standing, position, projected: the ledger was read, guards passed;
           of a command also accept (what it was told to accept) and versions (of DELETEs)
-plan      kind (batch discovery loss heartbeat resume replay), sequence, ranges: a commit was
-          planned; beside (true, or left out): Kafka is looked at while the batch is read
+plan      kind (batch discovery loss heartbeat resume replay), sequence, ranges, beside: a commit
+          was planned; beside says whether Kafka is looked at while the batch is read
 write     sequence, commit, ranges, position: the write begins
 see       commit, again: Kafka was looked at beside; again says that the batch is read anew
 send      commit: the records of that batch are sent, before its commit or once it was read back

@@ -78,10 +78,8 @@ class Committer:
 
         ``beside``: Kafka is looked at while the batch is read; until then nothing is committed.
         """
-        ranges = trace.listed(draft.ranges)
-        facts = {"kind": purpose.value, "sequence": draft.sequence, "ranges": ranges}
-        facts |= {"beside": True} if beside else {}
-        trace.step(self.history.pipeline, "plan", **facts)
+        facts = {"kind": purpose.value, "sequence": draft.sequence, "beside": beside}
+        trace.step(self.history.pipeline, "plan", ranges=trace.listed(draft.ranges), **facts)
         return CommitPlan(purpose, draft, new_commit(), self.history.version)
 
     def record(

@@ -56,6 +56,17 @@ class Recorder:
         return check_trace(self.lines[since:], commits, **how)
 
 
+def work(recorder: Recorder, crash: str = "", at: int = 0, **settings: Any) -> None:
+    """One run: open, then batches until nothing is left, or a crash in step ``at``."""
+    name, driver = recorder.driver(**settings)
+    steps = [lambda each: driver.open(each), *[lambda each: driver.batch(4, each)] * 4]
+    for number, step in enumerate(steps):
+        said = crash if number == at else ""
+        if not recorder.did(name, lambda step=step, said=said: step(said)):
+            return
+    recorder.closed(name)
+
+
 def as_dict(record: CommitRecord) -> dict[str, Any]:
     text = record.user_metadata
     entry = first_format(json.loads(text)) if text else None

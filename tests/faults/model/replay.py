@@ -163,13 +163,14 @@ class Replay(Starting):
         self.state = put(self.state, d, self.state.drivers[d]._replace(look=SEEN))
 
     def _see(self, line: Line) -> None:
-        """Kafka was looked at beside the reading, once, in a write of which nobody says an end."""
+        """Kafka was looked at beside the reading, once, in a write that has not returned."""
         d = self.expect(line, STAGED)
         self._claim_commit(d)
         commit = line.facts["commit"]
-        if self.state.drivers[d].look != SEEN or commit in self.seen:
-            why = "it was looked at before" if commit in self.seen else "that was not planned"
-            raise self.refused(f"see, but {why}")
+        if self.state.drivers[d].look != SEEN:
+            raise self.refused("see, but that was not planned")
+        if commit in self.seen:
+            raise self.refused("see, but it was looked at before")
         self.seen.add(commit)
 
     def _send(self, line: Line) -> None:

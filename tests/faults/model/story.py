@@ -114,3 +114,12 @@ class Story:
 
     def _position(self) -> dict[str, dict[str, int]]:
         return {TOPIC: dict(self.position[TOPIC])}
+
+
+def refusal(story: Story, *words: str) -> str:
+    """The only refusal, which must hold these words."""
+    refusals = story.check()
+    assert len(refusals) == 1, refusals
+    for word in words:
+        assert word in refusals[0], refusals
+    return refusals[0]
