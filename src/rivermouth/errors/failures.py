@@ -137,7 +137,8 @@ class NotSent(CommitError):
     default_remedy = (
         "Nothing is committed: the next run sends all of these records again. Fix the cause; for a"
         " record that is too large, raise max.request.size in the section kafka and"
-        " max.message.bytes of the topic"
+        " max.message.bytes of the topic; for records that expired before a slow broker took them,"
+        " raise delivery.timeout.ms in the section kafka"
     )
     default_passes = Passing.IF_IT_WORKED
 
