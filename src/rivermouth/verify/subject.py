@@ -35,10 +35,11 @@ class Subject:
     """One pipeline under verification.
 
     ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
-    under the recorded topic id. ``compacted`` are the topics that Kafka compacts. ``shared`` are
-    the topics that other pipelines write, or wrote, to the same table, ``shared_parts`` single
-    partitions of such topics. ``retired`` are the ranges of pipelines that wrote it and are no
-    longer configured. ``erased`` are rows that are gone on purpose.
+    under the recorded topic id; it shrinks where records expire while they are read. ``compacted``
+    are the topics that Kafka compacts. ``shared`` are the topics that other pipelines write, or
+    wrote, to the same table, ``shared_parts`` single partitions of such topics. ``retired`` are the
+    ranges of pipelines that wrote it and are no longer configured. ``erased`` are rows that are
+    gone on purpose.
     """
 
     pipeline: Pipeline
@@ -46,7 +47,7 @@ class Subject:
     coverage: Coverage
     source: Source
     findings: Findings
-    readable: Mapping[Partition, tuple[int, int]]
+    readable: dict[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     shared_parts: frozenset[Partition] = frozenset()
@@ -121,7 +122,10 @@ class Subject:
 
     @cached_property
     def readable_from(self) -> int:
-        """The index of the entry from which on Kafka still holds every record."""
+        """The index of the entry from which on Kafka still holds every record.
+
+        Ask once all has been read: ``readable`` may shrink before.
+        """
         found = self.coverage.former.newest() + 1
         for partition, span in self.coverage.spans.items():
             start, until = self.readable[partition]

@@ -21,7 +21,8 @@ def string(schema: pa.Schema, columns: Sequence[str]) -> Reader:
 
     def read(key: bytes) -> tuple[Any, ...]:
         try:
-            return (cast(key.decode("utf-8", "replace")),)
+            # Bytes that are no UTF-8 stay what they are: such a key is that of no record's text.
+            return (cast(key.decode("utf-8", "surrogateescape")),)
         except Undecodable as fault:
             raise Undecodable(f"a message key that is {fault}") from fault
 

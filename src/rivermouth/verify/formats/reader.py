@@ -13,9 +13,22 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+_SHOWN = 60
+"""Characters of a text in a message."""
+
 
 class Undecodable(ValueError):
     """The bytes do not give the wanted columns: the writer refuses them too. The text says why."""
+
+
+def shown(value: object) -> str:
+    """A value as the text of ``Undecodable`` names it: short, however long or deep it is.
+
+    The ``repr`` of objects within objects has an end of its own: Python's limit of recursion.
+    """
+    if isinstance(value, (tuple, list)):
+        return "an object" if isinstance(value, tuple) else "an array"
+    return repr(value[:_SHOWN] if isinstance(value, str) else value)
 
 
 class CannotTell(Exception):

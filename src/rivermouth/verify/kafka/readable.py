@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rivermouth.config import Topics
@@ -17,7 +17,7 @@ from rivermouth.verify.result import Findings, Kind, Unchecked
 class Readable:
     """The part ``[start, until)`` of each covered partition, and the topics with compaction."""
 
-    ranges: Mapping[Partition, tuple[int, int]]
+    ranges: dict[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
 
 
@@ -58,14 +58,34 @@ def readable(
         start = min(max(span.start, first[partition]), span.until)
         until = max(min(span.until, end[partition]), start)
         ranges[partition] = (start, until)
-        if start > span.start:
-            line = f"{shown(partition)}[{span.start},{start}): expired in Kafka"
-            findings.leave(Unchecked.EXPIRED, line, start - span.start)
+        _note_expired(partition, span.start, start, findings)
         if until < span.until:
             line = f"{shown(partition)}[{until},{span.until}): Kafka's log ends before it"
             findings.leave(Unchecked.ENDED, line, span.until - until)
             findings.add(Kind.FAULT, line)
     return Readable(ranges, identity.compacted)
+
+
+def leave_out_expired(
+    ranges: dict[Partition, tuple[int, int]], source: Source, findings: Findings
+) -> None:
+    """Raise the starts of what expired since ``readable`` told these ranges. Raises SourceError.
+
+    Retention goes on while a long verification reads, and a reader passes over what is gone
+    without a word. So this is asked once all has been read.
+    """
+    held = [each for each, (start, until) in ranges.items() if start < until]
+    for partition, first in source.first_offsets(held).items():
+        start, until = ranges[partition]
+        now = min(max(start, first), until)
+        _note_expired(partition, start, now, findings)
+        ranges[partition] = now, until
+
+
+def _note_expired(partition: Partition, start: int, until: int, findings: Findings) -> None:
+    if start < until:
+        line = f"{shown(partition)}[{start},{until}): expired in Kafka"
+        findings.leave(Unchecked.EXPIRED, line, until - start)
 
 
 def _note_deleted(

@@ -10,6 +10,7 @@ import numpy as np
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
+from rivermouth.verify.kafka.readable import leave_out_expired
 from rivermouth.verify.ledger.coverage import Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.proof import Progress, Stored
@@ -42,8 +43,8 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
     """Yield the visible records of every covered partition, a few partitions at a time.
 
     Counts them per range, compares quarantined ones with the raw record, judges whether they belong
-    in quarantine, and at the end reports quarantined offsets that Kafka does not show. Raises
-    SourceError.
+    in quarantine, and at the end leaves out what expired meanwhile and reports quarantined offsets
+    that Kafka does not show. Raises SourceError.
     """
     quarantine = stored.quarantine
     verdicts = Verdicts(subject, stored.table)
@@ -57,6 +58,7 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
             done, reached[partition] = done + now - reached[partition], now
             progress(subject.pipeline.name, done, total)
             yield _seen(subject, quarantine.get(partition), verdicts, partition, messages)
+    leave_out_expired(subject.readable, subject.source, subject.findings)
     verdicts.report()
     for partition, rows in quarantine.items():
         _report_unseen(subject, partition, rows)
@@ -95,8 +97,6 @@ def _report_unseen(subject: Subject, partition: Partition, rows: Quarantined) ->
         return
     start, until = subject.readable[partition]
     unseen = np.unique(rows.unseen(start, until))
-    if len(unseen):
-        unseen = unseen[unseen >= subject.source.first_offsets([partition])[partition]]
     if partition[0] in subject.compacted:
         unseen = unseen[:0]
     lines = [

@@ -11,6 +11,11 @@ from rivermouth.config import Column
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.address import quoted
 
+_AS_JSON = (
+    "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX',"
+    " 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""To the microsecond: by itself Spark writes milliseconds."""
 _STARTS = "topic STRING, partition INT, at BIGINT, sequence BIGINT"
 
 
@@ -22,7 +27,7 @@ def differs(columns: Sequence[Column]) -> str:
 def _one_differs(column: Column) -> str:
     new, old = f"s.change.row.{quoted(column.name)}", f"t.{quoted(column.name)}"
     if "MAP<" in column.type:  # maps cannot be compared
-        new, old = (f"to_json(named_struct('c', {each}))" for each in (new, old))
+        new, old = (f"to_json(named_struct('c', {each}), {_AS_JSON})" for each in (new, old))
     return f"NOT ({old} <=> {new})"
 
 

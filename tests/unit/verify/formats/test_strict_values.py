@@ -74,3 +74,37 @@ def test_types_of_arrow_with_large_offsets_are_read_too(kind: pa.DataType) -> No
 def test_the_table_is_read_whole() -> None:
     lines = [each for each in ROWS.splitlines() if each and not each.startswith("#")]
     assert len(CASES) == len(lines) > 250
+
+
+@pytest.mark.parametrize("nesting", [b'{"a":%s}', b"[%s]"], ids=["objects", "arrays"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "BOOLEAN",
+        "INT",
+        "DOUBLE",
+        "DECIMAL(5,2)",
+        "STRING",
+        "BINARY",
+        "DATE",
+        "TIMESTAMP",
+        "STRUCT<a: INT>",
+        "ARRAY<INT>",
+        "MAP<STRING, INT>",
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_however_deep_it_is(kind: str, nesting: bytes) -> None:
+    """Its ``repr`` has more levels than Python allows."""
+    value = b"1"
+    for _ in range(498):
+        value = nesting % value
+    read = reader(pa.schema([("c", type_of(kind))]), ["c"], {})
+    with pytest.raises(Undecodable, match=r"an (object|array)"):
+        read(b'{"c":%s}' % value)
+
+
+def test_a_message_has_the_beginning_of_a_long_text() -> None:
+    read = reader(pa.schema([("c", pa.int64())]), ["c"], {})
+    with pytest.raises(Undecodable) as refused:
+        read(b'{"c":"%s"}' % (b"x" * 1_000_000))
+    assert len(str(refused.value)) < 100

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.formats.reader import Undecodable, shown
 from rivermouth.verify.formats.strict_json.document import Spelt
 from rivermouth.verify.formats.strict_json.numbers import whole
 from rivermouth.verify.formats.strict_json.settings import UNITS, Settings
@@ -32,7 +32,7 @@ _DIGITS = 21
 def days(text: Any) -> int:
     """A DATE from ``2026-01-31``. Raises Undecodable."""
     if type(text) is not str or not _DATE.fullmatch(text):
-        raise Undecodable(f"not a date: {text!r}")
+        raise Undecodable(f"not a date: {shown(text)}")
     return _days(text)
 
 
@@ -44,7 +44,7 @@ def timestamps(kind: pa.DataType, settings: Settings) -> Callable[[Any], int]:
         if type(value) is str:
             return _micros(value, zoned=zoned, cut=cut)
         if unit is None or not zoned or type(value) not in (int, Spelt):
-            raise Undecodable(f"not a time as text: {value!r}")
+            raise Undecodable(f"not a time as text: {shown(value)}")
         number = value if type(value) is int else whole(value, _DIGITS)
         return _counted(number, unit, cut=cut)
 
@@ -63,12 +63,12 @@ def _counted(number: int, unit: str, *, cut: bool) -> int:
 def _micros(text: str, *, zoned: bool, cut: bool) -> int:
     match = _TIME.fullmatch(text)
     if match is None:
-        raise Undecodable(f"not a time: {text!r}")
+        raise Undecodable(f"not a time: {shown(text)}")
     day, hour, minute, second, fraction, zone, ahead_h, ahead_m = match.groups()
     minutes = (_days(day) * 24 + int(hour)) * 60 + int(minute)
     if zone:
         if not zoned:
-            raise Undecodable(f"a time with a zone: {text!r}")
+            raise Undecodable(f"a time with a zone: {shown(text)}")
         if ahead_h:
             ahead = int(ahead_h) * 60 + int(ahead_m or 0)
             minutes += ahead if zone[0] == "-" else -ahead
@@ -76,9 +76,9 @@ def _micros(text: str, *, zoned: bool, cut: bool) -> int:
     if fraction:
         found += int(fraction[:6].ljust(6, "0"))
         if not cut and fraction[6:].strip("0"):
-            raise Undecodable(f"digits after the microsecond: {text!r}")
+            raise Undecodable(f"digits after the microsecond: {shown(text)}")
     if not _FIRST <= found < _UNTIL:
-        raise Undecodable(f"not in the years 1 to 9999 in UTC: {text!r}")
+        raise Undecodable(f"not in the years 1 to 9999 in UTC: {shown(text)}")
     return found
 
 
@@ -87,4 +87,4 @@ def _days(text: str) -> int:
     try:
         return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - _EPOCH
     except ValueError as fault:
-        raise Undecodable(f"no such day: {text!r}") from fault
+        raise Undecodable(f"no such day: {shown(text)}") from fault

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.formats.reader import Undecodable, shown
 from rivermouth.verify.formats.strict_json.document import Spelt
 from rivermouth.verify.formats.strict_json.numbers import (
     decimal,
@@ -68,7 +68,7 @@ def check_once(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise Undecodable(f"the name {name!r} comes twice{where}")
+            raise Undecodable(f"the name {shown(name)} comes twice{where}")
         seen.add(name)
 
 
@@ -76,7 +76,7 @@ def _boolean(kind: pa.DataType, _: Settings) -> Convert:
     def convert(value: Any) -> bool:
         if value is True or value is False:
             return bool(value)
-        raise Undecodable(f"not {kind}: {value!r}")
+        raise Undecodable(f"not {kind}: {shown(value)}")
 
     return convert
 
@@ -88,7 +88,7 @@ def _spelt(kind: pa.DataType, settings: Settings) -> Callable[[Any], str]:
     def spelt(value: Any) -> str:
         if type(value) is Spelt or (in_text and type(value) is str and is_json_number(value)):
             return str(value)
-        raise Undecodable(f"not {kind}: {value!r}")
+        raise Undecodable(f"not {kind}: {shown(value)}")
 
     return spelt
 
@@ -101,7 +101,7 @@ def _integer(kind: pa.DataType, settings: Settings) -> Convert:
         found = value if type(value) is int else whole(spelt(value))
         if -limit <= found < limit:
             return int(found)
-        raise Undecodable(f"not {kind}: {value!r}")
+        raise Undecodable(f"not {kind}: {shown(value)}")
 
     return convert
 
@@ -119,7 +119,7 @@ def _decimal(kind: pa.DataType, _: Settings) -> Convert:
             return decimal(str(value), kind)
         if type(value) is Spelt or (type(value) is str and is_decimal_text(value)):
             return decimal(value, kind)
-        raise Undecodable(f"not {kind}: {value!r}")
+        raise Undecodable(f"not {kind}: {shown(value)}")
 
     return convert
 
@@ -128,7 +128,7 @@ def _text(kind: pa.DataType, settings: Settings) -> Convert:
     def strict(value: Any) -> str:
         if type(value) is str:
             return value
-        raise Undecodable(f"not text: {value!r}")
+        raise Undecodable(f"not text: {shown(value)}")
 
     def anything(value: Any) -> str:
         if value is True or value is False:
@@ -147,7 +147,7 @@ def _binary(_: pa.DataType, __: Settings) -> Convert:
                 raise Undecodable(f"not base64: {fault}") from fault
             if base64.b64encode(found) == value.encode():  # no bit is left over
                 return found
-        raise Undecodable(f"not base64: {value!r}")
+        raise Undecodable(f"not base64: {shown(value)}")
 
     return convert
 
@@ -159,7 +159,7 @@ def _struct(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> dict[str, Any]:
         if type(value) is not tuple:
-            raise Undecodable(f"not an object: {value!r}")
+            raise Undecodable(f"not an object: {shown(value)}")
         found = by_name(value, wanted, settings)
         return {
             each: None if (held := found.get(name)) is None else inner(held)
@@ -174,7 +174,7 @@ def _list(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> list[Any]:
         if type(value) is not list:
-            raise Undecodable(f"not an array: {value!r}")
+            raise Undecodable(f"not an array: {shown(value)}")
         return [None if each is None else inner(each) for each in value]
 
     return convert
@@ -185,7 +185,7 @@ def _map(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> list[tuple[str, Any]]:
         if type(value) is not tuple:
-            raise Undecodable(f"not an object: {value!r}")
+            raise Undecodable(f"not an object: {shown(value)}")
         # A name that comes again stands where its last value does.
         last = {folded(name): at for at, (name, _) in enumerate(value)}
         if len(last) < len(value):
