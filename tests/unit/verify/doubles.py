@@ -138,6 +138,21 @@ class MemorySource:
         return {each for each in wanted if each in visible or (partition, each) in self.aborted}
 
 
+@dataclass
+class Expiring(MemorySource):
+    """Retention removes what is before ``gone`` of a partition, once its first offset was asked
+    for, or at once where it is ``seen``.
+    """
+
+    gone: Mapping[Partition, int] = field(default_factory=dict)
+    seen: set[Partition] = field(default_factory=set)
+
+    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        told = {each: self.gone.get(each, 0) if each in self.seen else 0 for each in partitions}
+        self.seen |= {*told}
+        return told
+
+
 class MemoryRows:
     """``Rows`` of a table; ``txn`` is that of the snapshot."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked
@@ -18,6 +17,7 @@ from tests.unit.verify.doubles import (
     QUARANTINE,
     SCHEMA,
     ZERO,
+    Expiring,
     MemoryCommits,
     MemoryRows,
     MemorySource,
@@ -28,6 +28,7 @@ from tests.unit.verify.doubles import (
     row,
     value,
 )
+from tests.unit.verify.offsets_rows import offsets_rows
 
 pytestmark = pytest.mark.unit
 
@@ -48,46 +49,18 @@ MODES: Mapping[str, tuple[Mapping[str, Any], list[dict[str, Any]], pa.Schema]] =
 }
 
 
-class Expiring(MemorySource):
-    """The first records are gone from the second question for the first offsets on."""
-
-    asked_first = 0
-
-    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        self.asked_first += 1
-        return dict.fromkeys(partitions, 0 if self.asked_first == 1 else GONE)
-
-
-def offsets_table() -> MemoryRows:
-    only = {
-        "sequence": 1,
-        "topic": "t",
-        "partition": 0,
-        "from_offset": 0,
-        "until_offset": RECORDS,
-        "end_offset": None,
-        "commit": "p-1",
-        "table_version": 1,
-        "table_name": "t.p",
-        "topic_id": "id",
-        "cluster_id": "cluster",
-        "records": RECORDS,
-        "applied": RECORDS,
-        "quarantined": 0,
-    }
-    return MemoryRows([only], pa.Table.from_pylist([only]).schema)
-
-
 def verified(folder: Path, mode: str, source: MemorySource) -> PipelineProof:
     target, rows, schema = MODES[mode]
     config = configured(folder, mode=mode, **target)
+    commits = [CREATE, commit(1, 0, RECORDS)]
+    projected = offsets_rows(commits)
     tables = MemoryTables(
         {
             "t.p": MemoryRows(rows, schema, txn=1),
             "t.p_quarantine": MemoryRows([], QUARANTINE),
-            "rivermouth.offsets": offsets_table(),
+            "rivermouth.offsets": MemoryRows(projected, pa.Table.from_pylist(projected).schema),
         },
-        {"t.p": MemoryCommits([CREATE, commit(1, 0, RECORDS)])},
+        {"t.p": MemoryCommits(commits)},
     )
     pipeline = config.pipelines["p"]
     return verify_pipeline(config, tables, pipeline, source, lambda *told: None, Bounds(1000, 2))
@@ -99,7 +72,7 @@ def test_what_expires_while_it_is_verified_is_left_out_and_no_finding(
 ) -> None:
     left = [message(at, value(IDS[at], 1)) for at in range(GONE, RECORDS)]
 
-    proof = verified(tmp_path, mode, Expiring({ZERO: left}))
+    proof = verified(tmp_path, mode, Expiring({ZERO: left}, gone={ZERO: GONE}))
 
     assert proof.problems == ()
     assert proof.left[Unchecked.EXPIRED] == GONE

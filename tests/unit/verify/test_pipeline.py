@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from tests.unit.verify.doubles import (
     row,
     value,
 )
+from tests.unit.verify.offsets_rows import offsets_rows
 
 pytestmark = pytest.mark.unit
 
@@ -47,32 +47,9 @@ ROWS = [row(each, 1, each) for each in range(4)]
 COMMITS = (CREATE, commit(1, 0, 2), commit(2, 2, 4))
 
 
-def projected(commits: Sequence[Commit], table: str = "t.p") -> MemoryRows:
+def projected(commits: Sequence[Commit]) -> MemoryRows:
     """The offsets table of these commits; each offset is a record."""
-    rows = []
-    for version, each in enumerate(commits):
-        if "userMetadata" not in each.info:
-            continue
-        facts = json.loads(each.info["userMetadata"])
-        [[topic, number, start, until]] = facts["ranges"]
-        rows.append(
-            {
-                "sequence": facts["sequence"],
-                "topic": topic,
-                "partition": number,
-                "from_offset": start,
-                "until_offset": until,
-                "end_offset": None,
-                "commit": facts["commit"],
-                "table_version": version,
-                "table_name": table,
-                "topic_id": facts["topics"][topic],
-                "cluster_id": facts["cluster"],
-                "records": until - start,
-                "applied": until - start,
-                "quarantined": 0,
-            }
-        )
+    rows = offsets_rows(commits)
     return MemoryRows(rows, pa.Table.from_pylist(rows).schema)
 
 

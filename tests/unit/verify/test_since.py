@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +36,7 @@ from tests.unit.verify.doubles import (
     row,
     value,
 )
+from tests.unit.verify.offsets_rows import offsets_rows
 
 pytestmark = pytest.mark.unit
 
@@ -79,34 +79,10 @@ class Later(MemoryRows):
             yield batch.filter(pc.field("sequence") > (int(after[1]) if after else 0))
 
 
-def offsets_table(commits: Sequence[Commit], rows: Mapping[int, int]) -> MemoryRows:
-    """The offsets table of these commits; ``rows`` are quarantined records by sequence."""
-    found = []
-    for version, each in enumerate(commits):
-        if "userMetadata" not in each.info:
-            continue
-        facts = json.loads(each.info["userMetadata"])
-        [[topic, number, start, until]] = facts["ranges"]
-        bad = rows.get(facts["sequence"], 0)
-        found.append(
-            {
-                "sequence": facts["sequence"],
-                "topic": topic,
-                "partition": number,
-                "from_offset": start,
-                "until_offset": until,
-                "end_offset": None,
-                "commit": facts["commit"],
-                "table_version": version,
-                "table_name": "t.p",
-                "topic_id": "id",
-                "cluster_id": "cluster",
-                "records": until - start,
-                "applied": until - start - bad,
-                "quarantined": bad,
-            }
-        )
-    return Later(found, pa.Table.from_pylist(found).schema)
+def offsets_table(commits: Sequence[Commit], bad: Mapping[int, int]) -> MemoryRows:
+    """The offsets table of these commits; ``bad`` are quarantined records by sequence."""
+    rows = offsets_rows(commits, bad)
+    return Later(rows, pa.Table.from_pylist(rows).schema)
 
 
 def verified(

@@ -29,6 +29,7 @@ from tests.unit.verify.doubles import (
     row,
     value,
 )
+from tests.unit.verify.offsets_rows import offsets_rows
 
 pytestmark = pytest.mark.unit
 
@@ -207,31 +208,12 @@ def test_every_row_is_looked_up_that_compaction_may_explain(
 
 def projected(commits: int, partitions: int) -> tuple[list[Commit], list[dict[str, Any]]]:
     """A log of empty ranges, and the rows of the offsets table for it."""
-    log, table = [CREATE], []
+    log = [CREATE]
     for sequence in range(1, commits + 1):
         ranges = [["t", each, 0, 0] for each in range(partitions)]
         position = {"t": {str(each): 0 for each in range(partitions)}}
         log.append(wrote(sequence, 0, 0, ranges=ranges, position=position, ends=position))
-        for each in range(partitions):
-            table.append(
-                {
-                    "sequence": sequence,
-                    "topic": "t",
-                    "partition": each,
-                    "from_offset": 0,
-                    "until_offset": 0,
-                    "end_offset": 0,
-                    "commit": f"p-{sequence}",
-                    "table_version": sequence,
-                    "table_name": "t.p",
-                    "topic_id": "id",
-                    "cluster_id": "cluster",
-                    "records": 0,
-                    "applied": 0,
-                    "quarantined": 0,
-                }
-            )
-    return log, table
+    return log, offsets_rows(log)
 
 
 def test_the_offsets_table_is_compared_with_every_range_once(tmp_path: Path) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.append import verify_append
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (
     ZERO,
+    Expiring,
     MemorySource,
     configured,
     entry,
@@ -63,12 +62,8 @@ def test_rows_after_the_last_record_are_checked_too(tmp_path: Path, window: int)
 def test_rows_are_not_held_against_the_table_whose_records_expire_while_the_partition_is_read(
     tmp_path: Path,
 ) -> None:
-    class Expiring(MemorySource):
-        def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-            return dict.fromkeys(partitions, 2)
-
     records = messages(2, 3, 4, 5, 6, 7).records
-    assert found(verified(tmp_path, Expiring(records), (0, 8))) == {}
+    assert found(verified(tmp_path, Expiring(records, gone={ZERO: 2}, seen={ZERO}), (0, 8))) == {}
     assert found(verified(tmp_path, MemorySource(records), (0, 8))) == {Kind.UNEXPECTED: 2}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tests.unit.verify.doubles import (
     SCHEMA,
     STAMP_MS,
     ZERO,
+    Expiring,
     MemorySource,
     configured,
     entry,
@@ -220,24 +221,9 @@ def test_other_and_unreadable_values_are_different(tmp_path: Path) -> None:
     )
 
 
-class Expiring(MemorySource):
-    """Retention removes what is before ``gone`` of each partition, after it was asked once."""
-
-    gone: dict[Partition, int]
-
-    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        told = {each: self.gone.get(each, 0) if each in self.seen else 0 for each in partitions}
-        self.seen |= {*told}
-        return told
-
-    seen: set[Partition]
-
-
 def expiring(kafka: MemorySource, **gone: int) -> Expiring:
-    found = Expiring(kafka.records, topics=kafka.topics)
-    found.gone = {(topic, 0): offset for topic, offset in gone.items()}
-    found.seen = {ZERO}
-    return found
+    first = {(topic, 0): offset for topic, offset in gone.items()}
+    return Expiring(kafka.records, topics=kafka.topics, gone=first, seen={ZERO})
 
 
 def test_what_a_sink_loses_while_it_is_read_is_counted(tmp_path: Path) -> None:

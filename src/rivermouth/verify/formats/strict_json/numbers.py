@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from rivermouth.verify.formats.reader import Undecodable
+from rivermouth.verify.formats.reader import Undecodable, shown
 from rivermouth.verify.formats.scalars import rounded
 
 _PARTS = re.compile(r"([+-]?)([0-9]*)\.?([0-9]*)(?:[eE]([+-]?)([0-9]+))?")
@@ -38,7 +38,7 @@ def exact(text: str) -> tuple[int, str, int]:
     """
     match = _PARTS.fullmatch(text)
     if match is None:
-        raise Undecodable(f"not a number: {text!r}")
+        raise Undecodable(f"not a number: {shown(text)}")
     sign, whole, part, direction, power = match.groups("")
     digits = (whole + part).lstrip("0")
     kept = digits.rstrip("0")
@@ -54,7 +54,7 @@ def whole(text: str, widest: int = _WIDEST) -> int:
     """The value of a number that is whole, of at most ``widest`` digits. Raises Undecodable."""
     sign, digits, power = exact(text)
     if power < 0 or len(digits) + power > widest:
-        raise Undecodable(f"not a whole number of that size: {text[:60]!r}")
+        raise Undecodable(f"not a whole number of that size: {shown(text)}")
     return sign * int(digits + "0" * power or "0")
 
 
@@ -63,7 +63,7 @@ def decimal(text: str, kind: pa.DataType) -> Decimal:
     precision, scale = kind.precision, kind.scale
     sign, digits, power = exact(text)
     if power < -scale or (digits and len(digits) + power > precision - scale):
-        raise Undecodable(f"not DECIMAL({precision},{scale}): {text[:60]!r}")
+        raise Undecodable(f"not DECIMAL({precision},{scale}): {shown(text)}")
     told = tuple(map(int, digits + "0" * (power + scale))) if digits else (0,)
     return Decimal((sign < 0, told, -scale))
 
@@ -76,7 +76,7 @@ def floating(text: str, kind: pa.DataType) -> float:
     else:
         found = float(text) if kind.bit_width == 64 else rounded(text)
     if found is None or found in (float("inf"), float("-inf")):
-        raise Undecodable(f"not {kind}: {text[:60]!r}")
+        raise Undecodable(f"not {kind}: {shown(text)}")
     return found
 
 

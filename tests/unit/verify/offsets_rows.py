@@ -1,0 +1,45 @@
+"""The rows of the offsets table that a run writes for the commits of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rivermouth.verify.ledger.commits import Commit
+
+
+def offsets_rows(
+    commits: Sequence[Commit], bad: Mapping[int, int] | None = None
+) -> list[dict[str, Any]]:
+    """A row for each range of each entry of ``t.p``; every offset of a range is a record.
+
+    The ids of topic and cluster are those that ``commit`` gives by itself. ``bad`` are the
+    quarantined records of a range, by the sequence of its entry.
+    """
+    found = []
+    for version, each in enumerate(commits):
+        if "userMetadata" not in each.info:
+            continue
+        facts = json.loads(each.info["userMetadata"])
+        quarantined = (bad or {}).get(facts["sequence"], 0)
+        for topic, number, start, until in facts["ranges"]:
+            found.append(
+                {
+                    "sequence": facts["sequence"],
+                    "topic": topic,
+                    "partition": number,
+                    "from_offset": start,
+                    "until_offset": until,
+                    "end_offset": facts.get("ends", {}).get(topic, {}).get(str(number)),
+                    "commit": facts["commit"],
+                    "table_version": version,
+                    "table_name": "t.p",
+                    "topic_id": "id",
+                    "cluster_id": "cluster",
+                    "records": until - start,
+                    "applied": until - start - quarantined,
+                    "quarantined": quarantined,
+                }
+            )
+    return found
