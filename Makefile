@@ -8,7 +8,7 @@ UV_LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
+.PHONY: help setup demo test test-all test-slice check bench bench-aggregate bench-decode bench-endurance bench-fixed bench-latency bench-upsert json-suite torture torture-totals torture-sinks soak databricks-cli lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -20,10 +20,13 @@ demo: setup ## A broker, two pipelines, a killed driver, and the proof that noth
 	@$(BIN)/rivermouth demo
 
 test: setup databricks-cli ## The whole product on real parts, each kind of case once
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not thorough"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not thorough" --durations=10
 
 test-all: setup databricks-cli ## Every case: all kill points, modes, platforms, bundle targets
 	@$(BIN)/python -m pytest -n $(WORKERS)
+
+test-slice: setup databricks-cli ## One of ten slices of what test-all has beyond test: SLICE=0 to 9
+	@$(BIN)/python -m pytest -n $(WORKERS) --slice $(SLICE)
 
 check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff check .

@@ -10,7 +10,7 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.facts import AskKafka
 
-_LOOK_S = 10.0
+LOOK_S = 10.0
 """To ask for the names of all topics is one request, but it may be a large answer."""
 
 
@@ -51,7 +51,7 @@ class OtherTopics:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topics = pipeline.source.topics
-        self._pause = max(_LOOK_S, pipeline.trigger.total_seconds())
+        self._pause = max(LOOK_S, pipeline.trigger.total_seconds())
         self._kafka = kafka
         self._asked: AskKafka | None = None
         self._now = now

@@ -24,7 +24,7 @@ from rivermouth.verify.tables.ports import Tables
 _RANGE = ("from_offset", "until_offset", "end_offset", "commit", "table_version", "table_name")
 _SOURCE = ("topic_id", "cluster_id")
 _COUNTS = ("records", "applied", "quarantined")
-_WAIT_S = 3.0
+WAIT_S = 3.0
 _NEW_MS = 60_000
 _KEYS = ("sequence", "topic", "partition")
 
@@ -40,7 +40,7 @@ class Allowed:
 
     now_ms: float
     retention_ms: float | None = None
-    wait: Callable[[], object] = lambda: time.sleep(_WAIT_S)
+    wait: Callable[[], object] = lambda: time.sleep(WAIT_S)
 
     @staticmethod
     def by(config: Config) -> Allowed:

@@ -16,23 +16,24 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import TableLocked
 
+PATIENCE_S = 5.0
+"""So long is waited for a predecessor that ends."""
 _POLL_S = 0.1
 
 
 class TableLock:
     """The exclusive right of this JVM to write the tables of one pipeline target.
 
-    Waits up to ``patience_s`` for a dying predecessor, then raises TableLocked. Pipelines
+    Waits up to ``PATIENCE_S`` for a dying predecessor, then raises TableLocked. Pipelines
     of one run may share a table: within a JVM, Delta's commits exclude each other.
     """
 
     _held: ClassVar[dict[Path, tuple[Any, int]]] = {}
     _turn: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, session: SparkSession, file: Path, patience_s: float = 5.0) -> None:
+    def __init__(self, session: SparkSession, file: Path) -> None:
         self._session = session
         self._file = file
-        self._patience_s = patience_s
 
     def __enter__(self) -> None:
         with self._turn:
@@ -58,7 +59,7 @@ class TableLock:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         jvm: Any = self._session._jvm
         channel = jvm.java.io.RandomAccessFile(str(self._file), "rw").getChannel()
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + PATIENCE_S
         while channel.tryLock() is None:
             if time.monotonic() > deadline:
                 channel.close()

@@ -1,0 +1,15 @@
+"""What ``make test-all`` has beyond ``make test``, in ten slices: CI runs one of them each time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+SLICES = 10
+
+
+def in_slice(number: int, groups: Collection[str]) -> frozenset[str]:
+    """Those of the groups of tests that belong to the slice of this number, from 0.
+
+    Neighbours, which often take equally long, are in different slices.
+    """
+    return frozenset(sorted(groups)[number::SLICES])
