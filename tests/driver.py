@@ -10,6 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from rivermouth.config import TableName, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
@@ -24,6 +26,8 @@ from rivermouth.run.report import (
     exit_code,
 )
 from rivermouth.run.run import Run
+from tests import waits
+from tests.attached import attach, is_attached
 
 
 class Printer:
@@ -51,12 +55,13 @@ class Printer:
 
 
 def main(file: str, kind: str, *names: str) -> int:
-    """Run the pipelines like the command does, with a JVM that starts fast."""
+    """Run the pipelines like the command does."""
+    waits.shorten()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     scratch = scratch_root()
-    session = start_session(scratch / "session", java_options=BRIEF)
+    session = attach() if is_attached() else started(scratch / "session")
     if kind == "replay":
         name, begin, into = names
         table = TableName.parse(into) if into else None
@@ -69,6 +74,11 @@ def main(file: str, kind: str, *names: str) -> int:
         run.accept_deletes(name, [int(version)], lambda _: None)
         return 0
     return exit_code(run.pipelines(names, Printer(), stop))
+
+
+def started(scratch: Path) -> SparkSession:
+    """A session in a JVM of this process's own, which starts fast."""
+    return start_session(scratch, java_options=BRIEF)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from rivermouth.run.report import (
 )
 from rivermouth.run.run import Run
 from rivermouth.testing import Record, create_topic, produce
-from tests.processes import Started, started
+from tests.attached import ALIVE, gateway
+from tests.commands import Done, command, scratch_in
+from tests.processes import started
 from tests.waiting import PATIENCE_S, delete_topic
 
 BIDS = "auction BIGINT, bidder BIGINT, price BIGINT, at TIMESTAMP"
@@ -208,19 +211,34 @@ class Lake:
         run.pipelines(names, kept, threading.Event())
         return kept
 
+    @contextmanager
     def driver(
-        self, *names: str, failpoints: str = "", continuous: bool = False, kind: str = ""
-    ) -> Started:
-        """A driver process of its own, with its own JVM; ``kind`` as ``tests.driver`` has it."""
-        environ = {
-            **os.environ,
-            "RIVERMOUTH_FAILPOINTS": failpoints,
-            "RIVERMOUTH_SCRATCH": str(self.scratch),
-        }
+        self,
+        *names: str,
+        spark: SparkSession | None = None,
+        failpoints: str = "",
+        continuous: bool = False,
+        kind: str = "",
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A driver process of its own; ``kind`` as ``tests.driver`` has it.
+
+        With ``spark`` it works in the JVM of that session, see ``tests.attached``, unless it is
+        killed where that JVM has to die, too. Else it has its own JVM, which ends with it.
+        """
         kind = kind or ("continuous" if continuous else "once")
-        return started(
-            [sys.executable, "-m", "tests.driver", str(self.file), kind, *names], environ
-        )
+        command = [sys.executable, "-m", "tests.driver", str(self.file), kind, *names]
+        environ = {**os.environ, "RIVERMOUTH_FAILPOINTS": failpoints, **scratch_in(self.scratch)}
+        points = {each.partition("=")[0] for each in failpoints.split(",") if each}
+        with ExitStack() as held:
+            if spark is not None and points <= ALIVE:
+                environ |= held.enter_context(gateway(spark))
+            yield held.enter_context(started(command, environ))
+
+    def command(self, *words: str, spark: SparkSession | None = None, answer: str = "") -> Done:
+        """``rivermouth WORD FILE WORDS…`` in this process, see ``tests.commands``."""
+        name, *rest = words
+        arguments = (*name.split(), str(self.file), *rest)
+        return command(*arguments, spark=spark, environ=scratch_in(self.scratch), answer=answer)
 
     def path(self, table: str) -> Path:
         schema, name = table.split(".")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 from rivermouth.config import load
 from rivermouth.errors import RivermouthError
 from rivermouth.verify import Kind, verify
@@ -46,9 +48,9 @@ def check_sound(lake: Lake) -> None:
     assert {kind: n for kind, n in proof.counts.items() if n and kind not in behind} == {}
 
 
-def check_finishes(lake: Lake, pipeline: str, records: int) -> None:
+def check_finishes(lake: Lake, spark: SparkSession, pipeline: str, records: int) -> None:
     """A driver that is let finish does so, and ``verify`` proves all that was produced."""
-    with lake.driver(pipeline) as driver:
+    with lake.driver(pipeline, spark=spark) as driver:
         said = said_by(driver)
     assert driver.returncode == 0, said
 

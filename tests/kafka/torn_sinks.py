@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.verify import verify
 from tests.faults.striking import arrival
 from tests.kafka.test_sinks import calling, read_back, sending
 from tests.lake import Lake, bid
-from tests.processes import Started
 
 LEAST, MOST = "at-least-once", "at-most-once"
 FUNCTION, FUNCTION_MOST = "function", "function-at-most-once"
@@ -36,6 +37,7 @@ class Torn:
     """A lake whose drivers are killed, one after the other."""
 
     lake: Lake
+    spark: SparkSession | None
     kind: str
     produced: int = 0
     lost: int = 0
@@ -80,12 +82,20 @@ class Torn:
             except sqlite3.OperationalError:
                 return Counter()
 
-    def driver(self, failpoints: str = "") -> Started:
-        """A driver that ends where the topic ends, if it is not killed before."""
+    @contextmanager
+    def driver(
+        self, failpoints: str = "", *, jvm_dies: bool = False
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A driver that ends where the topic ends, if it is not killed before.
+
+        Where the rows go to a function, the workers of its JVM know the database.
+        """
+        spark = None if jvm_dies or self.calls else self.spark
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("RIVERMOUTH_TRACE", str(self.trace))
             patch.setenv("BIDS_DB", str(self.database))
-            return self.lake.driver("p", failpoints=failpoints)
+            with self.lake.driver("p", spark=spark, failpoints=failpoints) as process:
+                yield process
 
     def committed(self) -> int:
         """How many good records the ledger covers."""
@@ -99,9 +109,9 @@ class Torn:
         return dict(proof)
 
 
-def whole(lake: Lake, kind: str) -> Torn:
+def whole(lake: Lake, spark: SparkSession, kind: str) -> Torn:
     """A lake of this kind, before any driver."""
-    made = Torn(lake, kind)
+    made = Torn(lake, spark, kind)
     lake.topic(made.source, PARTITIONS)
     if kind == FUNCTION:
         pipeline = calling(made.source, "tests.kafka.sqlite_sink:store")

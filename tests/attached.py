@@ -1,0 +1,69 @@
+"""Drivers in the JVM of a session that is there: warm ones, for tests that kill many of them.
+
+A driver attaches as a notebook does on a cluster, and is killed as a process of its own. The JVM
+outlives it. What a dead JVM would give back is given back when the driver has ended: its queries
+are stopped, and the files that it had open, such as the lock of a table, are closed.
+
+Not for kills in a commit that a JVM may still carry out, or under Delta's lock (P8, P17, P18): the
+JVM has to die, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+ALIVE = frozenset(f"P{n}" for n in (0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16))
+"""The points at which a driver may die while its JVM lives on."""
+
+
+@contextmanager
+def gateway(spark: SparkSession) -> Iterator[Mapping[str, str]]:
+    """What a driver's environment needs to attach to the JVM of ``spark``, within the block.
+
+    The driver must have ended when the block does.
+    """
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    server = jvm.org.apache.spark.api.python.Py4JServer(context._jsc.sc().conf())
+    server.start()
+    running = {*_queries(spark)}
+    try:
+        yield {_PORT: str(server.getListeningPort()), _SECRET: server.secret()}
+    finally:
+        for name, query in _queries(spark).items():
+            if name not in running:
+                query.stop()
+        for each in server.server().getJavaServer().getGateway().getBindings().values():
+            if hasattr(each, "getClass") and each.getClass().getName().endswith("FileChannelImpl"):
+                each.close()
+        server.shutdown()
+
+
+def _queries(spark: SparkSession) -> dict[str, Any]:
+    """The streaming queries that run in the JVM, whoever began them, by their run ids."""
+    state: Any = spark._jsparkSession.sharedState()
+    return {str(each.runId()): each for each in state.activeStreamingQueries().values()}
+
+
+def is_attached() -> bool:
+    """Whether this process is to attach to a JVM."""
+    return _PORT in os.environ
+
+
+def attach() -> SparkSession:
+    """A session of its own in the JVM that the environment names."""
+    found = launch_gateway()
+    jvm: Any = found.jvm
+    java = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
+    context = SparkContext(gateway=found, jsc=java, conf=SparkConf(_jconf=java.getConf()))
+    classic = jvm.org.apache.spark.sql.classic.SparkSession
+    return SparkSession(context, classic.getDefaultSession().get().newSession())

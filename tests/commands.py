@@ -1,0 +1,85 @@
+"""The commands of the product in this process: most of what one costs is a JVM and a session for a
+run of a second. They get the session of the tests, and leave it running.
+
+A process of its own is only for what is about the process: kills, signals, output to a terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rivermouth.cli.app import main
+from rivermouth.local import session as local_session
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended: its exit code, and what it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(
+    *words: str,
+    spark: SparkSession | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    answer: str = "",
+) -> Done:
+    """``rivermouth WORDS…``, as in the folder, with ``environ`` over this process's environment.
+
+    ``spark`` is the session that it gets where it starts one; without it such a command starts its
+    own, which a test must not let happen. ``answer`` is what somebody types.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with ExitStack() as held:
+        patch = held.enter_context(pytest.MonkeyPatch.context())
+        for name, value in {"NO_COLOR": "1", **(environ or {})}.items():
+            patch.setenv(name, value)
+        if folder is not None:
+            patch.chdir(folder)
+        patch.setattr(sys, "stdin", io.StringIO(answer))
+        patch.setattr(local_session, "start_session", lambda *_, **__: _given(spark))
+        patch.setattr(local_session, "ending", nullcontext)
+        held.enter_context(_same_signals())
+        held.enter_context(redirect_stdout(out))
+        held.enter_context(redirect_stderr(err))
+        try:
+            main(words)
+        except SystemExit as ended:
+            code = ended.code
+    return Done(code if isinstance(code, int) else 1, out.getvalue(), err.getvalue())
+
+
+def _given(spark: SparkSession | None) -> SparkSession:
+    assert spark is not None, "the command starts Spark: give it the session of the tests"
+    return spark
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Commands handle signals until their process ends; here only until the block does."""
+    handled = (signal.SIGTERM, signal.SIGINT)
+    before = {each: signal.getsignal(each) for each in handled}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def scratch_in(folder: Path) -> dict[str, str]:
+    """The environment in which a command keeps its scratch files in the folder."""
+    return {"RIVERMOUTH_SCRATCH": os.fspath(folder)}
