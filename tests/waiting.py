@@ -20,7 +20,7 @@ def wait_for(condition: Callable[[], bool], otherwise: str = "it did not happen 
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, otherwise
-        time.sleep(0.1)
+        time.sleep(0.03)
 
 
 def delete_topic(servers: str, name: str) -> None:

@@ -92,11 +92,6 @@ def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS
     assert rows(runtime, schema, "bids_quarantine") == BAD_BIDS
     assert PROVEN in cli.must("run", "verify", *here)
-    cli.must("run", "ingest_scheduled", "--no-wait", *here)
-    cli.must("run", "ingest_scheduled", "--restart", *here)
-    assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "nothing came, nothing was doubled"
-    ended = [each.state["result_state"] for each in workspace.rooms.runs.started()]
-    assert ended == ["SUCCESS", "SUCCESS", "CANCELED", "SUCCESS"]
 
     cli.must("destroy", "--auto-approve", "--var", "keep=false", *here)
     assert workspace.stored() == {}
@@ -119,7 +114,22 @@ def assert_no_drift(cli: Cli, workspace: Workspace, target: str) -> None:
     assert [each for each in workspace.changes(before) if not always.fullmatch(each)] == []
 
 
-@pytest.mark.short(("target",), {("prod",)})
+@pytest.mark.thorough
+def test_a_job_that_is_restarted_ends_its_first_run_and_doubles_nothing(
+    cli: Cli, workspace: Workspace, runtime: Runtime
+) -> None:
+    schema = "restarted"
+    here = ("--var", f"schema={schema}", "-t", "prod")
+    cli.must("deploy", *here)
+    cli.must("run", "ingest_scheduled", *here)
+    cli.must("run", "ingest_scheduled", "--no-wait", *here)
+    cli.must("run", "ingest_scheduled", "--restart", *here)
+    assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS, "nothing came, nothing was doubled"
+    ended = [each.state["result_state"] for each in workspace.rooms.runs.started()]
+    assert ended == ["SUCCESS", "CANCELED", "SUCCESS"]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_deploy_that_was_refused_locked_out_or_broken_is_healed_by_the_next(
     cli: Cli, workspace: Workspace, target: str
@@ -188,6 +198,7 @@ def test_a_table_that_was_wound_back_halts_its_pipeline_until_somebody_accepts_t
     assert PROVEN in cli.must("run", "verify", *here)
 
 
+@pytest.mark.thorough
 def test_prod_runs_as_its_principal_and_staging_and_dev_as_whoever_deployed(
     cli: Cli, workspace: Workspace
 ) -> None:

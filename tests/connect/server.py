@@ -63,7 +63,7 @@ class ConnectServer:
             if time.monotonic() > deadline or self._keeper.poll() is not None:
                 self._stop()
                 raise AssertionError(f"no Connect server: {self.log.read_text()[-2000:]}")
-            time.sleep(0.1)
+            time.sleep(0.03)
         return self
 
     def __exit__(

@@ -24,6 +24,7 @@ BY_KEY = ("upsert", "insert", "sums")
 ROWS, CHANGES = 5_000, 200
 
 
+@pytest.mark.thorough
 def test_changes_by_key_reach_tables_of_many_rows(
     rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.processes import said_by
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.thorough
 def test_keys_and_headers_stand_as_kafka_has_them_and_are_proved(
     rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path
 ) -> None:

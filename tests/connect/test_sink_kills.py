@@ -6,6 +6,9 @@ be sent after the driver is dead, and is counted as sent again.
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -13,16 +16,19 @@ import pytest
 from rivermouth.local.broker import Broker
 from tests.connect.lake import ConnectLake
 from tests.connect.server import ConnectServer
-from tests.kafka.test_sink_kills import FIRST, OF_DRIVER, POINTS, finish, kill
+from tests.kafka.test_sink_kills import OF_DRIVER, POINTS, finish, kill
 from tests.kafka.test_sinks import sending
 from tests.kafka.torn_sinks import LEAST, PARTITIONS, Torn
-from tests.processes import Started
 
 PLATFORMS = ("connect", "serverless")
-SHORT = frozenset({("serverless", FIRST), ("serverless", "P15")})
-"""The kills after which something is sent again; the others are in `make test-all`."""
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.kill,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 
 
 @dataclass
@@ -35,9 +41,14 @@ class TornOverConnect(Torn):
     def source(self) -> str:
         return f"sink-kills-{self.platform}"
 
-    def driver(self, failpoints: str = "") -> Started:
+    @contextmanager
+    def driver(
+        self, failpoints: str = "", *, jvm_dies: bool = False
+    ) -> Iterator[subprocess.Popen[str]]:
         assert isinstance(self.lake, ConnectLake)
-        return self.lake.connected("p", failpoints=failpoints)
+        assert not jvm_dies, "the server outlives its drivers"
+        with self.lake.connected("p", failpoints=failpoints) as process:
+            yield process
 
 
 @pytest.fixture(scope="module", params=PLATFORMS)
@@ -50,14 +61,13 @@ def torn(
     folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
     servers = rivermouth_broker.bootstrap_servers
     lake = ConnectLake(folder, servers, connect_server, request.param)
-    made = TornOverConnect(lake, LEAST, platform=request.param)
+    made = TornOverConnect(lake, None, LEAST, platform=request.param)
     lake.topic(made.source, PARTITIONS)
     lake.topic(made.sink, 1)
     lake.describe(p=sending(made.source, made.sink))
     return made
 
 
-@pytest.mark.short(("torn", "point"), SHORT)
 @pytest.mark.parametrize("point", [each for each in POINTS if each not in OF_DRIVER])
 def test_a_driver_killed_at_the_point_leaves_what_is_promised(
     torn: TornOverConnect, point: str
@@ -65,6 +75,5 @@ def test_a_driver_killed_at_the_point_leaves_what_is_promised(
     kill(torn, point)
 
 
-@pytest.mark.short(("torn",), {("serverless",)})
 def test_after_all_kills_a_run_finishes_and_nothing_was_lost(torn: TornOverConnect) -> None:
     finish(torn)

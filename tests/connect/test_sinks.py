@@ -31,6 +31,7 @@ def lake(
     return ConnectLake(tmp_path, servers, connect_server, request.param)
 
 
+@pytest.mark.short(("lake",), {("serverless",)})
 def test_records_and_headers_are_sent_and_proved(lake: ConnectLake) -> None:
     source, to = f"headers-{lake.platform}", f"headers-{lake.platform}-out"
     lake.topic(source)
@@ -48,6 +49,7 @@ def test_records_and_headers_are_sent_and_proved(lake: ConnectLake) -> None:
     assert (proof.records, proof.quarantined) == (5, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "told"),
     [

@@ -20,6 +20,7 @@ from tests.processes import said_by
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.thorough
 def test_own_code_is_run_and_proved_on_serverless_compute(
     rivermouth_broker: Broker, connect_server: ConnectServer, tmp_path: Path
 ) -> None:

@@ -53,7 +53,7 @@ def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callabl
     return reach
 
 
-@pytest.mark.short(("kind",), {("a column amid the others",), ("row tracking",)})
+@pytest.mark.short(("kind",), {("a column amid the others",)})
 @pytest.mark.parametrize("kind", ALTERED)
 def test_a_table_that_gets_in_mid_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -71,6 +71,7 @@ def test_a_table_that_gets_in_mid_run_goes_on(
     check_proved(lake, records=15)
 
 
+@pytest.mark.takes_long("P18")
 @pytest.mark.parametrize("point", [WRITTEN, AFTER])
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str

@@ -19,7 +19,7 @@ from tests.faults.checker.verdict import Fault, Verdict
 from tests.faults.checker_corruptions import CORRUPTIONS, Corruption
 from tests.lake import Lake
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 SECRET = "canary-7c0e55"
 ADDING = {"a range again", "a promise not kept", "a secret in a text", "undone, and gone on"}

@@ -86,6 +86,7 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 )
 
 
+@pytest.mark.thorough
 def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -149,6 +150,7 @@ def test_an_edited_offsets_table_misleads_no_run_and_verify_reports_it(
     check_proved(lake, records=20)
 
 
+@pytest.mark.thorough
 def test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ahead_halts(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -65,6 +65,7 @@ def log_is_whole(log: Path) -> None:
         assert [json.loads(line) for line in lines if line], file.name
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
     check_proved(lake, records=5 * (len(said) + 3))
 
 
+@pytest.mark.takes_long("P16-RM503", "P18-RM505")
 @pytest.mark.parametrize(("point", "code"), [("P16", "RM503"), ("P17", "RM503"), ("P18", "RM505")])
 def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
     lake: Lake,
@@ -178,6 +180,7 @@ def limited(process: int, what: int, limit: int) -> Iterator[None]:
             resource.prlimit(process, what, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
 def test_files_that_cannot_grow_leave_no_torn_commit(
     lake: Lake, rivermouth_spark: SparkSession
@@ -195,6 +198,7 @@ def test_files_that_cannot_grow_leave_no_torn_commit(
     check_proved(lake, records=10)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
 def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession

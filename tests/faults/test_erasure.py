@@ -113,6 +113,7 @@ def test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is
     assert proof(lake).as_dict()["missing"] == 1
 
 
+@pytest.mark.thorough
 def test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -140,8 +141,9 @@ def test_a_kill_in_the_commit_leaves_the_delete_accepted_once_or_not_at_all(
     table = filled(lake, rivermouth_spark, "append", "killed-accepting")
     version = by_spark(lake, rivermouth_spark, table, "auction = 7")
     for point, missing in (("P3", 1), ("P6", 0)):
-        driver = lake.driver("p", str(version), failpoints=f"{point}=kill", kind="accept-deletes")
-        with driver as process:
+        words, failpoints = ("p", str(version)), f"{point}=kill"
+        spark, kind = rivermouth_spark, "accept-deletes"
+        with lake.driver(*words, spark=spark, failpoints=failpoints, kind=kind) as process:
             said = said_by(process)
         assert process.returncode == -signal.SIGKILL, said
         found = verify(load(lake.file)).pipelines[0].as_dict()

@@ -14,6 +14,12 @@ ROUNDS = 400
 """Histories of up to 40 steps within which a missing guard shows."""
 
 
+@pytest.mark.takes_long(
+    "an entry for every batch",
+    "leader epochs compared",
+    "leader epochs of what was restored",
+    "prior offset compared before the commit",
+)
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_without_this_guard_a_violation_is_found(
     guard: Guard, monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,7 @@ class Noted(Heard):
         self.noted.append(note)
 
 
+@pytest.mark.thorough
 def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
     assert away.rows("bronze.nowhere") == []
 
 
+@pytest.mark.thorough
 def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
     check_proved(own, records=15)
 
 
+@pytest.mark.thorough
 def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
@@ -172,6 +175,7 @@ def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
     assert "cut-0@0: other values in auction, _kafka.timestamp" in problems(own)
 
 
+@pytest.mark.thorough
 def test_a_broker_started_again_begins_leader_epochs_that_change_nothing(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
@@ -266,6 +270,7 @@ def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
     assert (proof.ok, proof.lost, len(lake.rows("bronze.late"))) == (True, 5, 7)
 
 
+@pytest.mark.thorough
 def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -289,6 +294,7 @@ def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for
     assert (proof.ok, proof.lost) == (True, 3)
 
 
+@pytest.mark.thorough
 def test_a_wrong_password_is_never_an_empty_success(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
@@ -304,6 +310,9 @@ def test_a_wrong_password_is_never_an_empty_success(
     assert time.monotonic() - began < 100
 
 
+@pytest.mark.takes_long(
+    "wrong-Authentication failed: Invalid username or password-Check the credentials"
+)
 @pytest.mark.parametrize(
     ("password", "found", "remedy"),
     [

@@ -68,6 +68,7 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.rglob("*.json"))
 
 
+@pytest.mark.thorough
 def test_maintenance_by_others_has_no_effect_not_even_vacuum_at_once(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_commit_that_is_missing_halts_before_a_write(
     assert not verify(load(lake.file)).ok
 
 
+@pytest.mark.takes_long("empty")
 @pytest.mark.parametrize("damage", [torn, empty])
 def test_a_torn_pointer_to_the_last_checkpoint_has_no_effect(
     lake: Lake, rivermouth_spark: SparkSession, damage: Callable[[Path], None]

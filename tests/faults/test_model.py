@@ -56,6 +56,22 @@ def batch(d: int, start: int, until: int, commit: int) -> list[Action]:
 # Everything that can be reached
 
 
+@pytest.mark.takes_long(
+    "all, two at once",
+    "all at the table",
+    "another topic, two at once",
+    "at least once, clean-up",
+    "at least once, restore",
+    "at most once, clean-up",
+    "at most once, restore",
+    "at most once, two at once",
+    "both ways, clean-up",
+    "both ways, two, altered",
+    "clean-up and restore",
+    "emptied, another topic",
+    "log cut, two at once",
+    "restore",
+)
 @pytest.mark.parametrize("configuration", EVERY, ids=lambda each: each.name)
 def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Configuration) -> None:
     found = explore(small(configuration))
@@ -63,6 +79,7 @@ def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Confi
     assert found.states > 200
 
 
+@pytest.mark.takes_long("changes_kept")
 @pytest.mark.parametrize("removal", EVERY_REMOVAL, ids=lambda each: each.name)
 def test_a_guard_that_is_taken_out_does_harm_and_none_is_done_with_it(removal: Removal) -> None:
     assert explore(removal.within).violation == ""

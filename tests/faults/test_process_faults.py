@@ -29,6 +29,7 @@ def five(lake: Lake, topic: str) -> None:
     lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
 
 
+@pytest.mark.thorough
 def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_itself(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -82,6 +83,7 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
     check_proved(lake, records=5)
 
 
+@pytest.mark.thorough
 def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -125,6 +127,7 @@ def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lak
     assert "Traceback" not in err, err
 
 
+@pytest.mark.thorough
 def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_once(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

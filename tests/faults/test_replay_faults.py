@@ -30,9 +30,9 @@ from tests.processes import said_by
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
-def killed(lake: Lake, point: str, into: str = "") -> None:
-    driver = lake.driver("p", "earliest", into, failpoints=f"{point}=kill", kind="replay")
-    with driver as process:
+def killed(lake: Lake, spark: SparkSession, point: str, into: str = "") -> None:
+    words, failpoints = ("p", "earliest", into), f"{point}=kill"
+    with lake.driver(*words, spark=spark, failpoints=failpoints, kind="replay") as process:
         said = said_by(process)
     assert process.returncode == -signal.SIGKILL, said
 
@@ -57,7 +57,7 @@ def test_a_killed_replay_runs_again_and_ends_right(
     table = str(config.pipelines["p"].target.table)
     rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE order_id = 3")
 
-    killed(lake, point)
+    killed(lake, rivermouth_spark, point)
 
     assert (3 in {row["order_id"] for row in lake.rows(table)}) is done
     assert again(lake, rivermouth_spark).written is not done
@@ -68,6 +68,7 @@ def test_a_killed_replay_runs_again_and_ends_right(
     assert (found.problems, found.ok) == ((), True)
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("point",), {("P6",)})
 @pytest.mark.kill
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
@@ -89,7 +90,7 @@ def test_a_killed_replay_of_first_rows_runs_again_and_ends_right(
         went_well(lake.run(rivermouth_spark, "p"))
     rivermouth_spark.sql(f"DELETE FROM delta.`{lake.path(table)}` WHERE auction = 3")
 
-    killed(lake, point)
+    killed(lake, rivermouth_spark, point)
 
     assert (3 in {row["auction"] for row in lake.rows(table)}) is done
     assert again(lake, rivermouth_spark).written is not done
@@ -115,7 +116,7 @@ def test_a_killed_replay_into_another_table_adds_each_row_once(
     lake.produce("killed-into", [(None, bid(n), 0) for n in range(6)])
     went_well(lake.run(rivermouth_spark, "p"))
     for point in ("P2", "P3", "P6"):
-        killed(lake, point, "repair.bids")
+        killed(lake, rivermouth_spark, point, "repair.bids")
     assert again(lake, rivermouth_spark, "repair.bids").plan.there
     assert sorted(row["auction"] for row in lake.rows("repair.bids")) == [*range(6)]
 
@@ -132,7 +133,7 @@ def test_a_killed_replay_of_keys_into_another_table_writes_each_row_once(
     lake.produce(topic, [(None, bid(n % 3), 0) for n in range(6)])
     went_well(lake.run(rivermouth_spark, "p"))
     for point in ("P2", "P3", "P6"):
-        killed(lake, point, "repair.bids")
+        killed(lake, rivermouth_spark, point, "repair.bids")
     assert again(lake, rivermouth_spark, "repair.bids").plan.there
     rows = lake.rows("repair.bids")
     assert sorted(row["auction"] for row in rows) == [0, 1, 2]

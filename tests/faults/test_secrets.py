@@ -144,6 +144,7 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
         assert watched.finish(process) != 0
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("watched",), {("${secret:canary/NAME}",)})
 def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     watched: Watched, workspace: Workspace

@@ -30,6 +30,7 @@ def own(tmp_path: Path) -> Iterator[tuple[Lake, Broker]]:
         yield Lake(tmp_path, broker.bootstrap_servers), broker
 
 
+@pytest.mark.thorough
 def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
     own: tuple[Lake, Broker], rivermouth_spark: SparkSession
 ) -> None:

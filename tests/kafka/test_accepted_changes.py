@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from itertools import chain, repeat
 from pathlib import Path
@@ -39,18 +36,9 @@ def read_once(lake: Lake, session: SparkSession, topic: str, *numbers: int) -> N
     went_well(lake.run(session, "p"))
 
 
-def resume(lake: Lake, *words: str) -> dict[str, Any]:
-    """``rivermouth resume FILE p --accept WORDS`` in a process of its own; its JSON."""
-    command = [sys.executable, "-m", "rivermouth", "resume", str(lake.file), "p", "--json"]
-    environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
-    ended = subprocess.run(
-        [*command, "--accept", *words],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+def resume(lake: Lake, session: SparkSession, *words: str) -> dict[str, Any]:
+    """``rivermouth resume FILE p --accept WORDS``; its JSON."""
+    ended = lake.command("resume", "p", "--json", "--accept", *words, spark=session)
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
     return found
@@ -90,11 +78,11 @@ def test_a_recreated_topic_is_read_once_that_is_accepted_and_both_are_told_apart
     assert halted.code == "RM404"
     assert "resume CONFIG p --accept topic" in str(halted)
 
-    shown = resume(lake, "topic", "--dry-run")
+    shown = resume(lake, rivermouth_spark, "topic", "--dry-run")
     assert (shown["accepted"], shown["position"]) == (None, {"again": {"0": 0, "1": 0}})
     assert "again-0 stood at 5 and continues at 0" in shown["plan"]["means"]
     assert refusal(lake.run(rivermouth_spark, "p")).code == "RM404"
-    assert resume(lake, "topic")["accepted"] == "topic"
+    assert resume(lake, rivermouth_spark, "topic")["accepted"] == "topic"
 
     went_well(lake.run(rivermouth_spark, "p", audit=True))
     assert auctions(lake, "bronze.again") == [0, 1, 2, 3, 10, 11, 12]
@@ -120,6 +108,7 @@ def check_a_part_is_enough(lake: Lake, session: SparkSession) -> None:
     assert (part.problems, part.read_all, part.records) == ((), None, 1)
 
 
+@pytest.mark.thorough
 def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -132,7 +121,7 @@ def test_a_pipeline_moves_to_another_cluster_whose_mirror_has_other_offsets(
         positions = lake.folder / "positions.json"
         positions.write_text('{"mirrored": {"0": 4}}')
 
-        resume(moved, "cluster", "--offsets", str(positions))
+        resume(moved, rivermouth_spark, "cluster", "--offsets", str(positions))
 
         went_well(moved.run(rivermouth_spark, "p"))
         assert auctions(lake, "bronze.mirrored") == [0, 1, 2, 3, 4]
@@ -155,7 +144,7 @@ def test_a_mirror_with_the_same_offsets_is_proved_from_the_first_record_on(
     assert len(stamps) == 3
     with Broker() as other:
         moved = _mirror(lake, other, topic, bids(0, 1, 2, 3), stamps if kept else ())
-        resume(moved, "cluster", "--offsets", "same")
+        resume(moved, rivermouth_spark, "cluster", "--offsets", "same")
 
         went_well(moved.run(rivermouth_spark, "p"))
 
@@ -182,6 +171,7 @@ def _mirror(
     return moved
 
 
+@pytest.mark.thorough
 def test_a_truncated_log_is_read_on_from_where_it_was_cut(
     tmp_path: Path, rivermouth_spark: SparkSession
 ) -> None:
@@ -195,7 +185,7 @@ def test_a_truncated_log_is_read_on_from_where_it_was_cut(
         lake.produce("cut-short", bids(10, 11, 12, 13, 14, 15, 16))
         assert refusal(lake.run(rivermouth_spark, "p")).code == "RM416"
 
-        shown = resume(lake, "truncation")
+        shown = resume(lake, rivermouth_spark, "truncation")
 
         assert shown["plan"]["changes"]["moved"] == [["cut-short", 0, 5, 0]]
         went_well(lake.run(rivermouth_spark, "p", audit=True))
@@ -204,6 +194,7 @@ def test_a_truncated_log_is_read_on_from_where_it_was_cut(
         check_status(lake, ("truncation", 3))
 
 
+@pytest.mark.thorough
 def test_a_form_of_message_keys_may_be_added_and_each_record_is_judged_by_its_own_time(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -219,7 +210,7 @@ def test_a_form_of_message_keys_may_be_added_and_each_record_is_judged_by_its_ow
     halted = refusal(lake.run(rivermouth_spark, "p"))
     assert (halted.code, "--accept identity" in str(halted)) == ("RM408", True)
 
-    resume(lake, "identity")
+    resume(lake, rivermouth_spark, "identity")
 
     lake.produce("keyed", [(b"2", None, 0), (b"3", order(3, "a", 1), 0)])
     went_well(lake.run(rivermouth_spark, "p"))

@@ -82,6 +82,7 @@ def test_pipelines_share_out_the_partitions_of_a_topic_for_one_table(
     assert "Write assign: {parts-a: [0]}" in str(halted)
 
 
+@pytest.mark.thorough
 @pytest.mark.kill
 @pytest.mark.parametrize(
     "own",
@@ -100,7 +101,7 @@ def test_what_is_assigned_later_begins_where_start_says_and_what_is_taken_out_st
         fill(lake, name, 20 * begin)
         lake.configure(p=reading({name: partitions}, start=start, **own))
         if begin == 1:
-            with lake.driver("p", failpoints="P7=1*kill") as driver:
+            with lake.driver("p", spark=rivermouth_spark, failpoints="P7=1*kill") as driver:
                 driver.wait()
         else:
             went_well(lake.run(rivermouth_spark, "p"))

@@ -116,6 +116,7 @@ def test_stop_and_a_kill_and_another_owner_all_keep_the_data(tmp_path: Path) -> 
     assert (tmp_path / "data").exists()
 
 
+@pytest.mark.thorough
 def test_a_temporary_folder_goes_with_the_block() -> None:
     with Broker() as broker:
         pid, directory = broker.pid, broker.directory
@@ -124,6 +125,7 @@ def test_a_temporary_folder_goes_with_the_block() -> None:
     assert not directory.exists()
 
 
+@pytest.mark.takes_long("alone")
 @pytest.mark.kill
 @pytest.mark.parametrize("owner", ["alone", "with a forked copy that outlives it"])
 def test_a_killed_owner_takes_its_broker_along(owner: str) -> None:

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
 from rivermouth.local.heap import heap_settings
 from rivermouth.local.machine import memory_mb
+from tests.commands import Done, command, scratch_in
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import started
 from tests.waiting import PATIENCE_S, wait_for_rows
@@ -57,19 +59,12 @@ def environ(lake: Lake) -> dict[str, str]:
 
 
 def rivermouth(
-    lake: Lake, *words: str, file: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """``rivermouth WORD FILE WORDS…`` in a process of its own."""
+    lake: Lake, *words: str, file: Path | None = None, spark: SparkSession | None = None
+) -> Done:
+    """``rivermouth WORD FILE WORDS…``."""
     name, *rest = words
-    arguments = [*COMMAND, *name.split(), str(file or lake.file), *rest]
-    return subprocess.run(
-        arguments,
-        env=environ(lake),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    arguments = (*name.split(), str(file or lake.file), *rest)
+    return command(*arguments, spark=spark, environ=scratch_in(lake.scratch))
 
 
 def answer(lake: Lake, *words: str) -> Any:
@@ -111,8 +106,8 @@ def test_doctor_names_what_fails_and_what_to_do_with_exit_code_2(shop: Lake) -> 
 
 
 def test_a_continuous_run_finishes_its_batch_on_sigterm_with_exit_code_0(shop: Lake) -> None:
-    command = [*COMMAND, "run", str(shop.file), "--continuous"]
-    with started(command, environ(shop), stderr=subprocess.PIPE) as process:
+    words = [*COMMAND, "run", str(shop.file), "--continuous"]
+    with started(words, environ(shop), stderr=subprocess.PIPE) as process:
         wait_for_rows(shop.path("bronze.cli_bids"), 40)
         wait_for_rows(shop.path("silver.cli_orders"), 4)
         process.send_signal(signal.SIGTERM)
@@ -183,11 +178,13 @@ def test_verify_proves_it_and_offsets_rebuild_leaves_it_proven(shop: Lake) -> No
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def test_what_spark_refuses_of_a_select_is_told_without_a_stack(shop: Lake) -> None:
+def test_what_spark_refuses_of_a_select_is_told_without_a_stack(
+    shop: Lake, rivermouth_spark: SparkSession
+) -> None:
     selecting = {**append_pipeline("cli-bids"), "select": "nope AS id"}
     selecting["target"] = {"table": "bronze.selected", "schema": "id BIGINT"}
     file = rewritten(shop, lambda it: it.update(pipelines={"selected": selecting}))
-    done = rivermouth(shop, "run", file=file)
+    done = rivermouth(shop, "run", file=file, spark=rivermouth_spark)
     assert done.returncode == 1
     said = " ".join((done.stdout + done.stderr).split())
     assert "RM506" in said
@@ -196,14 +193,15 @@ def test_what_spark_refuses_of_a_select_is_told_without_a_stack(shop: Lake) -> N
 
 
 def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_stdout(
-    shop: Lake,
+    shop: Lake, rivermouth_spark: SparkSession
 ) -> None:
     lost = append_pipeline("cli-no-such-topic")
     moved = {**append_pipeline("cli-bids"), "target": {"table": "bronze.elsewhere"}}
     file = rewritten(shop, lambda it: it["pipelines"].update(bids=moved, lost=lost))
     shop.produce("cli-orders", [(b"9", order(9, "open", 9), 0)])
 
-    done = rivermouth(shop, "run", "--json", "--select", "lost,bids,orders", file=file)
+    words = ("run", "--json", "--select", "lost,bids,orders")
+    done = rivermouth(shop, *words, file=file, spark=rivermouth_spark)
 
     assert done.returncode == 5, done.stderr
     reports = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
@@ -217,7 +215,9 @@ def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_std
     assert done.stderr.splitlines()[-1] == "FAILED: 2 of 3 pipelines, exit code 5"
 
 
-def test_a_guard_that_halts_the_only_pipeline_is_exit_code_3(shop: Lake) -> None:
+def test_a_guard_that_halts_the_only_pipeline_is_exit_code_3(
+    shop: Lake, rivermouth_spark: SparkSession
+) -> None:
     other_keys = {"keys": ["order_id", "status"]}
     file = rewritten(
         shop,
@@ -226,7 +226,7 @@ def test_a_guard_that_halts_the_only_pipeline_is_exit_code_3(shop: Lake) -> None
             it["pipelines"]["orders"]["source"].update(key="json"),
         ),
     )
-    done = rivermouth(shop, "run", "--select", "orders", file=file)
+    done = rivermouth(shop, "run", "--select", "orders", file=file, spark=rivermouth_spark)
     assert done.returncode == 3, done.stdout
     assert "RM408" in done.stdout
     assert done.stdout.splitlines()[-1] == "FAILED: 1 of 1 pipelines, exit code 3"
@@ -244,10 +244,11 @@ def test_a_row_that_is_gone_is_exit_code_3_of_verify(shop: Lake) -> None:
     assert done.stdout.splitlines()[-1] == "FAILED: bids"
 
 
-@pytest.mark.thorough
-def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
+def test_a_configured_topic_that_is_gone_is_exit_code_1(
+    shop: Lake, rivermouth_spark: SparkSession
+) -> None:
     shop.delete_topic("cli-bids")
-    done = rivermouth(shop, "run", "--select", "bids")
+    done = rivermouth(shop, "run", "--select", "bids", spark=rivermouth_spark)
     assert done.returncode == 1, done.stdout
     assert "RM302" in done.stdout
     assert done.stdout.splitlines()[-1] == "FAILED: 1 of 1 pipelines, exit code 1"
@@ -255,8 +256,8 @@ def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
 
 def test_the_broker_command_serves_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
     for _ in range(2):
-        command = [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")]
-        with started(command, os.environ, stderr=subprocess.PIPE) as process:
+        words = [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")]
+        with started(words, os.environ, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             name, _, servers = process.stdout.readline().partition(":")
             assert name == "bootstrap.servers"

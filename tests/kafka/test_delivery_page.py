@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from ruamel.yaml import YAML
 
 from rivermouth.cli.app import main
@@ -24,7 +23,11 @@ QUERIES = re.findall(r'^rivermouth sql lake.yml "(.*)"$', PAGE, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) -> Path:
+def file(
+    tmp_path_factory: pytest.TempPathFactory,
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+) -> Path:
     """Both pipelines of the page in one file, after a run over twelve bids and a bad record."""
     lake = Lake(tmp_path_factory.mktemp("delivery"), rivermouth_broker.bootstrap_servers)
     lake.topic("delivered_bids", 2)
@@ -34,9 +37,7 @@ def file(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     for text in FILES:
         pipelines |= YAML(typ="safe").load(text.replace("[bids]", "[delivered_bids]"))["pipelines"]
     lake.configure(**pipelines)
-    # In a process of its own: the command ends its session, and the one here is everybody's.
-    command = [sys.executable, "-m", "rivermouth", "run", str(lake.file)]
-    done = subprocess.run(command, cwd=lake.folder, capture_output=True, text=True, check=False)
+    done = lake.command("run", spark=rivermouth_spark)
     assert done.returncode == 0, done.stdout + done.stderr
     return lake.file
 

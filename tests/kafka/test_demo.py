@@ -23,6 +23,7 @@ Story(DemoFolder(Path(sys.argv[1])), say, Sizes(bids=9_000, changes=3_000)).tell
 """
 
 
+@pytest.mark.thorough
 def test_the_demo_kills_a_driver_and_proves_that_nothing_was_lost(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     done = subprocess.run(

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
+from tests.commands import command
 from tests.lake import Lake, bid, order
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -55,9 +56,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     return lake
 
 
-def run(lake: Lake, *words: str) -> str:
+def run(lake: Lake, spark: SparkSession, line: str) -> str:
+    """What a command of a page says, in the folder of the lake."""
+    name, *words = shlex.split(line, comments=True)
+    assert name == "rivermouth"
+    environ = {"KAFKA_BOOTSTRAP": lake.servers}
+    done = command(*words, spark=spark, environ=environ, folder=lake.folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def python(lake: Lake, code: str) -> str:
+    """What code of a page says, in a process of its own in the folder of the lake."""
     done = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, "-c", code],
         cwd=lake.folder,
         env={**os.environ, "KAFKA_BOOTSTRAP": lake.servers},
         capture_output=True,
@@ -73,10 +85,9 @@ def placed(lake: Lake, snippet: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def readme_answers(lake: Lake) -> dict[str, str]:
+def readme_answers(lake: Lake, rivermouth_spark: SparkSession) -> dict[str, str]:
     """What each command of the README said, in the order of the page."""
-    lines = commands(README)
-    return {line: run(lake, "-m", *shlex.split(line, comments=True)) for line in lines}
+    return {line: run(lake, rivermouth_spark, line) for line in commands(README)}
 
 
 def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
@@ -89,9 +100,11 @@ def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
 
 
 @pytest.mark.parametrize("line", [*commands(TABLES), *commands(READING), *commands(REPLAY)])
-def test_a_command_of_a_page_answers(line: str, lake: Lake, readme_answers: dict[str, str]) -> None:
+def test_a_command_of_a_page_answers(
+    line: str, lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
+) -> None:
     assert readme_answers
-    assert len(run(lake, "-m", *shlex.split(line)).splitlines()) >= 3
+    assert len(run(lake, rivermouth_spark, line).splitlines()) >= 3
 
 
 def test_the_sql_of_the_page_runs_in_spark_and_the_view_hides_what_does_not_count(
@@ -119,11 +132,11 @@ def test_the_python_of_a_page_runs(
     for name in OPTIONAL:
         if f"import {name}\n" in snippet:
             pytest.importorskip(name)
-    assert run(lake, "-c", placed(lake, snippet)).strip()
+    assert python(lake, placed(lake, snippet)).strip()
 
 
 def test_own_code_of_the_page_runs_and_is_proved(
-    lake: Lake, readme_answers: dict[str, str]
+    lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
 ) -> None:
     assert readme_answers
     select, *others = snippets(TRANSFORM, "yaml")
@@ -133,9 +146,9 @@ def test_own_code_of_the_page_runs_and_is_proved(
     (lake.folder / "own.yml").write_text(together, encoding="utf-8")
     assert snippets(TRANSFORM, "sh") == ["PYTHONPATH=. rivermouth run lake.yml\n"]
 
-    run(lake, "-m", "rivermouth", "run", "own.yml")  # of all Python finds the working folder
+    python(lake, "from rivermouth.cli.app import main; main(['run', 'own.yml'])")
 
-    said = run(lake, "-m", "rivermouth", "verify", "own.yml")
+    said = run(lake, rivermouth_spark, "rivermouth verify own.yml")
     assert "10 records without a row: the transform left them out" in said
     assert sorted({row["twice"] for row in lake.rows("silver.prices")})[:2] == [0, 2]
     assert {row["price"] for row in lake.rows("silver.large")} == {*range(10, 20)}

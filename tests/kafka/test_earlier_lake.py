@@ -37,7 +37,7 @@ from tests.faults.checker.first_format import first_format
 from tests.lake import Heard, Lake
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "f7556ba"
 WRITTEN: Mapping[str, Any] = json.loads((FIXTURE / "written.json").read_text("utf-8"))

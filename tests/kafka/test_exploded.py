@@ -42,6 +42,7 @@ def proved(lake: Lake) -> PipelineProof:
     return proof
 
 
+@pytest.mark.takes_long("inline")
 @pytest.mark.parametrize("kind", EXPLODED)
 def test_rows_and_records_are_counted_apart_and_proved(
     lake: Lake, rivermouth_spark: SparkSession, kind: str
@@ -77,6 +78,7 @@ def test_rows_and_records_are_counted_apart_and_proved(
     assert gone.left[Unchecked.ERASED] == 2
 
 
+@pytest.mark.thorough
 def test_rows_of_a_second_commit_are_noticed(lake: Lake, rivermouth_spark: SparkSession) -> None:
     """As a driver would leave them that wrote its rows once more, past Delta's own check."""
     lake.topic("exploded-again", 2)
@@ -93,6 +95,7 @@ def test_rows_of_a_second_commit_are_noticed(lake: Lake, rivermouth_spark: Spark
     assert any("60 rows in the table, but" in each for each in twice.problems), twice
 
 
+@pytest.mark.thorough
 def test_a_pipeline_begins_and_ends_to_explode_and_stays_proved(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -113,13 +116,17 @@ def test_a_pipeline_begins_and_ends_to_explode_and_stays_proved(
     assert proof.left == {Unchecked.MADE: 2 * ROUND, Unchecked.EXPLODED: ROUND}
 
 
+@pytest.mark.thorough
 @pytest.mark.kill
-def test_a_driver_killed_around_its_commit_leaves_all_rows_of_each_record_once(lake: Lake) -> None:
+def test_a_driver_killed_around_its_commit_leaves_all_rows_of_each_record_once(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
     lake.topic("exploded-kills", 2)
     lake.configure(p=a_pipeline("exploded-kills", "explode"))
     for point in ("P12", "P6", "P7", ""):
         produce(lake, "exploded-kills")
-        with lake.driver("p", failpoints=f"{point}=kill" if point else "") as driver:
+        failpoints = f"{point}=kill" if point else ""
+        with lake.driver("p", spark=rivermouth_spark, failpoints=failpoints) as driver:
             said = said_by(driver)
         assert driver.returncode == (-signal.SIGKILL if point else 0), said
 

@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
@@ -24,13 +25,22 @@ from tests.processes import said_by
 KILLS = ("birth, P17", "birth, P18", "bad, P12", "bad, P17", "bad, P18")
 GOOD = 100
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.kill,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 
 
 class Torn:
     """A lake with one keyed pipeline, whose drivers are killed, one after the other."""
 
-    def __init__(self, lake: Lake, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, lake: Lake, spark: SparkSession, mode: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.spark = spark
         self.lake, self.mode, self.topic = lake, mode, f"entries-{mode}"
         self.trace = lake.folder / "trace.jsonl"
         self.produced = 0
@@ -47,7 +57,7 @@ class Torn:
 
     def die(self, point: str) -> None:
         """A driver that is killed at the point; what it leaves is sound."""
-        with self.lake.driver(self.mode, failpoints=f"{point}=kill") as driver:
+        with self.lake.driver(self.mode, spark=self.spark, failpoints=f"{point}=kill") as driver:
             said = said_by(driver)
         assert driver.returncode == -signal.SIGKILL, said
         check_sound(self.lake)
@@ -57,13 +67,14 @@ class Torn:
 def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Torn:
-    return Torn(Lake(tmp_path, rivermouth_broker.bootstrap_servers), request.param, monkeypatch)
+    lake = Lake(tmp_path, rivermouth_broker.bootstrap_servers)
+    return Torn(lake, rivermouth_spark, request.param, monkeypatch)
 
 
-@pytest.mark.short(("torn",), {("upsert",)})
 def test_drivers_killed_at_entries_without_rows_leave_every_record_once(torn: Torn) -> None:
     for each in KILLS:
         kind, _, point = each.partition(", ")
@@ -75,6 +86,6 @@ def test_drivers_killed_at_entries_without_rows_leave_every_record_once(torn: To
     assert told["spark"] == 0
 
     torn.produce(MODES[torn.mode].records(GOOD, seed=1))
-    check_finishes(torn.lake, torn.mode, torn.produced)
+    check_finishes(torn.lake, torn.spark, torn.mode, torn.produced)
     assert Told(torn.trace, {torn.mode: torn.table}).count()["spark"] > 0
     assert Paths(torn.trace, {torn.mode: torn.table}).check() == []

@@ -260,6 +260,7 @@ def locked_by_another_process(file: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.thorough
 def test_a_pipeline_whose_commits_others_undid_is_left_as_it_is(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -301,6 +302,7 @@ def test_a_table_is_left_as_it_is_for_any_pipeline_that_others_undid_there(
     assert DeltaTable(str(path)).version() == before + 3
 
 
+@pytest.mark.thorough
 def test_a_table_that_is_quiet_gets_no_commit_until_a_run_has_written_its_entry_again(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:

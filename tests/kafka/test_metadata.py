@@ -82,6 +82,7 @@ WAYS = {
 }
 
 
+@pytest.mark.takes_long("spark", "rated", "insert")
 @pytest.mark.parametrize("way", [*WAYS])
 def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
     lake: Lake, rivermouth_spark: SparkSession, way: str
@@ -137,6 +138,7 @@ def test_the_row_of_a_key_has_the_metadata_of_its_newest_record(
     assert wrong.counts[Kind.DIFFERENT] == 2
 
 
+@pytest.mark.thorough
 def test_metadata_that_come_later_are_null_in_the_rows_from_before(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -38,6 +38,7 @@ def test_records_that_are_read_again_have_them(lake: Lake, rivermouth_spark: Spa
     assert held(lake, "repair.bids", "auction") == dict(enumerate(TOLD))
 
 
+@pytest.mark.thorough
 def test_a_replay_in_place_puts_them_right(lake: Lake, rivermouth_spark: SparkSession) -> None:
     topic, table = "told-right", "silver.told_right"
     lake.topic(topic)
@@ -54,6 +55,7 @@ def test_a_replay_in_place_puts_them_right(lake: Lake, rivermouth_spark: SparkSe
     assert problems(lake) == []
 
 
+@pytest.mark.thorough
 def test_own_code_sees_them_and_a_false_one_is_found(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -78,6 +80,7 @@ def test_own_code_sees_them_and_a_false_one_is_found(
     assert wrong.counts[Kind.DIFFERENT] == 1
 
 
+@pytest.mark.thorough
 def test_names_that_are_not_utf8_are_stored_as_spark_reads_them_and_left_unchecked(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

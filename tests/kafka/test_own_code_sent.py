@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.outcomes import went_well
 from tests.kafka.test_sinks import calling, proved, read_back, sending
 from tests.lake import Lake, bid, retrying
 from tests.processes import ROOT, said_by
@@ -34,6 +35,7 @@ def ids(lake: Lake, topic: str) -> list[str]:
     return [dict(each.headers())["rm-id"].decode() for each in found]
 
 
+@pytest.mark.takes_long("shuffled")
 @pytest.mark.parametrize("function", ["even", "shuffled"])
 def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
     lake: Lake, rivermouth_spark: SparkSession, function: str
@@ -71,6 +73,7 @@ def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
     assert proved(lake)["missing"] == 20, "no more than the entry says were left out"
 
 
+@pytest.mark.takes_long("shuffled")
 @pytest.mark.parametrize("function", ["even", "shuffled"])
 def test_a_function_gets_made_rows_in_the_order_of_their_records(
     lake: Lake, rivermouth_spark: SparkSession, function: str
@@ -107,6 +110,7 @@ def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession
     assert proved(lake)["ok"]
 
 
+@pytest.mark.takes_long("at-most-once")
 @pytest.mark.parametrize("delivery", [LEAST, MOST])
 def test_a_made_row_that_names_no_topic_is_told_and_nothing_is_sent(
     lake: Lake, rivermouth_spark: SparkSession, delivery: str
@@ -147,9 +151,12 @@ once, what is committed and not sent is lost.
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.kill
 @pytest.mark.parametrize("delivery", KILLS)
-def test_a_killed_driver_leaves_what_is_promised_of_made_rows(lake: Lake, delivery: str) -> None:
+def test_a_killed_driver_leaves_what_is_promised_of_made_rows(
+    lake: Lake, rivermouth_spark: SparkSession, delivery: str
+) -> None:
     source, sink = f"own-kill-{delivery}", f"own-kill-{delivery}-out"
     lake.topic(source, 2)
     lake.topic(sink)
@@ -157,13 +164,12 @@ def test_a_killed_driver_leaves_what_is_promised_of_made_rows(lake: Lake, delive
     for point, expected in KILLS[delivery].items():
         before = len(ids(lake, sink))
         produce(lake, source, 40)
-        with lake.driver("p", failpoints=f"{point}=kill" if point else "") as driver:
+        failpoints = f"{point}=kill" if point else ""
+        with lake.driver("p", spark=rivermouth_spark, failpoints=failpoints) as driver:
             said = said_by(driver)
         assert driver.returncode == (-signal.SIGKILL if point else 0), said
         assert len(ids(lake, sink)) - before == expected, point
-    with lake.driver("p") as driver:
-        said = said_by(driver)
-    assert driver.returncode == 0, said
+    went_well(lake.run(rivermouth_spark, "p"))
 
     proof, found = proved(lake), ids(lake, sink)
     assert proof["ok"], proof

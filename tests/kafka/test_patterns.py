@@ -44,11 +44,12 @@ def auctions(lake: Lake) -> list[int]:
     return sorted(row["auction"] for row in lake.rows("bronze.shops"))
 
 
+@pytest.mark.takes_long("driver")
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_topics_appear_and_go_while_the_pipeline_runs(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
 ) -> None:
-    monkeypatch.setattr(stale, "_LOOK_S", 0.5)
+    monkeypatch.setattr(stale, "LOOK_S", 0.5)
     first, second, other = (f"appear-{planner}-{each}" for each in ("a", "b", "bb"))
     filled(lake, first, [1, 2])
     lake.configure(p=matching(f"appear-{planner}-.", start="latest", **PLANNERS[planner]))
@@ -72,13 +73,14 @@ def test_topics_appear_and_go_while_the_pipeline_runs(
     assert found.reason == f"no longer in Kafka, read as far as the ledger knew: {first}; {OVER}"
 
 
+@pytest.mark.thorough
 def test_a_topic_that_goes_with_records_that_were_not_read_halts(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
     filled(lake, "unread-a", range(10))
     filled(lake, "unread-b", range(10, 20))
     lake.configure(p=matching("unread-.", max_offsets_per_trigger=4))
-    with lake.driver("p", failpoints="P9=1*kill") as driver:
+    with lake.driver("p", spark=rivermouth_spark, failpoints="P9=1*kill") as driver:
         driver.wait()
     left = sum(number not in auctions(lake) for number in range(10))
     lake.delete_topic("unread-a")

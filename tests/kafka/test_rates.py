@@ -115,6 +115,7 @@ def test_a_batch_waits_until_its_minimum_is_there_whoever_plans(
     assert batches(heard) == [[span(0, 4, topic=topic)], [span(4, 34, topic=topic)]]
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("planner",), {("driver",)})
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
@@ -129,6 +130,7 @@ def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
         wait_for(lambda: batches(heard)[-1][0].until_offset == 14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_without_a_pause_a_record_is_read_as_soon_as_it_is_there_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, planner: str
@@ -166,6 +168,7 @@ def test_a_run_that_ends_leaves_nothing_below_the_minimum(
     assert [each.span for [each] in batches(heard)] == [20, 20, 10]
 
 
+@pytest.mark.takes_long("settings1")
 @pytest.mark.parametrize("settings", [{"min_partitions": 3}, {"max_records_per_partition": 10}])
 def test_several_tasks_read_one_large_range(
     lake: Lake, rivermouth_spark: SparkSession, settings: dict[str, int]
@@ -185,6 +188,7 @@ def test_several_tasks_read_one_large_range(
     assert sorted(row["offset"] for row in split.collect()) == [*range(30)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_batches_are_split_into_tasks_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
@@ -232,6 +236,7 @@ ONE, TEN, MILLIONS = (
 )
 
 
+@pytest.mark.takes_long("streaming-uneven1")
 @pytest.mark.short(("planner", "uneven"), {("streaming", TEN), ("driver", ONE)})
 @pytest.mark.parametrize("uneven", [ONE, TEN, MILLIONS])
 @pytest.mark.parametrize("planner", PLANNERS)

@@ -7,7 +7,6 @@ lands by the new landing.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from rivermouth.cli.app import main
 from rivermouth.local.broker import Broker
@@ -30,8 +30,6 @@ from rivermouth.testing import Record
 from tests.faults.checker.first_format import first_format
 from tests.kinds.kinds import PAIRS, registered
 from tests.lake import Lake
-from tests.processes import ROOT
-from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
@@ -60,8 +58,6 @@ RECORDS: Mapping[str, list[Record]] = {
         (None, b'{"id":1,"status":"c"}', 0),
     ],
 }
-KNOWN = ["-m", "tests.kinds"]
-UNKNOWN = ["-m", "rivermouth"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,7 +70,11 @@ def _registered() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) -> Lake:
+def shop(
+    tmp_path_factory: pytest.TempPathFactory,
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+) -> Lake:
     """Four pipelines, run by the command."""
     lake = Lake(tmp_path_factory.mktemp("kinds"), rivermouth_broker.bootstrap_servers)
     lake.topic(ORDERS, 2)
@@ -88,7 +88,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     )
     for topic, records in RECORDS.items():
         lake.produce(topic, records)
-    done = command(lake, "run")
+    done = lake.command("run", spark=rivermouth_spark)
     assert done.returncode == 0, done.stdout + done.stderr
     return lake
 
@@ -100,21 +100,6 @@ def pipeline(topic: str, form: str, table: str, **target: object) -> dict[str, A
         "schema": "id BIGINT, status STRING, amount DECIMAL(8,2)",
         "target": {"table": table, **target},
     }
-
-
-def command(
-    lake: Lake, name: str, *words: str, kinds: list[str] = KNOWN
-) -> subprocess.CompletedProcess[str]:
-    """``rivermouth NAME FILE WORDS…`` in a process of its own, with or without the new kinds."""
-    return subprocess.run(
-        [sys.executable, *kinds, name, str(lake.file), *words],
-        env={**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 def proofs(lake: Lake, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -134,9 +119,10 @@ def held(lake: Lake, table: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_file_with_the_new_names_is_valid_where_they_are_registered(shop: Lake) -> None:
-    known = command(shop, "validate")
+    known = shop.command("validate")
     assert known.returncode == 0, known.stdout + known.stderr
-    unknown = command(shop, "validate", kinds=UNKNOWN)
+    words = [sys.executable, "-m", "rivermouth", "validate", str(shop.file)]
+    unknown = subprocess.run(words, capture_output=True, text=True, check=False)
     assert unknown.returncode == 2
     assert 'source.format must be json, not "pairs"' in unknown.stderr
     assert (
@@ -159,7 +145,7 @@ def test_the_schema_of_the_configuration_offers_them(
 
 
 def test_doctor_names_the_kinds_of_each_pipeline(shop: Lake) -> None:
-    said = " ".join(command(shop, "doctor").stdout.split())
+    said = " ".join(shop.command("doctor").stdout.split())
     assert "pipeline receipts format pairs, mode append, rows land by staged_insert" in said
     assert "pipeline orders format pairs, mode first_seen, rows land by merge" in said
     assert "pipeline bids format json, mode append, rows land by staged_insert" in said
@@ -229,7 +215,7 @@ def test_the_new_landing_counts_every_batch_before_its_commit(shop: Lake, table:
 
 
 def test_status_shows_them_caught_up(shop: Lake) -> None:
-    done = command(shop, "status", "--json")
+    done = shop.command("status", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["pipelines"]
     assert [(each["name"], each["state"]) for each in found] == [
@@ -242,7 +228,7 @@ def test_status_shows_them_caught_up(shop: Lake) -> None:
 
 
 def test_verify_proves_every_record(shop: Lake) -> None:
-    done = command(shop, "verify", "--json")
+    done = shop.command("verify", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each["name"]: each for each in json.loads(done.stdout)["pipelines"]}
     figures = {

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -23,7 +20,6 @@ from rivermouth.testing import Record
 from tests.faults.outcomes import went_well
 from tests.kafka.replaying import problems, replay, sql
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
-from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -110,6 +106,7 @@ def test_rows_that_others_changed_are_put_right_and_all_is_proved(
     assert "status" in line, "a replay hides nothing that is changed after it"
 
 
+@pytest.mark.thorough
 def test_in_place_only_what_leaves_the_rows_of_the_first_reading(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -168,6 +165,7 @@ def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSess
     assert problems(lake) == []
 
 
+@pytest.mark.thorough
 def test_a_replay_that_was_faster_while_somebody_was_asked_is_seen(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -190,6 +188,7 @@ def test_a_replay_that_was_faster_while_somebody_was_asked_is_seen(
     assert len(lake.rows("repair.same")) == 6
 
 
+@pytest.mark.thorough
 def test_a_replay_from_a_time_to_a_time_reads_what_came_between_them(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -236,17 +235,7 @@ def test_the_command_shows_asks_and_answers(lake: Lake, rivermouth_spark: SparkS
     sql(rivermouth_spark, lake.path("silver.replay_said"), "DELETE FROM TABLE WHERE order_id = 4")
 
     def said(*words: str, answer: str = "") -> tuple[int, str, str]:
-        command = [sys.executable, "-m", "rivermouth", "replay", str(lake.file), "p"]
-        environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}
-        ended = subprocess.run(
-            [*command, *words],
-            input=answer,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        ended = lake.command("replay", "p", *words, spark=rivermouth_spark, answer=answer)
         return ended.returncode, ended.stdout, ended.stderr
 
     code, out, err = said("--from", "earliest", "--json", answer="y\n")

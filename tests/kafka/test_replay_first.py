@@ -91,6 +91,7 @@ def test_first_rows_are_put_right_from_all_that_was_ever_read(
     assert prices(lake, table) == {**FIRST, 6: 41}
 
 
+@pytest.mark.thorough
 def test_first_rows_are_not_guessed_from_a_part(lake: Lake, rivermouth_spark: SparkSession) -> None:
     table = filled(lake, rivermouth_spark, "replay-part")
     sql(rivermouth_spark, lake.path(table), "DELETE FROM TABLE WHERE auction = 2")

@@ -212,6 +212,7 @@ def test_a_run_may_start_at_a_time(lake: Lake, rivermouth_spark: SparkSession) -
     assert status(config).pipelines[0].reason == OVER
 
 
+@pytest.mark.thorough
 def test_leftover_checkpoints_have_no_effect_and_are_tidied(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -287,6 +288,7 @@ def as_set(rows: list[dict[str, object]]) -> set[str]:
     return {json.dumps(row, default=str, sort_keys=True) for row in rows}
 
 
+@pytest.mark.thorough
 def test_an_offsets_table_deleted_while_stopped_is_repaired_by_the_next_run(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -341,6 +343,7 @@ def test_records_deleted_before_they_were_read_halt_with_the_exact_gap(
     assert len(lake.rows("bronze.expired")) == 2
 
 
+@pytest.mark.thorough
 def test_another_cluster_behind_the_address_halts(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -415,6 +418,7 @@ def test_a_restored_table_halts_until_the_restore_is_undone(
     assert offsets_of(lake, "bronze.restored") == [(0, offset) for offset in range(5)]
 
 
+@pytest.mark.thorough
 def test_of_two_drivers_one_progresses_and_the_other_exits_with_3(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

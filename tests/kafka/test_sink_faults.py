@@ -56,6 +56,7 @@ def test_a_record_above_the_request_size_is_told_with_topic_ranges_and_remedy(
     assert proved(lake)["complete"]
 
 
+@pytest.mark.thorough
 def test_a_topic_that_is_deleted_in_mid_run_ends_the_batch_and_nothing_is_committed(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

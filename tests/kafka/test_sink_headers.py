@@ -53,6 +53,7 @@ def expected(source: str) -> list[Headers]:
     return sent
 
 
+@pytest.mark.takes_long("planned-settings1", "made-settings2")
 @pytest.mark.parametrize(
     ("way", "settings"),
     [("stream", {}), ("planned", {"max_rate_per_partition": 100}), ("made", {})],

@@ -11,6 +11,7 @@ import signal
 from collections import Counter
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
 from tests.faults.campaign.paths import Paths
@@ -19,7 +20,6 @@ from tests.faults.striking import when
 from tests.kafka.torn_sinks import (
     BY_SPARK,
     FUNCTION,
-    FUNCTION_MOST,
     KINDS,
     LEAST,
     LEDGER,
@@ -69,10 +69,9 @@ PROMISED: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """By delivery and point: which records of the batch are sent again, and which are never sent."""
-SHORT = frozenset(
-    {(LEAST, FIRST), (LEAST, "P15"), (MOST, "P14"), (MOST, "P18"), (FUNCTION_MOST, FIRST)}
-)
-"""The kills after which something is sent again, or lost; the others are in `make test-all`."""
+SHORT = frozenset({(LEAST, "P15"), (MOST, "P14")})
+"""A kill after which something is sent again, and one after which it is lost."""
+SHORT_KINDS = {(kind,) for kind, _ in SHORT}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
@@ -81,16 +80,23 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mar
 def torn(
     request: pytest.FixtureRequest,
     rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Torn:
     folder = tmp_path_factory.mktemp(f"sink-kills-{request.param}")
-    return whole(Lake(folder, rivermouth_broker.bootstrap_servers), request.param)
+    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
+    return whole(lake, rivermouth_spark, request.param)
 
 
 @pytest.fixture(scope="module")
-def torn_by_spark(rivermouth_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Torn:
+def torn_by_spark(
+    rivermouth_broker: Broker,
+    rivermouth_spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Torn:
     folder = tmp_path_factory.mktemp(f"sink-kills-{BY_SPARK}")
-    return whole(Lake(folder, rivermouth_broker.bootstrap_servers), BY_SPARK)
+    lake = Lake(folder, rivermouth_broker.bootstrap_servers)
+    return whole(lake, rivermouth_spark, BY_SPARK)
 
 
 @pytest.mark.short(("torn", "point"), SHORT)
@@ -99,7 +105,7 @@ def test_a_driver_killed_at_the_point_leaves_what_is_promised(torn: Torn, point:
     kill(torn, point)
 
 
-@pytest.mark.short(("point",), {("P14",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", [each for each in POINTS if each not in OF_DRIVER])
 def test_so_does_one_whose_entries_spark_commits(torn_by_spark: Torn, point: str) -> None:
     kill(torn_by_spark, point)
@@ -116,7 +122,8 @@ def kill(torn: Torn, point: str) -> None:
     opens = not torn.lake.path(LEDGER).exists()
     times = 2 if opens and point in ("P3", *OF_DRIVER, "P6", "P7") else 1
     failpoints = "" if seen else f"{point}={times}*kill"
-    with torn.driver(failpoints) as driver:
+    # What a JVM sends goes on until it dies.
+    with torn.driver(failpoints, jvm_dies=seen is not None) as driver:
         if seen:
             when(seen, driver.pid).join()
         said = said_by(driver)
@@ -142,10 +149,12 @@ def _fits(number: int, waiting: int, word: str) -> bool:
     return number == (waiting if word == ALL else 0)
 
 
+@pytest.mark.short(("torn",), SHORT_KINDS)
 def test_after_all_kills_a_run_finishes_and_every_promise_was_kept(torn: Torn) -> None:
     finish(torn)
 
 
+@pytest.mark.thorough
 def test_after_all_kills_every_promise_was_kept_where_spark_commits(torn_by_spark: Torn) -> None:
     finish(torn_by_spark)
     table = torn_by_spark.lake.path(LEDGER)
@@ -174,6 +183,7 @@ def finish(torn: Torn) -> None:
     assert repeated == (0 if torn.kind == FUNCTION else proof["repeated"])
 
 
+@pytest.mark.short(("torn",), SHORT_KINDS)
 def test_after_all_kills_what_the_drivers_traced_is_a_path_of_the_model(torn: Torn) -> None:
     effect = AT_MOST_ONCE if PROMISE.get(torn.kind) == MOST else AT_LEAST_ONCE
     steps = Counter(json.loads(each)["step"] for each in torn.trace.read_text("utf-8").splitlines())

@@ -141,6 +141,7 @@ def test_a_function_gets_the_rows_with_their_places(
     assert proof["not_checked"] == {"rows_in_a_function": 10}
 
 
+@pytest.mark.thorough
 def test_a_process_connects_once_and_is_called_again_and_again(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_process_connects_once_and_is_called_again_and_again(
     assert {*called} == {*connected}
 
 
+@pytest.mark.thorough
 def test_a_function_is_called_for_a_batch_without_a_good_record(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_function_that_fails_is_named_and_nothing_is_committed(
     assert [each.sequence for each in heard.commits] == [1]
 
 
+@pytest.mark.thorough
 def test_what_kafka_refuses_is_told_and_nothing_is_lost(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -215,6 +218,7 @@ def test_what_kafka_refuses_is_told_and_nothing_is_lost(
     assert error.code == "RM302"
 
 
+@pytest.mark.thorough
 def test_at_most_once_sends_what_stands_although_the_call_for_its_commit_raised(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +256,7 @@ def sending_few(
     lake.produce(f"{name}-in", [(None, each, 0) for each in made])
 
 
+@pytest.mark.thorough
 def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

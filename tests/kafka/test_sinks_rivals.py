@@ -26,6 +26,9 @@ LEDGER = "rivermouth.ledger_p"
 EFFECTS = {"at-least-once": AT_LEAST_ONCE, "at-most-once": AT_MOST_ONCE}
 
 
+@pytest.mark.takes_long(
+    "at-least-once-asks for Spark", "at-most-once-understood", "at-most-once-asks for Spark"
+)
 @pytest.mark.parametrize("asks", [False, True], ids=["understood", "asks for Spark"])
 @pytest.mark.parametrize("delivery", EFFECTS)
 def test_a_rival_in_the_way_of_a_commit_repeats_nothing_and_loses_nothing(
@@ -62,6 +65,7 @@ def test_a_rival_in_the_way_of_a_commit_repeats_nothing_and_loses_nothing(
     assert Paths(trace, {"p": lake.path(LEDGER)}, EFFECTS[delivery]).check() == []
 
 
+@pytest.mark.takes_long("at-least-once")
 @pytest.mark.parametrize("delivery", EFFECTS)
 def test_a_plan_that_is_stale_is_noticed_before_its_batch_is_read(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, delivery: str
@@ -88,6 +92,7 @@ def test_a_plan_that_is_stale_is_noticed_before_its_batch_is_read(
     assert len(read_back(lake.servers, f"{name}-out")) == 20 - len(bad)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("anew", [False, True], ids=["gone", "made anew"])
 def test_a_ledger_that_is_made_anew_in_mid_run_halts_and_is_not_written(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, anew: bool

@@ -75,6 +75,7 @@ def test_own_code_is_run_proved_and_what_is_lost_is_noticed(
     assert lost.left.get(Unchecked.LEFT_OUT, 0) == left_out
 
 
+@pytest.mark.thorough
 def test_a_pipeline_gets_and_loses_own_code_and_stays_proved(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -97,14 +98,17 @@ def test_a_pipeline_gets_and_loses_own_code_and_stays_proved(
 
 
 @pytest.mark.kill
-def test_a_driver_killed_around_its_commit_leaves_every_row_once(lake: Lake) -> None:
+def test_a_driver_killed_around_its_commit_leaves_every_row_once(
+    lake: Lake, rivermouth_spark: SparkSession
+) -> None:
     """A batch of two passes: with its bad record in quarantine and no commit, then with both."""
     lake.topic("own-kills", 2)
     lake.configure(p=a_pipeline("own-kills", "transform"))
     for point in ("P12", "P6", ""):
         lake.produce("own-kills", [(None, bid(each), each // 2 % 2) for each in range(20)])
         lake.produce("own-kills", [(None, b"{oops", 0)])
-        with lake.driver("p", failpoints=f"{point}=kill" if point else "") as driver:
+        failpoints = f"{point}=kill" if point else ""
+        with lake.driver("p", spark=rivermouth_spark, failpoints=failpoints) as driver:
             said = said_by(driver)
         assert driver.returncode == (-signal.SIGKILL if point else 0), said
 

@@ -239,6 +239,7 @@ def test_a_good_append_run_is_proven(append: World, bounds: Bounds) -> None:
     }
 
 
+@pytest.mark.short(("part",), {(False,)})
 @pytest.mark.parametrize("part", [False, True], ids=PARTS)
 @pytest.mark.parametrize("case", BEFORE_APPEND)
 def test_a_corrupt_append_run_is_found_out(append: World, case: str, part: bool) -> None:
@@ -305,6 +306,7 @@ AFTER_APPEND: dict[str, tuple[Damage, Expected]] = {
 }
 
 
+@pytest.mark.short(("part",), {(False,)})
 @pytest.mark.parametrize("part", [False, True], ids=PARTS)
 @pytest.mark.parametrize("case", AFTER_APPEND)
 def test_damage_after_a_good_append_run_is_found_out(append: World, case: str, part: bool) -> None:
@@ -388,6 +390,7 @@ BEFORE_UPSERT: dict[str, tuple[Corrupt, Expected]] = {
 }
 
 
+@pytest.mark.short(("part",), {(False,)})
 @pytest.mark.parametrize("part", [False, True], ids=PARTS)
 @pytest.mark.parametrize("case", BEFORE_UPSERT)
 def test_a_corrupt_upsert_run_is_found_out(upsert: World, case: str, part: bool) -> None:

@@ -44,9 +44,10 @@ def compacted(world: World) -> None:
     while source.held((world.topic, 0), [0]):
         assert time.monotonic() < deadline, "the log cleaner did not run"
         produce(world.servers, world.topic, [(b"filler", value(0, 0), 0)])  # stamped with now
-        time.sleep(0.3)
+        time.sleep(0.05)
 
 
+@pytest.mark.thorough
 def test_append_rows_whose_records_were_compacted_away_are_unchecked(
     servers: str, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_daily_proof_asks_kafka_for_the_records_of_that_day(
     assert (asked["records"], on_record(world)) == (80, (4, 4))
 
 
+@pytest.mark.takes_long("append")
 def test_a_missing_row_of_that_day_is_found_and_nothing_is_built_on_the_record(
     world: World, asked: dict[str, int]
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_missing_row_of_that_day_is_found_and_nothing_is_built_on_the_record(
     assert str(again.read_all).endswith("found a fault")
 
 
+@pytest.mark.takes_long("append")
 def test_a_row_of_that_day_that_is_there_twice_is_found_wherever_its_file_lies(
     world: World,
 ) -> None:
@@ -154,6 +156,7 @@ def test_a_row_of_that_day_in_an_older_file_is_found(
     assert findings(proof) == {Kind.DUPLICATED: 1}
 
 
+@pytest.mark.takes_long("upsert")
 def test_a_restore_makes_a_proof_void_and_then_all_is_read(
     world: World, asked: dict[str, int]
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_restore_makes_a_proof_void_and_then_all_is_read(
     assert (void(world), on_record(world)) == (None, (2, 2))
 
 
+@pytest.mark.takes_long("upsert")
 def test_a_place_that_cannot_be_written_changes_no_verdict(world: World) -> None:
     a_day(world, 2)
     place = beside_offsets(world.config.folder).folder

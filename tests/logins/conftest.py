@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,13 +38,6 @@ class GuardedLake(Lake):
 
     def log_in_by(self, way: str, *topics: str) -> Config:
         return self.log_in(section(way, self.guarded), *topics)
-
-    @property
-    def environ(self) -> dict[str, str]:
-        """The environment of a command of its own."""
-        path = os.pathsep.join([str(self.folder), *filter(None, sys.path)])
-        scratch = {"RIVERMOUTH_SCRATCH": str(self.scratch), "NO_COLOR": "1", "PYTHONPATH": path}
-        return {**os.environ, **scratch}
 
 
 @pytest.fixture(scope="session")

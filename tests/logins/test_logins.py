@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from pyspark.sql import SparkSession
 
@@ -18,7 +15,6 @@ from tests.lake import bid
 from tests.logins.certificates import Authority
 from tests.logins.conftest import GuardedLake
 from tests.logins.ways import WAYS, section
-from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -48,27 +44,17 @@ def test_a_login_gives_facts_to_librdkafka_and_records_to_spark(
 
 @pytest.mark.short(("way",), {("oauth",)})
 @pytest.mark.parametrize("way", WAYS)
-def test_every_command_logs_in(way: str, lake: GuardedLake) -> None:
+def test_every_command_logs_in(way: str, lake: GuardedLake, rivermouth_spark: SparkSession) -> None:
     topic = filled(lake, f"commands {way}")
     lake.log_in_by(way, topic)
 
-    said = {name: command(lake, name) for name in ("doctor", "run", "status", "verify")}
+    names = ("doctor", "run", "status", "verify")
+    said = {name: lake.command(name, spark=rivermouth_spark) for name in names}
 
     assert {name: done.returncode for name, done in said.items()} == dict.fromkeys(said, 0), said
     assert f"topic {topic}" in said["doctor"].stdout.replace("\n", " ")
     assert "5 records" in said["run"].stdout
     assert len(lake.rows(f"bronze.{topic.replace('-', '_')}")) == 5
-
-
-def command(lake: GuardedLake, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rivermouth", name, str(lake.file)],
-        env=lake.environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
 
 
 WRONG = {

@@ -20,7 +20,7 @@ from tests.logins.ways import section
 from tests.processes import said_by
 from tests.waiting import wait_for, wait_for_rows
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 LIFE_S = 12
 BRIEF_LIFE = timedelta(seconds=90)

@@ -92,6 +92,7 @@ def test_a_batch_with_bad_records_is_split_and_knows_its_counts(bench: Bench, ma
     ]
 
 
+@pytest.mark.takes_long("DataFrameWriter-28-0", "Files-28-0")
 @pytest.mark.parametrize(("columns", "kafka_at"), [(25, 25), (28, 0)])
 def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     bench: Bench, made: Made, columns: int, kafka_at: int
@@ -111,6 +112,7 @@ def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     assert max(each["max._kafka.offset"] for each in files) == 4
 
 
+@pytest.mark.thorough
 def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_its_ranges(
     bench: Bench,
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_it
     assert counted.rows == (RowCounts(1, 0), RowCounts(1, 0))
 
 
+@pytest.mark.takes_long("DataFrameWriter")
 def test_a_stale_sequence_appends_nothing(bench: Bench, made: Made) -> None:
     append, log = landing(bench, made)
     land(bench, append, [(None, b'{"n": 1}', 0, 0)])
@@ -139,6 +142,7 @@ def test_a_stale_sequence_appends_nothing(bench: Bench, made: Made) -> None:
     assert classify(late, log.commits()) is Outcome.SUPERSEDED
 
 
+@pytest.mark.takes_long("DataFrameWriter")
 def test_an_entry_without_rows_is_a_commit_too(bench: Bench, made: Made) -> None:
     append, log = landing(bench, made)
     plan = bench.plan(1, [(None, None, 0, 6)], Position())

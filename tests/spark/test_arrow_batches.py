@@ -72,6 +72,7 @@ def test_batches_of_small_records_are_not_measured(bench: Bench) -> None:
     assert settings(bench.spark) == UNSET
 
 
+@pytest.mark.takes_long("key")
 @pytest.mark.parametrize("large", [LARGE, LARGE_KEY], ids=["value", "key"])
 def test_from_the_first_large_record_on_all_are_measured(bench: Bench, large: list[RawRow]) -> None:
     evaluate, batches = Evaluated(), batches_of(bench)
@@ -96,6 +97,10 @@ def test_another_fault_is_none_of_a_large_record(bench: Bench) -> None:
     assert settings(bench.spark) == UNSET
 
 
+@pytest.mark.takes_long(
+    "spark.sql.execution.arrow.maxRecordsPerBatch-0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-500",
+)
 @pytest.mark.parametrize(
     ("setting", "value"), [(ROWS, "0"), (ROWS, "500"), (BYTES, "1000000")], ids=str
 )
@@ -134,6 +139,7 @@ def test_where_other_columns_or_rows_may_be_large_all_are_measured(
     assert evaluate.settings == [UNSET]
 
 
+@pytest.mark.thorough
 def test_rows_of_a_large_record_land_as_files_once(bench: Bench) -> None:
     table = made(bench)
     padded: list[RawRow] = [
@@ -145,6 +151,7 @@ def test_rows_of_a_large_record_land_as_files_once(bench: Bench) -> None:
     assert table.numbers() == [0, 1, 2]
 
 
+@pytest.mark.thorough
 def test_changes_of_a_large_record_are_merged_once(bench: Bench) -> None:
     pipeline = a_pipeline(key=None)
     site = bench.site(pipeline, "orders")

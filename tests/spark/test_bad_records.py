@@ -43,6 +43,7 @@ def noting(bench: Bench, rows: list[RawRow], notes: Path) -> DataFrame:
     return bench.spark.createDataFrame(parts.mapPartitionsWithIndex(note), RAW)
 
 
+@pytest.mark.takes_long("upsert")
 @pytest.mark.parametrize(
     ("pipeline", "landing", "record"),
     [(an_append(), DataFrameWriter, "n"), (a_pipeline(), Merge, "order_id")],
@@ -79,6 +80,7 @@ METRICS: dict[str, dict[str, int]] = {
 }
 
 
+@pytest.mark.takes_long("3-lost by the server", "1-counted twice by it")
 @pytest.mark.parametrize("metrics", METRICS.values(), ids=METRICS)
 @pytest.mark.parametrize("said", [1, 3])
 def test_what_is_in_quarantine_is_counted_where_the_metric_is_not_to_be_trusted(

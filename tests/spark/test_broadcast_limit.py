@@ -119,6 +119,7 @@ def ranks(bench: Bench) -> dict[int, int]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("way", "key"), {("replaceUsing", "order_id")})
 @pytest.mark.parametrize(
     ("way", "key", "vectors"),
@@ -161,6 +162,7 @@ def test_keys_too_large_for_a_broadcast_without_deletion_vectors_say_what_to_do(
 LARGE = 300_000
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("most", "vectors"), {(broadcast.RECORDS_MAX, False)})
 @pytest.mark.parametrize("vectors", [False, True], ids=["files written anew", "vectors"])
 @pytest.mark.parametrize("most", [broadcast.RECORDS_MAX, 0], ids=["few", "many"])

@@ -83,6 +83,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return held
 
 
+@pytest.mark.takes_long("rows and bad ones", "a bad batch")
 @pytest.mark.parametrize(
     ("commit", "tables"),
     [

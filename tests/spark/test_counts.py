@@ -32,6 +32,7 @@ def ranges_of(records: int, partitions: int) -> list[OffsetRange]:
     return [span(0, records, n, topic) for topic in TOPICS for n in range(partitions)]
 
 
+@pytest.mark.takes_long("20-1000-3", "10007-8-3", "10007-1000-300")
 @pytest.mark.parametrize(
     ("records", "partitions", "tasks"),
     [(1, 1, 1), (20, 1_000, 3), (10_007, 8, 3), (10_007, 9, 3), (10_007, 1_000, 300)],

@@ -99,6 +99,11 @@ def test_without_a_key_format_a_null_value_is_a_bad_record(bench: Bench) -> None
     assert (row.tombstone, row.code) == (False, "RM601")
 
 
+@pytest.mark.takes_long(
+    "spark.sql.execution.arrow.useLargeVarTypes-true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-0",
+)
 @pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_what_a_record_says(
     bench: Bench, setting: str, value: str
@@ -147,6 +152,7 @@ def test_a_fold_that_asks_for_no_order_is_given_no_offset(bench: Bench) -> None:
     assert [each.asDict() for each in found.collect()] == [{"topic": "t", "partition": 0}]
 
 
+@pytest.mark.takes_long("{-None", "-string", "-None", "None-string")
 @pytest.mark.parametrize("key", ["string", None])
 @pytest.mark.parametrize("bad", [b"{", b"", None])
 def test_a_fold_refuses_a_bad_record_in_the_task_that_decodes_it(

@@ -39,7 +39,7 @@ def took(
     return deleted_rows(session, address, newest["version"], 3, shared)
 
 
-@pytest.mark.short(("vectors",), {("false",)})
+@pytest.mark.short(("vectors",), {("true",)})
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_what_a_delete_took_are_runs_of_offsets_however_it_was_written(
     rivermouth_spark: SparkSession, tmp_path: Path, vectors: str
@@ -53,6 +53,7 @@ def test_what_a_delete_took_are_runs_of_offsets_however_it_was_written(
     assert took(rivermouth_spark, address, "id IN (10, 14, 9, 13)") is None, "more than three runs"
 
 
+@pytest.mark.thorough
 def test_where_clean_up_took_the_version_before_it_nobody_can_tell(
     rivermouth_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_where_clean_up_took_the_version_before_it_nobody_can_tell(
     assert deleted_rows(rivermouth_spark, address, 2, 3, shared=False) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("shared", "found"), [(True, [span(2, 3)]), (False, [])])
 def test_of_two_rows_of_one_offset_one_may_be_deleted(
     rivermouth_spark: SparkSession, tmp_path: Path, shared: bool, found: list[OffsetRange]

@@ -95,6 +95,7 @@ def test_a_batch_without_a_good_record_is_counted_kept_and_not_merged(bench: Ben
     assert table.keys() == []
 
 
+@pytest.mark.thorough
 def test_rows_are_merged_also_where_a_metric_that_counts_them_was_lost(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +106,7 @@ def test_rows_are_merged_also_where_a_metric_that_counts_them_was_lost(
     assert table.keys() == [0, 1, 2, 3]
 
 
+@pytest.mark.takes_long("a bad batch")
 @pytest.mark.parametrize("rows", [[], BAD], ids=["an entry alone", "a bad batch"])
 def test_a_rival_in_the_way_leaves_the_commit_to_spark(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: list[RawRow]
@@ -135,6 +137,7 @@ def test_a_stale_plan_is_not_committed(bench: Bench) -> None:
     assert table.version == version
 
 
+@pytest.mark.thorough
 def test_a_table_that_asks_for_spark_gets_its_entries_through_it(bench: Bench) -> None:
     table = orders(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (order_id < 1000)")
@@ -151,6 +154,7 @@ def test_the_configuration_may_ask_for_spark(bench: Bench) -> None:
     assert table.ways() == ["spark"] * 2
 
 
+@pytest.mark.thorough
 def test_where_threads_have_none_in_the_jvm_spark_commits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +164,7 @@ def test_where_threads_have_none_in_the_jvm_spark_commits(
     assert table.ways() == ["spark"]
 
 
+@pytest.mark.thorough
 def test_checkpoints_of_the_driver_keep_what_merges_have_deleted(bench: Bench) -> None:
     properties = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "2"}
     table = orders(bench, properties=properties)

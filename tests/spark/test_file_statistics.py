@@ -96,12 +96,23 @@ CASES: dict[str, tuple[str, list[str]]] = {
 }
 
 
+@pytest.mark.takes_long(
+    "not a number and infinite",
+    "zeros with a sign",
+    "days",
+    "texts at the boundary",
+    "texts with signs of JSON",
+    "whole numbers",
+    "nothing but null",
+    "types that are only counted",
+)
 @pytest.mark.parametrize("case", CASES)
 def test_they_are_those_of_spark(bench: Bench, case: str) -> None:
     types, rows = CASES[case]
     assert_same(bench, types, rows, "")
 
 
+@pytest.mark.takes_long("0", "3", "32")
 @pytest.mark.parametrize("indexed", ["-1", "0", "3", "4", "32"])
 def test_they_are_of_as_many_columns(bench: Bench, indexed: str) -> None:
     more = ", ".join(["INT"] * 40)

@@ -53,6 +53,7 @@ def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(
     assert table.version == 1
 
 
+@pytest.mark.takes_long("P16", "P12")
 @pytest.mark.parametrize("point", ["P16", "P12", "P17"])
 def test_a_rival_that_commits_while_files_are_written_wins_and_nothing_is_doubled(
     table: Table, monkeypatch: pytest.MonkeyPatch, point: str
@@ -97,6 +98,7 @@ def test_files_that_waited_for_a_rival_are_committed_if_they_are_still_there(
     assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 100]
 
 
+@pytest.mark.thorough
 def test_files_that_waited_are_left_where_they_do_not_fit(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_table_that_is_altered_between_batches_lands_through_spark_from_then_o
         table.land([(None, b'{"n": 1000}', 1, 1)])
 
 
+@pytest.mark.thorough
 def test_a_constraint_that_comes_while_files_are_written_holds(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +158,7 @@ def test_a_column_of_others_is_null_in_our_files(table: Table) -> None:
     assert [row["more"] for row in table.sql("SELECT more FROM {table} ORDER BY n")] == [None] * 4
 
 
+@pytest.mark.thorough
 def test_a_quarantine_that_asks_for_more_lets_spark_write(table: Table) -> None:
     table.land([BAD])
     quarantine = table.bench.address("numbers_quarantine").sql
@@ -173,6 +177,7 @@ def test_files_whose_commit_is_stale_are_not_committed(table: Table) -> None:
     assert table.version == 1
 
 
+@pytest.mark.takes_long("False")
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all(
     table: Table, monkeypatch: pytest.MonkeyPatch, dies: bool

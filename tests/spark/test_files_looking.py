@@ -94,6 +94,7 @@ def test_what_may_not_count_is_read_again_and_only_that_is_committed(bench: Benc
     assert table.ways() == ["driver"]
 
 
+@pytest.mark.takes_long("another leader")
 @pytest.mark.parametrize("same", [True, False], ids=["the same leader", "another leader"])
 def test_files_that_waited_count_under_the_epochs_in_which_they_were_read(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, same: bool
@@ -110,6 +111,7 @@ def test_files_that_waited_count_under_the_epochs_in_which_they_were_read(
     assert table.numbers() == [0, 1, 2, 3, 9]
 
 
+@pytest.mark.thorough
 def test_where_spark_reads_a_range_in_parts_kafka_is_looked_at_before(bench: Bench) -> None:
     table = made(bench)
     assert table.files.looks_beside
@@ -136,6 +138,7 @@ def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
     looked_at_first(Kafka(table, [True]))
 
 
+@pytest.mark.thorough
 def test_so_is_one_that_the_configuration_leaves_to_spark(bench: Bench) -> None:
     table = made(bench)
     table.files = Files(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))

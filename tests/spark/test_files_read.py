@@ -21,6 +21,7 @@ def table(bench: Bench) -> Table:
     return made(bench)
 
 
+@pytest.mark.thorough
 def test_checkpoints_come_as_the_table_says_and_spark_goes_on_from_them(bench: Bench) -> None:
     table = made(bench, **{"delta.checkpointInterval": "2"})
     for number in range(5):
@@ -101,6 +102,7 @@ def test_a_task_decodes_what_it_writes_unless_the_format_leaves_that_to_spark(
     assert held[1]["reason"] == "an empty value"
 
 
+@pytest.mark.thorough
 def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> None:
     table = made(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
@@ -109,6 +111,11 @@ def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> No
     assert table.numbers() == [0, 1, 2, 3]
 
 
+@pytest.mark.takes_long(
+    "spark.sql.execution.arrow.useLargeVarTypes-true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-0",
+)
 @pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_what_is_written(
     table: Table, setting: str, value: str

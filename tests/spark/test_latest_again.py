@@ -119,6 +119,7 @@ class Table:
             self.bench.spark.sql(statement)
 
 
+@pytest.mark.takes_long("order_by-MERGE")
 @pytest.mark.short(("ordered", "marked"), {(True, False), (False, True)})
 @pytest.mark.parametrize("marked", [False, True], ids=["MERGE", "replaceUsing"])
 @pytest.mark.parametrize("ordered", [True, False], ids=["order_by", "ledger"])
@@ -140,6 +141,7 @@ def test_all_records_once_more_lead_where_they_led_before(
     assert table.rows() == right
 
 
+@pytest.mark.thorough
 def test_the_last_batches_once_more_put_right_the_keys_that_they_hold(bench: Bench) -> None:
     made, table = batches(7), Table(bench, ordered=False, marked=False)
     table.land(made)

@@ -65,6 +65,9 @@ def test_a_made_row_has_the_key_of_its_record(bench: Bench, staged: bool) -> Non
     assert {*sent(bench, pipeline, staged=staged)} == expected
 
 
+@pytest.mark.takes_long(
+    "doubled-target0", "doubled-target1", "joined-target0", "joined-target1", "backwards-target1"
+)
 @pytest.mark.parametrize("target", [FUNCTION, {"kafka": ("out",)}])
 @pytest.mark.parametrize("function", ["doubled", "joined", "backwards"])
 def test_the_rows_of_a_kafka_partition_stay_in_their_order(
@@ -113,6 +116,7 @@ REFUSED: dict[str, tuple[Pipeline, str]] = {
 }
 
 
+@pytest.mark.takes_long("another topic", "a negative partition", "several rows", "another record")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_against_the_rules_is_told_before_anything_is_sent(bench: Bench, name: str) -> None:
     pipeline, words = REFUSED[name]

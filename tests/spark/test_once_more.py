@@ -38,6 +38,9 @@ CASES = {
 }
 
 
+@pytest.mark.takes_long(
+    "a number", "a time", "a time without a zone in a map", "a null in a map", "a null beside a map"
+)
 @pytest.mark.parametrize("case", CASES)
 def test_a_row_differs_only_where_a_value_does(rivermouth_spark: SparkSession, case: str) -> None:
     kind, value, other = CASES[case]

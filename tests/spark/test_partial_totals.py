@@ -82,6 +82,7 @@ def rows_of(folded: DataFrame) -> list[str]:
     return sorted(str(row) for row in folded.select(*columns).collect())
 
 
+@pytest.mark.takes_long("keys1", "keys2", "keys4", "keys5", "keys6", "keys7", "keys9")
 @pytest.mark.parametrize("keys", [(each,) for each in KEYS] + [("name", KEYS[-1], "small")])
 def test_both_steps_make_what_spark_makes_of_each_record(
     bench: Bench, keys: tuple[str, ...]
@@ -99,6 +100,11 @@ def test_both_steps_make_what_spark_makes_of_each_record(
     assert rows_of(in_steps) == rows_of(at_once)
 
 
+@pytest.mark.takes_long(
+    "spark.sql.execution.arrow.useLargeVarTypes-true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch-0",
+)
 @pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_them(bench: Bench, setting: str, value: str) -> None:
     dice, pipeline = random.Random(5), totals_by("name", "window(at, '7 minutes')")
@@ -112,6 +118,7 @@ def test_no_setting_of_the_session_changes_them(bench: Bench, setting: str, valu
         assert rows_of(folded) == usual
 
 
+@pytest.mark.takes_long("keys0-metrics0", "keys1-metrics1")
 @pytest.mark.parametrize(
     ("keys", "metrics"),
     [

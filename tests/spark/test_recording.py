@@ -93,6 +93,7 @@ def test_an_entry_whose_plan_is_stale_is_not_committed(bench: Bench) -> None:
     assert made.version == version
 
 
+@pytest.mark.thorough
 def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_longer_does(
     bench: Bench,
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
     assert made.landing.way() == Way(alone=True)
 
 
+@pytest.mark.takes_long("target1-False-None")
 @pytest.mark.parametrize(
     ("target", "one_host", "reason"),
     [

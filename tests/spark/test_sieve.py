@@ -135,6 +135,9 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     assert not [*(bench.folder / "stage").iterdir()], "what the tasks told is removed"
 
 
+@pytest.mark.takes_long(
+    "totals by tasks-no time", "totals by Spark-no JSON", "totals by Spark-no time"
+)
 @pytest.mark.parametrize("bad", [b"{oops", record(1, minute=None)], ids=["no JSON", "no time"])
 @pytest.mark.parametrize("shape", ["totals by tasks", "totals by Spark"])
 def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
@@ -155,6 +158,7 @@ def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
     assert len(rows_of(bench, "orders_quarantine")) == 1
 
 
+@pytest.mark.takes_long("json")
 @pytest.mark.parametrize("form", ["string", "json"])
 def test_a_tombstone_beside_a_bad_record_deletes(bench: Bench, form: str) -> None:
     told = pipeline("upsert", key=form)
@@ -200,6 +204,7 @@ def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) ->
     assert len(rows_of(bench, "orders_quarantine")) == 2
 
 
+@pytest.mark.takes_long("True")
 @pytest.mark.parametrize("lost", [False, True])
 def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, lost: bool
@@ -228,6 +233,7 @@ def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
     assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(2, 1)]
 
 
+@pytest.mark.thorough
 def test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it(bench: Bench) -> None:
     """One goes, and one is found to overflow: as many are bad as before, but not the same."""
     told = pipeline("totals by tasks")
@@ -264,6 +270,7 @@ def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_
     }, "a file that the sieve wrote is left"
 
 
+@pytest.mark.thorough
 def test_a_quarantine_that_cannot_be_read_stops_no_batch_without_bad_records(bench: Bench) -> None:
     told = pipeline("upsert")
     landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
@@ -306,6 +313,12 @@ NOT_WHERE: dict[str, Callable[[Site], Site]] = {
 }
 
 
+@pytest.mark.takes_long(
+    "another pipeline writes the table",
+    "the quarantine is in a catalog",
+    "a range may be",
+    "Spark is to commit",
+)
 @pytest.mark.parametrize("why", NOT_WHERE)
 def test_tasks_set_nothing_apart_where(bench: Bench, why: str) -> None:
     site = bench.site(pipeline("upsert"), "orders")
@@ -320,6 +333,7 @@ def test_a_format_that_tasks_do_not_decode_lets_nothing_be_set_apart(
     assert not may_sieve(bench.site(pipeline("upsert"), "orders"))
 
 
+@pytest.mark.thorough
 def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None:
     plan = bench.plan(1, BATCH[:4], Position())
     landing = Merge(created(bench, pipeline("upsert")))
@@ -328,6 +342,7 @@ def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None
     assert rows_of(bench, "orders") == []
 
 
+@pytest.mark.thorough
 def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +356,7 @@ def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
     assert len(rows_of(bench, "orders_quarantine")) == 4
 
 
+@pytest.mark.thorough
 def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) -> None:
     told = pipeline("upsert")
     landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
@@ -365,6 +381,7 @@ class _Unopened:
         raise AssertionError("it is evaluated")
 
 
+@pytest.mark.takes_long("insert", "totals by tasks", "totals by Spark")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_a_task_does_not_know_to_be_bad_fails_in_spark(bench: Bench, shape: str) -> None:
     """What a fold does not read, Spark leaves out, and what would refuse bad records with it."""

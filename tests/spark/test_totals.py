@@ -139,6 +139,7 @@ def batch(dice: random.Random) -> list[bytes]:
     return made
 
 
+@pytest.mark.takes_long("merge-1", "replaceUsing-1")
 @pytest.mark.short(("seed",), {(1,)})
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
@@ -175,6 +176,7 @@ def quarantined(bench: Bench, commit: str) -> dict[int, str]:
     return {row["offset"]: row["code"] for row in rows if row["commit"] == commit}
 
 
+@pytest.mark.takes_long("merge", "replaceUsing, folded in tasks", "replaceUsing")
 def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     bench: Bench, landing: Landing
 ) -> None:
@@ -194,6 +196,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
 
 
+@pytest.mark.takes_long("order1", "order2")
 @pytest.mark.parametrize("order", [(GREATEST, 1, -5), (1, -5, GREATEST), (-5, GREATEST, 1)])
 def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     bench: Bench, order: Sequence[int]
@@ -214,6 +217,7 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
 HUGE = 9 * 10**37
 
 
+@pytest.mark.takes_long("order1", "order2")
 @pytest.mark.parametrize(
     "order", [(HUGE, HUGE, -HUGE, -HUGE), (HUGE, -HUGE, HUGE, -HUGE), (-HUGE, HUGE, -HUGE, HUGE)]
 )
@@ -255,6 +259,7 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     assert [row[0] for row in table_of(bench).values()] == [1]
 
 
+@pytest.mark.takes_long("merge", "merge, folded in tasks", "replaceUsing")
 def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
     rows: list[RawRow] = [(None, b"{oops", 0, 0)]
     plan = bench.plan(1, rows, Position())

@@ -95,6 +95,7 @@ def test_a_function_makes_the_rows_of_the_table_in_one_pass(bench: Bench) -> Non
     assert second.range_of("t", 1) is None
 
 
+@pytest.mark.thorough
 def test_what_another_table_adds_is_counted_and_checked(bench: Bench) -> None:
     assert land(bench, of("joined"), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
@@ -108,6 +109,7 @@ def test_expressions_make_the_rows_of_the_table_in_one_pass(bench: Bench) -> Non
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
 
 
+@pytest.mark.takes_long("none-offsets1", "limited-None")
 @pytest.mark.parametrize(
     ("function", "offsets"),
     [
@@ -141,6 +143,7 @@ def test_a_record_may_have_any_number_of_rows_and_the_entry_counts_records(bench
     assert rows(bench) == EXPLODED
 
 
+@pytest.mark.thorough
 def test_a_record_may_have_rows_by_way_of_other_tables(bench: Bench) -> None:
     assert land(bench, of("joined_twice", explode=True), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(n, n, k) for n in range(1, 6) for k in range(2)]
@@ -158,11 +161,13 @@ def test_columns_may_come_out_of_structs(bench: Bench) -> None:
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
 
 
+@pytest.mark.thorough
 def test_records_are_counted_also_where_each_has_one_row(bench: Bench) -> None:
     """Its rows could not tell their number to whoever counts them later."""
     assert land(bench, of("doubled", explode=True), GOOD) == (RowCounts(5, 0),)
 
 
+@pytest.mark.thorough
 def test_rows_of_other_records_are_refused_where_a_record_may_have_several(bench: Bench) -> None:
     over = "n AS m, sum(n) OVER () AS twice"
     refused(

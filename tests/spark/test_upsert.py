@@ -94,6 +94,7 @@ def table_of(bench: Bench) -> dict[int, Row]:
     }
 
 
+@pytest.mark.takes_long("by MERGE-1")
 @pytest.mark.short(("seed",), {(1,)})
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
@@ -156,6 +157,7 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
     assert table_of(bench) == {}
 
 
+@pytest.mark.takes_long("by MERGE")
 def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
     bench: Bench, upsert: Landing, log: FolderLog
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
     assert set(table_of(bench)) == {2, 3}
 
 
+@pytest.mark.thorough
 def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Bench) -> None:
     site = new_site(bench, a_pipeline())
     upsert = Merge(site)
@@ -246,6 +249,7 @@ def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: 
     assert (row["rank"], row["note"]) == (6, "kept")
 
 
+@pytest.mark.takes_long("by replaceUsing")
 def test_bad_records_go_to_quarantine_whatever_a_metric_says(
     bench: Bench, upsert: Landing, log: FolderLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +272,7 @@ def test_bad_records_go_to_quarantine_whatever_a_metric_says(
     assert entry.rows == (RowCounts(1, 1), RowCounts(0, 1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("land_by", ["MERGE", "replaceUsing"])
 def test_on_a_cluster_a_metric_that_counted_twice_is_noticed(
     bench: Bench, log: FolderLog, monkeypatch: pytest.MonkeyPatch, land_by: str
