@@ -95,7 +95,7 @@ def test_doctor_checks_what_a_configuration_needs(shop: Lake) -> None:
     assert [line for line in lines[:-1] if not line.startswith(("OK ", "     "))] == []
     said = " ".join(done.stdout.split())
     assert "sha256 of each as locked" in said
-    assert "topic cli-bids 2 partition(s), 41 offsets, kept for 1 day, 0:00:00" in said
+    assert "topic cli-bids 2 partition(s), 41 offsets, kept for 1 day OK" in said
     assert "topic cli-orders 1 partition(s), 6 offsets, kept without limit" in said
     assert lines[-1].startswith("OK. Next: rivermouth run ")
 

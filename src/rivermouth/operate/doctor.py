@@ -204,4 +204,4 @@ def _topic(kafka: Kafka, topic: str) -> str:
         age = kafka.retentions([topic])[topic].kept_for
     except SourceError as error:  # reading needs no right to describe settings
         return f"{text}, retention unknown ({error.found or error.what})"
-    return f"{text}, kept for {age}" if age else f"{text}, kept without limit"
+    return f"{text}, kept {'without limit' if age is None else f'for {age}'}"
