@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -92,12 +93,12 @@ def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> 
 
     ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
     """
-    from rivermouth.local.jars import jars
+    from rivermouth.local.jars import Downloading, jars
     from rivermouth.local.scratch import scratch_root
 
     # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
-    jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
+    jars("spark", progress=Downloading(sys.stderr))
     shown.print("starting Spark…")
     from pyspark.logger import PySparkLogger
 

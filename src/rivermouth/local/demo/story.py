@@ -17,7 +17,7 @@ from rivermouth.local.broker import Broker
 from rivermouth.local.demo.filling import fill
 from rivermouth.local.demo.folder import DemoFolder
 from rivermouth.local.demo.records import ORDERS
-from rivermouth.local.jars import jars
+from rivermouth.local.jars import Downloading, jars
 
 # Each pipeline passes P6 once when it records the partitions and three times with data. At the
 # sixth time in all, both have committed data, and two batches remain.
@@ -83,7 +83,7 @@ class Story:
         """
         with self._step("a new folder and a real Kafka broker"):
             self._folder.recreate()
-            jars("broker", progress=self._say)
+            jars("broker", progress=Downloading(sys.stderr))
             broker = Broker(self._folder.kafka)
             broker.start()
         try:
