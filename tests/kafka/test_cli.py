@@ -212,8 +212,9 @@ def test_one_broken_pipeline_of_three_is_exit_code_5_and_json_stays_alone_on_std
     assert reports["lost"]["error"]["code"] == "RM302"
     assert reports["bids"]["error"]["code"] == "RM415"
     tail = done.stderr.partition("orders: OK, ")[2]
-    assert "FAILED lost" in tail, "failures are repeated after what went well"
-    assert "FAILED bids" in tail
+    assert "lost: FAILED RM302, as told above" in tail, "the failed ones come last"
+    assert "bids: FAILED RM415, as told above" in tail
+    assert done.stderr.count("FAILED bids") == 1
     assert done.stderr.splitlines()[-1] == "FAILED: 2 of 3 pipelines, exit code 5"
 
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _MARK = {True: "OK  ", False: "FAIL"}
 
 OptionalConfig = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this file needs; without it, also what the demo needs.")
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG]", help="Check what this file needs; without it, what the demo needs."
+    ),
 ]
 InWorkspace = Annotated[
     bool, typer.Option("--databricks", help="Check the workspace, not this machine.")
@@ -64,6 +67,8 @@ def doctor(
         raise typer.BadParameter(
             "it needs CONFIG, which names what to check", param_hint="--databricks"
         )
+    from rivermouth.local.typed import typed
+
     if databricks and file is not None:
         from rivermouth.databricks.doctor import check_workspace
 
@@ -71,7 +76,7 @@ def doctor(
         following = "databricks bundle deploy"
     else:
         checks = _machine(file)
-        following = f"rivermouth {f'run {file}' if file else 'demo'}"
+        following = typed("run", file) if file else typed("demo")
     failed = _show(checks)
     if failed:
         typer.echo(f"FAILED: {failed} of the checks; fix the first one first")

@@ -8,7 +8,13 @@ from rivermouth.cli.proving import at
 from rivermouth.cli.render import duration, number, wrapped
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
-from rivermouth.protocol.topic_retention import NOTHING_WAITS, Outlook, Retention, TimeLeft, in_words
+from rivermouth.protocol.topic_retention import (
+    NOTHING_WAITS,
+    Outlook,
+    Retention,
+    TimeLeft,
+    in_words,
+)
 
 _WORDS = {
     Outlook.NOTHING_WAITS: "nothing waits",

@@ -87,8 +87,8 @@ def jars(
 ) -> tuple[Path, ...]:
     """The files of a set (``spark`` or ``broker``), in the order of the lock.
 
-    Downloads the missing ones and tells ``progress`` at the beginning and after each. Raises JavaMissing,
-    JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
+    Downloads the missing ones and tells ``progress`` at the beginning and after each. Raises
+    JavaMissing, JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
     """
     locked = read_lock(lock)[set_name]
     folder = cache_folder(environ) / "jars"

@@ -52,7 +52,8 @@ def volume_folder(names: Catalog) -> Path:
 class ScratchFolder:
     """A folder under ``root``: created on entry, locked while in use, removed on exit.
 
-    Its path is absolute, since Spark takes it as a URI. On entry it also removes the folders of dead processes under ``root``, whatever their name.
+    Its path is absolute, since Spark takes it as a URI. On entry it also removes the folders of
+    dead processes under ``root``, whatever their name.
     """
 
     def __init__(self, root: Path, name: str) -> None:

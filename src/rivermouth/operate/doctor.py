@@ -21,6 +21,7 @@ from rivermouth.local.cache import cache_folder
 from rivermouth.local.jars import Progress, jars, read_lock, verify_jars
 from rivermouth.local.java import find_java
 from rivermouth.local.scratch import scratch_root
+from rivermouth.local.typed import typed
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
@@ -83,7 +84,7 @@ def check_file(file: Path) -> tuple[Check, Config | None]:
         config = load(file)
     except ConfigError as error:
         problems = "; ".join(error.problems)
-        return Check("config", False, problems, f"rivermouth validate {file}"), None
+        return Check("config", False, problems, typed("validate", file)), None
     return Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)"), config
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.operate.doctor import Check
+from rivermouth.config import unresolved
+from rivermouth.operate.doctor import Check, check_config
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit
@@ -26,11 +27,22 @@ def test_the_jars_of_our_broker_are_only_for_the_demo(
     def none(*_: object) -> Iterator[Check]:
         yield from ()
 
-    monkeypatch.setattr("rivermouth.operate.doctor.jars", lambda name, **_: asked.append(name) or ())
+    def kept(name: str, **_: object) -> tuple[Path, ...]:
+        asked.append(name)
+        return ()
+
+    monkeypatch.setattr("rivermouth.operate.doctor.jars", kept)
     monkeypatch.setattr("rivermouth.operate.doctor.verify_jars", lambda name: None)
     monkeypatch.setattr("rivermouth.operate.doctor.check_config", none)
 
-    ended = rivermouth("doctor", *([lake_yml] if named else []))
+    file = lake_yml.rename(lake_yml.with_name("my lake.yml"))
+    ended = rivermouth("doctor", *([file] if named else []))
 
     assert asked == sets
-    assert ended.out.splitlines()[-1].startswith("OK. Next: rivermouth ")
+    following = f"run '{file}'" if named else "demo"
+    assert ended.out.splitlines()[-1] == f"OK. Next: rivermouth {following}"
+
+
+def test_the_remedy_of_a_bad_file_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    [check] = check_config(tmp_path / "my lake.yml", unresolved)
+    assert check.fix == f"rivermouth validate '{tmp_path}/my lake.yml'"

@@ -95,9 +95,9 @@ def test_a_download_is_one_line_for_each_set() -> None:
     pair, broker = "downloading 2 jars (set pair)", "downloading 46 jars (set broker)"
     assert told(io.StringIO()) == f"{pair}\n{broker}\n"
     over = "\x1b[A\r\x1b[K"
-    assert told(Terminal()) == (
-        f"{pair}: 0\n{over}{pair}: 1\n{over}{pair}: 2\n{broker}: 0\n"
-    ), "an error that follows is on a line of its own"
+    assert told(Terminal()) == (f"{pair}: 0\n{over}{pair}: 1\n{over}{pair}: 2\n{broker}: 0\n"), (
+        "an error that follows is on a line of its own"
+    )
 
 
 def test_the_second_call_needs_neither_repository_nor_java(mirror: Mirror) -> None:
