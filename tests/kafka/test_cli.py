@@ -256,8 +256,9 @@ def test_a_configured_topic_that_is_gone_is_exit_code_1(shop: Lake) -> None:
 
 def test_the_broker_command_serves_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
     for _ in range(2):
-        command = [*COMMAND, "broker", "--dir", str(tmp_path / "kafka")]
-        with started(command, os.environ, stderr=subprocess.PIPE) as process:
+        command = [*COMMAND, "broker", "--dir", str(tmp_path / "größe")]
+        in_ascii = {**os.environ, "LC_ALL": "C"}
+        with started(command, in_ascii, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
             name, _, servers = process.stdout.readline().partition(":")
             assert name == "bootstrap.servers"
@@ -267,6 +268,7 @@ def test_the_broker_command_serves_until_sigterm_and_keeps_its_data(tmp_path: Pa
             out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         assert out.splitlines()[-1] == "stopped"
+        assert (tmp_path / "größe" / "data").is_dir()
         known = tmp_path / "cluster"
         assert known.exists() is False or known.read_text(encoding="utf-8") == cluster
         known.write_text(str(cluster), encoding="utf-8")
