@@ -47,6 +47,7 @@ def accept_deletes(
     from rivermouth.cli.outcome import deletes_accepted, shown_delete
     from rivermouth.cli.render import as_json, console
     from rivermouth.cli.running import local_run
+    from rivermouth.local.typed import typed
 
     shown = console(stderr=json)
 
@@ -57,7 +58,7 @@ def accept_deletes(
         found = run.accept_deletes(name, wanted, tell, dry_run=dry_run)
     shown.print(deletes_accepted(found, dry_run=dry_run), soft_wrap=True)
     if not dry_run:
-        shown.print(f"Next: rivermouth verify {file}", soft_wrap=True)
+        shown.print(f"Next: {typed('verify', file)}", soft_wrap=True)
     if json:
         as_json({"name": name, "dry_run": dry_run, "deletes": [each.as_dict() for each in found]})
 

@@ -28,8 +28,9 @@ def about() -> None:
 def init(folder: Folder, config: ConfigOption = None) -> None:
     """Write a project around a configuration: bundle, jobs, a test, a CI workflow."""
     from rivermouth.bundle.scaffold import scaffold
+    from rivermouth.local.typed import quoted
 
     files = scaffold(folder, config)
     for each in files:
         typer.echo(f"  {folder / each}")
-    typer.echo(f"OK: {len(files)} files. Next: cd {folder} && make test")
+    typer.echo(f"OK: {len(files)} files. Next: cd {quoted(folder)} && make test")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 _MARK = {True: "OK  ", False: "FAIL"}
 
 OptionalConfig = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="Also check what this file needs.")
+    Path | None,
+    typer.Argument(
+        metavar="[CONFIG]", help="Check what this file needs; without it, what the demo needs."
+    ),
 ]
 InWorkspace = Annotated[
     bool, typer.Option("--databricks", help="Check the workspace, not this machine.")
@@ -58,11 +62,13 @@ def doctor(
     warehouse: WarehouseId = "",
     cluster: ClusterId = "",
 ) -> None:
-    """Check this machine and what a configuration needs. Exit code 2 if a check fails."""
+    """Check this machine, or what a configuration needs. Exit code 2 if a check fails."""
     if databricks and file is None:
         raise typer.BadParameter(
             "it needs CONFIG, which names what to check", param_hint="--databricks"
         )
+    from rivermouth.local.typed import typed
+
     if databricks and file is not None:
         from rivermouth.databricks.doctor import check_workspace
 
@@ -70,7 +76,7 @@ def doctor(
         following = "databricks bundle deploy"
     else:
         checks = _machine(file)
-        following = f"rivermouth {f'run {file}' if file else 'demo'}"
+        following = typed("run", file) if file else typed("demo")
     failed = _show(checks)
     if failed:
         typer.echo(f"FAILED: {failed} of the checks; fix the first one first")
@@ -79,10 +85,10 @@ def doctor(
 
 
 def _machine(file: Path | None) -> Iterator[Check]:
-    from rivermouth.cli.render import say
-    from rivermouth.operate.doctor import check_config, check_machine
+    from rivermouth.local.jars import Downloading
+    from rivermouth.operate.doctor import DEMO_JARS, RUN_JARS, check_config, check_machine
 
-    yield from check_machine(say)
+    yield from check_machine(RUN_JARS if file else DEMO_JARS, Downloading(sys.stderr))
     if file is not None:
         yield from check_config(file, known_secrets())
 
@@ -107,9 +113,9 @@ def broker(port: Port = 0, folder: Folder = None) -> None:
     from rivermouth.cli.render import say
     from rivermouth.errors import SetupError
     from rivermouth.local.broker import Broker
-    from rivermouth.local.jars import jars
+    from rivermouth.local.jars import Downloading, jars
 
-    jars("broker", progress=say)
+    jars("broker", progress=Downloading(sys.stderr))
     stop = Stop("stopping the broker")
     stop.listen()
     say("starting Kafka…")

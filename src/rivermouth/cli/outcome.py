@@ -10,15 +10,45 @@ from typing import TYPE_CHECKING
 from rivermouth.cli.proving import left_out
 from rivermouth.cli.render import failure, wrapped
 from rivermouth.cli.text_table import text_table
+from rivermouth.run.report import exit_code
 
 if TYPE_CHECKING:
     from rivermouth.operate.maintain.maintenance import MaintenanceReport
     from rivermouth.protocol.offsets import Position
     from rivermouth.run.deletes import AcceptedDelete
+    from rivermouth.run.report import PipelineReport
     from rivermouth.verify import PipelineProof, Verification
 
 NOT_OK = 3
 """The exit code of a verification that found a fault."""
+
+
+def ended(reports: Sequence[PipelineReport], *, stopped: bool, told: bool) -> str:
+    """A line for every pipeline of a run, the failed ones last; then the verdict.
+
+    ``told``: each failure was told when it happened, and only its code is repeated.
+    """
+    failed = [each for each in reports if each.error is not None]
+    lines = [each.line() for each in reports if each.error is None]
+    lines += [end_of(each) if told else _failed(each) for each in failed]
+    if failed:
+        number = f"{len(failed)} of {len(reports)} pipelines"
+        return "\n".join([*lines, f"FAILED: {number}, exit code {exit_code(reports)}"])
+    records = sum(each.applied for each in reports)
+    end = "stopped; the next run continues from here" if stopped else f"{records:,} records"
+    return "\n".join([*lines, f"OK: {end}"])
+
+
+def end_of(report: PipelineReport) -> str:
+    """The line of a pipeline at the end of a run that told each failure when it happened."""
+    if report.error is None:
+        return report.line()
+    return f"{report.pipeline}: FAILED {report.error.code}, as told above"
+
+
+def _failed(report: PipelineReport) -> str:
+    error = report.error
+    return "" if error is None else failure(report.pipeline, error, report.retries)
 
 
 def maintained(reports: Sequence[MaintenanceReport], *, dry_run: bool = False) -> str:

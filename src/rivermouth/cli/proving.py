@@ -72,23 +72,31 @@ def left_out(proof: PipelineProof) -> Iterator[str]:
         yield f"not recorded: {proof.recording.problem}"
 
 
-def proved(name: str, found: Standing | None, now_s: float) -> str:
-    """Up to where a pipeline is proved, for ``status``."""
+def proved(found: Standing | None, now_s: float) -> str:
+    """Up to which entry a pipeline is proved, and when that was: a cell of ``status``."""
     if found is None:
-        return f"{name}: never proved"
-    known, last = found.proved, f"entry {found.proved.last.sequence:,}"
+        return "never"
     if found.void is not None:
-        return f"{name}: the proof up to {last}, of {at(known.at_ms)}, is void: {found.void}"
-    line = f"{name}: proved up to {last}, {ago(now_s - known.at_ms / 1000)} ({at(known.at_ms)})"
+        return "void"
+    return f"{found.proved.last.sequence:,}, {ago(now_s - found.proved.at_ms / 1000)}"
+
+
+def proof_note(found: Standing, now_s: float) -> str:
+    """What is to be known of a proof besides; empty where it stands and all was read at once."""
+    known = found.proved
+    if found.void is not None:
+        last = f"entry {known.last.sequence:,}"
+        return f"the proof up to {last}, of {at(known.at_ms)}, is void: {found.void}"
+    notes = []
     if known.full_entry != known.last.sequence:
-        line += f"; read as a whole up to entry {known.full_entry:,}, "
-        line += ago(now_s - known.full_ms / 1000)
+        when = ago(now_s - known.full_ms / 1000)
+        notes.append(f"read as a whole up to entry {known.full_entry:,}, {when}")
     holes = [f"{what.replace('_', ' ')} ({number:,})" for what, number in known.left.items()]
     if holes:
-        line += f"; not checked: {', '.join(holes)}"
+        notes.append(f"not checked: {', '.join(holes)}")
     if found.unread:
-        line += f"; {found.unread:,} commits since, too many to tell here whether it stands"
-    return line
+        notes.append(f"{found.unread:,} commits since, too many to tell here whether it stands")
+    return f"proof: {'; '.join(notes)}" if notes else ""
 
 
 def ago(seconds: float) -> str:

@@ -71,6 +71,7 @@ def replay(
     require_spark()
     from rivermouth.cli.render import as_json, console
     from rivermouth.local.scratch import scratch_root
+    from rivermouth.local.typed import typed
     from rivermouth.reread.rereading import Rereading
 
     shown = console(stderr=json)
@@ -90,7 +91,7 @@ def replay(
         found = replaying.replay(name, first, last, table, agree)
     shown.print(replayed(found, dry_run=dry_run), soft_wrap=True)
     if found.sequence is not None:
-        shown.print(f"Next: rivermouth verify {file}", soft_wrap=True)
+        shown.print(f"Next: {typed('verify', file)}", soft_wrap=True)
     if json:
         as_json({"name": name, "dry_run": dry_run, **found.as_dict()})
 

@@ -62,6 +62,7 @@ def resume(
     from rivermouth.cli.outcome import accepted
     from rivermouth.cli.render import as_json, console
     from rivermouth.cli.running import local_run
+    from rivermouth.local.typed import typed
     from rivermouth.protocol.consequences import ResumePlan
     from rivermouth.run.report import Silent
 
@@ -78,7 +79,7 @@ def resume(
         position = run.resume(name, accept, Silent(), at, agree)
     shown.print(accepted(name, accept, position, dry_run=dry_run), soft_wrap=True)
     if not dry_run:
-        shown.print(f"Next: rivermouth run {file}", soft_wrap=True)
+        shown.print(f"Next: {typed('run', file)}", soft_wrap=True)
     if json:
         facts = {"accepted": None if dry_run else accept, "position": position.as_nested()}
         as_json({"name": name, **facts, "plan": plans[0].as_dict()})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,14 +66,20 @@ def run(
     """
     config = load_local(file)
     names = selected(config, select)
+    from rivermouth.cli.outcome import ended
     from rivermouth.cli.render import as_json, console
+    from rivermouth.local.typed import typed
     from rivermouth.run.report import exit_code
 
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
     stop.listen()
     reports = _run(config, names, shown, stop, continuous=continuous, audit=audit)
-    _summarize(shown, reports, file, stopped=stop.event.is_set())
+    shown.print()
+    # What was told beside live rows is far up in a terminal; a log has it as it was told.
+    end = ended(reports, stopped=stop.event.is_set(), told=not shown.is_terminal)
+    following = "" if exit_code(reports) else f". Next: {typed('verify', file)}"
+    shown.print(f"{end}{following}", soft_wrap=True)
     if json:
         as_json({"pipelines": [each.as_dict() for each in reports]})
     raise typer.Exit(exit_code(reports))
@@ -92,12 +98,12 @@ def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> 
 
     ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
     """
-    from rivermouth.local.jars import jars
+    from rivermouth.local.jars import Downloading, jars
     from rivermouth.local.scratch import scratch_root
 
     # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
-    jars("spark", progress=lambda line: shown.print(line, soft_wrap=True))
+    jars("spark", progress=Downloading(sys.stderr))
     shown.print("starting Spark…")
     from pyspark.logger import PySparkLogger
 
@@ -204,28 +210,3 @@ def _behind(config: Config) -> Behind:
             return None
 
     return ask
-
-
-def _summarize(
-    shown: Console, reports: Sequence[PipelineReport], file: Path, *, stopped: bool
-) -> None:
-    """Print a line for every pipeline, the failed ones last; then the verdict."""
-    from rivermouth.cli.render import failure
-    from rivermouth.run.report import exit_code
-
-    failed = [each for each in reports if each.error is not None]
-    shown.print()
-    for each in reports:
-        if each.error is None:
-            shown.print(each.line(), soft_wrap=True)
-    for each in failed:
-        if each.error is not None:
-            shown.print(failure(each.pipeline, each.error, each.retries), soft_wrap=True)
-    if failed:
-        shown.print(
-            f"FAILED: {len(failed)} of {len(reports)} pipelines, exit code {exit_code(reports)}"
-        )
-        return
-    records = sum(each.applied for each in reports)
-    end = "stopped; the next run continues from here" if stopped else f"{records:,} records"
-    shown.print(f"OK: {end}. Next: rivermouth verify {file}", soft_wrap=True)

@@ -94,6 +94,8 @@ def _unknown(option: str, name: str, known: Iterable[str]) -> str:
 
 def validate(file: ConfigFile) -> None:
     """Check a configuration file; reads no topic."""
+    from rivermouth.local.typed import typed
+
     config = load_config(file)
     pipelines = config.pipelines
     names = ", ".join(pipelines)
@@ -104,7 +106,7 @@ def validate(file: ConfigFile) -> None:
 
         for name in idle_starts(config):
             typer.echo(f"{name}: {OVER}")
-    typer.echo(f"Next: rivermouth doctor {file}")
+    typer.echo(f"Next: {typed('doctor', file)}")
 
 
 @config.callback()

@@ -5,28 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rivermouth.cli.proving import ago, proved
+from rivermouth.cli.proving import ago, proof_note, proved
 from rivermouth.cli.render import duration, number, wrapped
 from rivermouth.cli.text_table import text_table
-from rivermouth.operate.status import Status
+from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.warehouse.folder.retrying import Retrying
+
+_HEADERS = ("pipeline", "state", "entry", "lag\n(offsets)", "lag\n(time)", "proved up to", "table")
+_NUMBERS = (2, 3, 4)
 
 
 def render(found: Status, now: Callable[[], float] = time.time) -> str:
-    """A table, at most 80 columns wide; the reasons follow it, and up to where all is proved."""
-    headers = ("pipeline", "state", "entry", "version", "lag (offsets)", "lag (time)", "table")
-    rows = [
-        (
-            each.name,
-            each.state.value,
-            number(each.sequence),
-            number(each.table_version),
-            number(each.lag_messages),
-            "-" if each.lag_seconds is None else duration(each.lag_seconds),
-            each.table,
-        )
-        for each in found.pipelines
-    ]
+    """A table, at most 80 columns wide, and after it what is to be known besides."""
+    table = text_table(_HEADERS, [_row(each, now()) for each in found.pipelines], numbers=_NUMBERS)
     reasons = [f"{each.name}: {each.reason}" for each in found.pipelines if each.reason]
     accepted = [
         f"{each.name}: accepted: {kind}, in entry {entry}"
@@ -38,9 +29,11 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
         for each in found.pipelines
         if each.retrying is not None
     ]
-    table = text_table(headers, rows, numbers=(2, 3, 4, 5))
-    known = (each for each in found.pipelines if each.sequence is not None)
-    proofs = [wrapped(proved(each.name, each.proof, now()), "  ", "") for each in known]
+    proofs = [
+        wrapped(f"{each.name}: {note}", "  ", "")
+        for each in found.pipelines
+        if each.proof is not None and (note := proof_note(each.proof, now()))
+    ]
     mirrors = [
         wrapped(f"{each.name}: {each.mirror.line()}", "  ", "")
         for each in found.pipelines
@@ -52,6 +45,18 @@ def render(found: Status, now: Callable[[], float] = time.time) -> str:
         if each.way is not None and each.way.reason
     ]
     return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors, *ways])
+
+
+def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
+    return (
+        each.name,
+        each.state.value,
+        number(each.sequence),
+        number(each.lag_messages),
+        "-" if each.lag_seconds is None else duration(each.lag_seconds),
+        "-" if each.sequence is None else proved(each.proof, now_s),
+        each.table,
+    )
 
 
 def _retried(note: Retrying, now_s: float) -> str:

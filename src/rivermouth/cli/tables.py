@@ -129,11 +129,12 @@ def about() -> None:
 @offsets.command("rebuild")
 def rebuild(file: ConfigFile) -> None:
     """Rebuild the offsets table from the logs of the tables."""
+    from rivermouth.local.typed import typed
     from rivermouth.operate.rebuild import rebuild_offsets
 
     for name, entries in rebuild_offsets(load_config(file)).items():
         typer.echo(f"{name}: {entries:,} entries")
-    typer.echo(f"OK. Next: rivermouth verify {file}")
+    typer.echo(f"OK. Next: {typed('verify', file)}")
 
 
 def _at_once() -> int:

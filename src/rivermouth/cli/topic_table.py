@@ -8,7 +8,13 @@ from rivermouth.cli.proving import at
 from rivermouth.cli.render import duration, number, wrapped
 from rivermouth.cli.text_table import text_table
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
-from rivermouth.protocol.topic_retention import NOTHING_WAITS, Outlook, Retention, TimeLeft
+from rivermouth.protocol.topic_retention import (
+    NOTHING_WAITS,
+    Outlook,
+    Retention,
+    TimeLeft,
+    in_words,
+)
 
 _WORDS = {
     Outlook.NOTHING_WAITS: "nothing waits",
@@ -65,7 +71,7 @@ def _sums(found: TopicReport) -> Iterator[str]:
 
 
 def _retention(found: Retention) -> str:
-    age = "no limit" if found.age_ms is None else duration(found.age_ms / 1000)
+    age = "no limit" if found.age_ms is None else in_words(found.age_ms)
     size = "no limit" if found.size is None else f"{found.size:,} bytes of each partition"
     limits = f"retention.ms: {age}; retention.bytes: {size}"
     return f"cleanup.policy: {found.policy}; {limits if found.deletes else 'deletes by no limit'}"

@@ -20,7 +20,7 @@ from pathlib import Path
 import typer
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.outcome import NOT_OK, accepted, maintained, verified
+from rivermouth.cli.outcome import NOT_OK, accepted, end_of, maintained, verified
 from rivermouth.cli.progress import Lines
 from rivermouth.cli.proving import read_since
 from rivermouth.cli.render import console
@@ -119,7 +119,7 @@ class Job:
             heard = Together(heard, stop, lambda line: shown.print(line, soft_wrap=True))
         reports = self._run(continuous=continuous).pipelines(self.names, heard, stop)
         for each in reports:
-            shown.print(each.line(), soft_wrap=True)
+            shown.print(end_of(each), soft_wrap=True)
         return exit_code(reports)
 
     def resume(self, accept: str, offsets: str = "") -> int:

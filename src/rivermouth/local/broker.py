@@ -23,11 +23,11 @@ from confluent_kafka.admin import AdminClient
 
 from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
-from rivermouth.local.broker_settings import LOGGING, SETTINGS
+from rivermouth.local.broker_settings import LOGGING, SETTINGS, properties_text
 from rivermouth.local.cache import writing
 from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java
+from rivermouth.local.java import find_java, java_environ
 from rivermouth.local.loopback import HOST, accepts, free_port, is_free
 
 __all__ = ["Broker"]
@@ -55,7 +55,7 @@ class Broker:
         self.port = port or free_port()
         self._controller_port = free_port(besides=self.port)
         self._settings = dict(settings or {})
-        self._environ = dict(environ)
+        self._environ = java_environ(environ)
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
@@ -137,8 +137,7 @@ class Broker:
             **self._settings,
         }
         properties = self.directory / "broker.properties"
-        text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        properties.write_text(text, encoding="utf-8")
+        properties.write_text(properties_text(settings), encoding="ascii")
         return properties
 
     def _java(self, *arguments: str) -> list[str]:

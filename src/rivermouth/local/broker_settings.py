@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["LOGGING", "SETTINGS"]
+from collections.abc import Mapping
+
+__all__ = ["LOGGING", "SETTINGS", "properties_text"]
 
 LOGGING = """\
 status = error
@@ -32,3 +34,15 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "log.cleaner.dedupe.buffer.size": "16777216",  # the default takes a quarter of the heap
 }
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    """The text of a file of Java properties, which Java reads as ISO 8859-1."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    units = memoryview(value.encode("utf-16")).cast("H")[1:]  # the first one is the byte order
+    return "".join(
+        chr(unit) if unit < 128 and unit != ord("\\") else f"\\u{unit:04x}" for unit in units
+    )

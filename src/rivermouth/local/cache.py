@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rivermouth.errors import DiskFull, SetupError
 
-__all__ = ["cache_folder", "replace_file", "writing"]
+__all__ = ["cache_folder", "named_folder", "replace_file", "writing"]
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -19,9 +19,15 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     The folder may not exist yet. It is safe to delete it: the next run downloads again.
     """
     if named := environ.get("RIVERMOUTH_CACHE"):
-        return Path(named).expanduser().absolute()
-    parent = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(parent).expanduser().absolute() / "rivermouth"
+        return named_folder(named)
+    return named_folder(environ.get("XDG_CACHE_HOME") or "~/.cache") / "rivermouth"
+
+
+def named_folder(text: str) -> Path:
+    """The folder that a variable of the environment names: absolute, since we pass it on as a URI
+    and to other processes.
+    """
+    return Path(text).expanduser().absolute()
 
 
 @contextmanager

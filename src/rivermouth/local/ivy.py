@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from rivermouth.errors import DiskFull, JarsUnreachable, MissingPackage
-from rivermouth.local.java import Java
+from rivermouth.local.java import Java, java_environ
 from rivermouth.local.truststore import write_truststore
 
 __all__ = ["Coordinate", "retrieve"]
@@ -145,7 +145,7 @@ def _run(
     lines = []
     with subprocess.Popen(
         command,
-        env=dict(environ),
+        env=java_environ(environ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

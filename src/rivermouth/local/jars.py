@@ -16,15 +16,18 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
 from rivermouth.local.cache import cache_folder, replace_file, writing
 from rivermouth.local.ivy import Coordinate, retrieve
 from rivermouth.local.java import find_java
 
-__all__ = ["LOCK", "LockedJar", "jars", "read_lock", "verify_jars"]
+__all__ = ["LOCK", "Downloading", "LockedJar", "jars", "read_lock", "verify_jars"]
 
 LOCK = Path(__file__).with_name("jars.lock")
+_OVER = "\x1b[A\r\x1b[K"
+"""What puts the next line in the place of the last one, on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,28 @@ class LockedJar:
         return f"{self.coordinate.name}-{self.coordinate.version}.jar"
 
 
-def _silent(line: str) -> None:
-    del line
+Progress = Callable[[str, int, int], None]
+"""Told of a set, how many of its jars are there, and how many are downloaded in all."""
+
+
+def _silent(set_name: str, done: int, total: int) -> None:
+    del set_name, done, total
+
+
+class Downloading:
+    """One line for each set: on a terminal it counts, anywhere else it is written once."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __call__(self, set_name: str, done: int, total: int) -> None:
+        """A ``Progress``. Whatever is written next is on a line of its own."""
+        line = f"downloading {total} jars (set {set_name})"
+        if self._stream.isatty():
+            self._stream.write(f"{_OVER if done else ''}{line}: {done}\n")
+        elif not done:
+            self._stream.write(f"{line}\n")
+        self._stream.flush()
 
 
 def read_lock(path: Path = LOCK) -> dict[str, tuple[LockedJar, ...]]:
@@ -58,14 +81,14 @@ def read_lock(path: Path = LOCK) -> dict[str, tuple[LockedJar, ...]]:
 def jars(
     set_name: str,
     *,
-    progress: Callable[[str], None] = _silent,
+    progress: Progress = _silent,
     environ: Mapping[str, str] = os.environ,
     lock: Path = LOCK,
 ) -> tuple[Path, ...]:
     """The files of a set (``spark`` or ``broker``), in the order of the lock.
 
-    Downloads the missing ones and passes one line per jar to ``progress``. Raises JavaMissing,
-    JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
+    Downloads the missing ones and tells ``progress`` at the beginning and after each. Raises
+    JavaMissing, JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
     """
     locked = read_lock(lock)[set_name]
     folder = cache_folder(environ) / "jars"
@@ -77,8 +100,12 @@ def jars(
         folder.mkdir(parents=True, exist_ok=True)
         missing = [jar for jar in locked if not (folder / jar.file_name).exists()]
         if missing:
-            progress(f"downloading {len(missing)} jars (set {set_name})")
-            _fetch(missing, folder, progress, environ)
+
+            def told(done: int) -> None:
+                progress(set_name, done, len(missing))
+
+            told(0)
+            _fetch(missing, folder, told, environ)
         _check(locked, folder)
         replace_file(stamp, _facts(locked, files))
     return files
@@ -97,7 +124,7 @@ def verify_jars(
 def _fetch(
     missing: Sequence[LockedJar],
     folder: Path,
-    progress: Callable[[str], None],
+    told: Callable[[int], None],
     environ: Mapping[str, str],
 ) -> None:
     """Download into a new folder, check, then rename: two processes may do it at the same time."""
@@ -109,7 +136,7 @@ def _fetch(
             [jar.coordinate for jar in missing],
             fresh,
             java,
-            progress=lambda name: progress(f"jar {next(number)}/{len(missing)}: {name}"),
+            progress=lambda _: told(next(number)),
             environ=environ,
         )
         for jar in missing:
@@ -157,25 +184,14 @@ def _seen_before(stamp: Path, locked: Sequence[LockedJar], files: Sequence[Path]
         return False
 
 
-def _show(line: str) -> None:
-    """One line that changes on a terminal; in a log only the headings."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{line}")
-    elif not line.startswith("jar "):
-        sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
-
-
 def main() -> int:
     """Download every set. For an error print one line and return its exit code."""
     try:
         for set_name in read_lock():
-            jars(set_name, progress=_show)
+            jars(set_name, progress=Downloading(sys.stderr))
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
     return 0
 
 

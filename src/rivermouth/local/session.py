@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java
+from rivermouth.local.java import find_java, java_environ
 from rivermouth.local.machine import cores
 from rivermouth.local.scratch import ScratchFolder, temporary_root
 
@@ -121,7 +121,7 @@ def start_session(
     """
     slots = cores()
     java, classpath = find_java(), jars("spark")
-    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ.update(java_environ(os.environ), JAVA_HOME=str(java.home))
     os.environ["PYSPARK_PYTHON"] = sys.executable  # not whatever python3 is on PATH
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")

@@ -10,7 +10,7 @@ import importlib.metadata
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.cache import cache_folder
-from rivermouth.local.jars import jars, read_lock, verify_jars
+from rivermouth.local.jars import Progress, jars, read_lock, verify_jars
 from rivermouth.local.java import find_java
 from rivermouth.local.scratch import scratch_root
+from rivermouth.local.typed import typed
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 FREE_BYTES = 1 << 30
 PYTHONS = ((3, 10), (3, 13))
 
-Say = Callable[[str], None]
+RUN_JARS, DEMO_JARS = ("spark",), ("spark", "broker")
+"""The sets of jars: a configuration names a broker, so only the demo needs the jars of ours."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,15 @@ class Check:
     fix: str = ""
 
 
-def check_machine(progress: Say) -> Iterator[Check]:
-    """Python, Java, packages, jars (every byte), folders. Downloads jars that are missing."""
+def check_machine(sets: Iterable[str], progress: Progress) -> Iterator[Check]:
+    """Python, Java, packages, jars (every byte), folders. Downloads jars of ``sets`` that are
+    missing.
+    """
     yield _python()
     yield _attempt("Java", _java)
     yield _package("pyspark", "spark-sql-kafka-0-10_2.13")
     yield _package("delta-spark", "delta-spark_4.2_2.13")
-    for name in read_lock():
+    for name in sets:
         yield _attempt(f"jars: {name}", partial(_jars, name, progress))
     yield _folder("cache", cache_folder(), "Name another folder with RIVERMOUTH_CACHE")
     yield _folder("scratch", scratch_root(), "Name another folder with RIVERMOUTH_SCRATCH")
@@ -80,7 +84,7 @@ def check_file(file: Path) -> tuple[Check, Config | None]:
         config = load(file)
     except ConfigError as error:
         problems = "; ".join(error.problems)
-        return Check("config", False, problems, f"rivermouth validate {file}"), None
+        return Check("config", False, problems, typed("validate", file)), None
     return Check("config", True, f"{file}: {len(config.pipelines)} pipeline(s)"), config
 
 
@@ -122,7 +126,7 @@ def _package(package: str, jar: str) -> Check:
     return Check(package, found == wanted, f"{found} (jars: {wanted})", fix)
 
 
-def _jars(name: str, progress: Say) -> str:
+def _jars(name: str, progress: Progress) -> str:
     files = jars(name, progress=progress)
     verify_jars(name)
     return f"{len(files)} files, sha256 of each as locked"
@@ -204,4 +208,4 @@ def _topic(kafka: Kafka, topic: str) -> str:
         age = kafka.retentions([topic])[topic].kept_for
     except SourceError as error:  # reading needs no right to describe settings
         return f"{text}, retention unknown ({error.found or error.what})"
-    return f"{text}, kept for {age}" if age else f"{text}, kept without limit"
+    return f"{text}, kept {'without limit' if age is None else f'for {age}'}"

@@ -8,10 +8,9 @@ the earliest when the record itself is older than ``retention.ms``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum
 
-_MAX_MS = timedelta.max // timedelta(milliseconds=1)
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,23 @@ class Retention:
         return "delete" in self.policy.split(",")
 
     @property
-    def kept_for(self) -> timedelta | None:
+    def kept_for(self) -> str | None:
         """How long the topic keeps a record; None: no record is deleted because of its age."""
         if self.age_ms is None or not self.deletes:
             return None
-        return timedelta(milliseconds=min(self.age_ms, _MAX_MS))
+        return in_words(self.age_ms)
+
+
+def in_words(duration_ms: int) -> str:
+    """A duration as people say it, exact: ``7 days``, ``1 day 12 hours``."""
+    words, left = [], duration_ms
+    for name, size in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            words.append(f"{count:,} {name}{'' if count == 1 else 's'}")
+    if left or not words:
+        words.append(f"{left} ms")
+    return " ".join(words)
 
 
 class Outlook(Enum):

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rivermouth.cli.outcome import verified
-from rivermouth.cli.proving import Shares, ago, proved, read_since
+from rivermouth.cli.proving import Shares, ago, proof_note, proved, read_since
+from rivermouth.cli.status_table import render
 from rivermouth.errors import ConfigError
+from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.verify import Since, Verification
 from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
 from rivermouth.verify.result import PipelineProof
@@ -82,23 +84,42 @@ def test_how_long_ago(seconds: float, text: str) -> None:
     assert ago(seconds) == text
 
 
-def test_status_says_up_to_where_a_pipeline_is_proved() -> None:
-    day = "2026-11-22 02:13 UTC"
-    line = f"p: proved up to entry 1,200, yesterday ({day})"
-    assert proved("p", None, NOW_S) == "p: never proved"
-    assert proved("p", Standing(PROVED), NOW_S) == line
-    part = replace(PROVED, full_entry=7, full_ms=NOW_MS - 6 * DAY_MS)
-    assert proved("p", Standing(part), NOW_S) == (
-        f"{line}; read as a whole up to entry 7, 6 days ago"
-    )
-    assert proved("p", Standing(PROVED, "it was rolled back"), NOW_S) == (
-        f"p: the proof up to entry 1,200, of {day}, is void: it was rolled back"
-    )
-    holes = replace(PROVED, left={"expired_offsets": 1200, "keys": 2})
-    assert proved("p", Standing(holes), NOW_S) == (
-        f"{line}; not checked: expired offsets (1,200), keys (2)"
-    )
-    assert "too many" in proved("p", Standing(PROVED, unread=9000), NOW_S)
+@pytest.mark.parametrize(
+    ("found", "cell", "note"),
+    [
+        (None, "never", ""),
+        (Standing(PROVED), "1,200, yesterday", ""),
+        (
+            Standing(replace(PROVED, full_entry=7, full_ms=NOW_MS - 6 * DAY_MS)),
+            "1,200, yesterday",
+            "proof: read as a whole up to entry 7, 6 days ago",
+        ),
+        (
+            Standing(PROVED, "it was rolled back"),
+            "void",
+            "the proof up to entry 1,200, of 2026-11-22 02:13 UTC, is void: it was rolled back",
+        ),
+        (
+            Standing(replace(PROVED, left={"expired_offsets": 1200, "keys": 2}), unread=9000),
+            "1,200, yesterday",
+            "proof: not checked: expired offsets (1,200), keys (2); 9,000 commits since, too many "
+            "to tell here whether it stands",
+        ),
+    ],
+    ids=["never", "proved", "in parts", "void", "with holes"],
+)
+def test_status_has_the_proof_in_a_cell_and_a_note_only_where_there_is_more(
+    found: Standing | None, cell: str, note: str
+) -> None:
+    assert proved(found, NOW_S) == cell
+    assert (proof_note(found, NOW_S) if found is not None else "") == note
+    one = PipelineStatus("p", State.BLOCKED, "silver.orders", sequence=1_234, proof=found)
+    text = render(Status([replace(one, lag_messages=123_456, lag_seconds=9e5)]), lambda: NOW_S)
+    head, _, row, *notes = text.splitlines()[1:]
+    assert row[head.index("proved up to") : head.index("table")].strip() == cell
+    assert row.endswith(" silver.orders"), "the row is one line"
+    assert " ".join(each.strip() for each in notes) == (f"p: {note}" if note else "")
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def lines(proof: PipelineProof) -> list[str]:

@@ -53,20 +53,20 @@ REPORT = TopicReport(
     retention=WEEK,
 )
 SHOWN = """\
-partition   leader   replicas   in sync   earliest   stable   latest   at time
-──────────────────────────────────────────────────────────────────────────────
-        0        1   1,2        1,2            100      250      260       170
-        1     none   2,1        1                0        9        9         -
+partition  leader  replicas  in sync  earliest  stable  latest  at time
+───────────────────────────────────────────────────────────────────────
+        0       1  1,2       1,2           100     250     260      170
+        1    none  2,1       1               0       9       9        -
 
 orders: 2 partitions, at most 169 records, 10 behind open transactions
-cleanup.policy: delete; retention.ms: 7.0 d; retention.bytes: no limit
+cleanup.policy: delete; retention.ms: 7 days; retention.bytes: no limit
 at time: the first offset from 2026-11-01 06:00 UTC on; -: no record is that
   young
 
-pipeline   partition   position   lag   next record of         time left
-─────────────────────────────────────────────────────────────────────────────
-orders             0        200    50   2026-11-01 06:00 UTC   at least 6.0 d
-orders             1          9     0   -                      nothing waits
+pipeline  partition  position  lag  next record of        time left
+────────────────────────────────────────────────────────────────────────
+orders            0       200   50  2026-11-01 06:00 UTC  at least 6.0 d
+orders            1         9    0  -                     nothing waits
 
 orders: lag 50, into silver.orders
 time left: the record's timestamp plus retention.ms 604,800,000; Kafka deletes
@@ -92,7 +92,7 @@ def test_the_time_left_is_shown_with_its_basis(left: TimeLeft, shown: str) -> No
     [reader] = REPORT.readers
     readings = (Reading(0, 3, False, 50, left),)
     text = render(replace(REPORT, readers=(replace(reader, partitions=readings),)))
-    [row] = [line for line in text.splitlines() if line.startswith("orders             0")]
+    [row] = [line for line in text.splitlines() if line.startswith("orders            0")]
     assert row.endswith(shown)
     assert row.split()[2:4] == ["3", "(new)"]
     assert f"time left: {left.basis}" in text.replace("\n  ", " ")

@@ -12,7 +12,8 @@ from rivermouth.config import load
 from rivermouth.errors import SetupError
 from rivermouth.local.demo import records
 from rivermouth.local.demo.folder import DemoFolder
-from rivermouth.local.demo.story import QUERIES, Sizes, typed
+from rivermouth.local.demo.story import QUERIES, Sizes
+from rivermouth.local.typed import typed
 
 pytestmark = pytest.mark.unit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
-from rivermouth.local.jars import jars, read_lock, verify_jars
+from rivermouth.local.jars import Downloading, jars, read_lock, verify_jars
 from tests.processes import said_by, started
 
 pytestmark = pytest.mark.unit
@@ -62,15 +63,41 @@ def mirror(tmp_path: Path) -> Mirror:
     return Mirror(repository, settings, cache, lock, {**os.environ, **named})
 
 
-def test_a_set_is_fetched_in_the_order_of_the_lock_with_a_line_per_jar(mirror: Mirror) -> None:
-    said: list[str] = []
-    files = jars("pair", environ=mirror.environ, lock=mirror.lock, progress=said.append)
+def test_a_set_is_fetched_in_the_order_of_the_lock_and_counted(mirror: Mirror) -> None:
+    told: list[tuple[str, int, int]] = []
+    files = jars(
+        "pair", environ=mirror.environ, lock=mirror.lock, progress=lambda *facts: told.append(facts)
+    )
     assert [file.name for file in files] == ["two-2.0-10.jar", "one_2.13-1.0.jar"]
     assert [file.read_bytes() for file in files] == [b"two", b"one"]
-    assert said[0] == "downloading 2 jars (set pair)"
-    assert sorted(line[:9] for line in said[1:]) == ["jar 1/2: ", "jar 2/2: "]
+    assert told == [("pair", 0, 2), ("pair", 1, 2), ("pair", 2, 2)]
     kept = sorted(path.name for path in (mirror.cache / "jars").iterdir())
     assert kept == [".pair.checked", "one_2.13-1.0.jar", "two-2.0-10.jar"]
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def told(stream: io.StringIO) -> str:
+    """What is written while two sets are downloaded, the second one in vain."""
+    progress = Downloading(stream)
+    for done in range(3):
+        progress("pair", done, 2)
+    progress("broker", 0, 46)
+    return stream.getvalue()
+
+
+def test_a_download_is_one_line_for_each_set() -> None:
+    pair, broker = "downloading 2 jars (set pair)", "downloading 46 jars (set broker)"
+    assert told(io.StringIO()) == f"{pair}\n{broker}\n"
+    over = "\x1b[A\r\x1b[K"
+    assert told(Terminal()) == (f"{pair}: 0\n{over}{pair}: 1\n{over}{pair}: 2\n{broker}: 0\n"), (
+        "an error that follows is on a line of its own"
+    )
 
 
 def test_the_second_call_needs_neither_repository_nor_java(mirror: Mirror) -> None:

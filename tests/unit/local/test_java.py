@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported
-from rivermouth.local.java import find_java
+from rivermouth.local.java import find_java, java_environ
 
 pytestmark = pytest.mark.unit
 
@@ -203,3 +203,35 @@ def test_what_a_java_said_that_does_not_start_is_kept(tmp_path: Path) -> None:
         with pytest.raises(JavaMissing, match=r"not start|no Java that starts") as missing:
             find_java(environ, bundled=nothing_bundled, free=lambda: 1 << 30)
         assert missing.value.found == "cannot execute binary file"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "files", "given"),
+    [
+        ("UTF-8", "utf-8", "C"),
+        ("ANSI_X3.4-1968", "utf-8", "C.UTF-8"),
+        ("ISO-8859-1", "utf-8", "C.UTF-8"),
+        ("ISO-8859-1", "iso8859-1", "C"),
+    ],
+)
+def test_java_gets_the_locale_by_which_python_reads_paths(
+    encoding: str, files: str, given: str
+) -> None:
+    environ = {"LC_ALL": "C", "A": "1"}
+    assert java_environ(environ, encoding, files) == {"LC_ALL": given, "A": "1"}
+
+
+def test_java_knows_a_folder_with_any_letters_also_where_the_locale_is_c(tmp_path: Path) -> None:
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    code = (
+        "import os, subprocess\n"
+        "from rivermouth.local.java import find_java, java_environ\n"
+        "asked = [find_java().command, '-XshowSettings:properties', '-version']\n"
+        "subprocess.run(asked, env=java_environ(os.environ), check=True)"
+    )
+    environ = {**os.environ, "LC_ALL": "C"}
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environ, capture_output=True, check=True
+    )
+    assert f"user.dir = {folder}\n" in (said.stdout + said.stderr).decode()

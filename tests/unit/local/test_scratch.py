@@ -129,6 +129,21 @@ def test_many_runs_that_start_and_end_at_once_keep_their_folders(tmp_path: Path)
     assert [each for each in tmp_path.iterdir() if each.suffix != ".lock"] == []
 
 
+def test_a_relative_root_gives_an_absolute_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark takes the folder of a checkpoint as a URI, and a URI has no relative path."""
+    monkeypatch.chdir(tmp_path)
+    with ScratchFolder(Path("scratch"), "orders") as held:
+        assert held.parent == tmp_path / "scratch"
+    monkeypatch.setenv("RIVERMOUTH_SCRATCH", "scratch")
+    assert scratch_root() == tmp_path / "scratch"
+    monkeypatch.setenv("RIVERMOUTH_SCRATCH", "~/scratch")
+    assert scratch_root() == Path.home() / "scratch"
+    monkeypatch.setenv("RIVERMOUTH_VOLUMES", "volumes")
+    assert volumes_root() == tmp_path / "volumes"
+
+
 def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RIVERMOUTH_SCRATCH", str(tmp_path))
     assert scratch_root() == tmp_path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from rivermouth.local.broker import Broker
 from rivermouth.local.demo.filling import fill
 from rivermouth.local.demo.folder import DemoFolder
 from rivermouth.local.demo.records import ORDERS
-from rivermouth.local.jars import jars
+from rivermouth.local.jars import Downloading, jars
+from rivermouth.local.typed import typed
 
 # Each pipeline passes P6 once when it records the partitions and three times with data. At the
 # sixth time in all, both have committed data, and two batches remain.
@@ -83,7 +83,7 @@ class Story:
         """
         with self._step("a new folder and a real Kafka broker"):
             self._folder.recreate()
-            jars("broker", progress=self._say)
+            jars("broker", progress=Downloading(sys.stderr))
             broker = Broker(self._folder.kafka)
             broker.start()
         try:
@@ -163,13 +163,3 @@ class Story:
                 found=f"exit code {done.returncode}",
                 remedy="Its output above says why",
             )
-
-
-def typed(*words: object) -> str:
-    """A command line as a person types it; SQL with single quotes is in double quotes."""
-    return " ".join(["rivermouth", *(_quoted(str(word)) for word in words)])
-
-
-def _quoted(word: str) -> str:
-    plain = "'" in word and not set(word) & set('"$`\\!')
-    return f'"{word}"' if plain else shlex.quote(word)
