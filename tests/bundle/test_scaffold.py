@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tests.bundle.cli import Cli, alone
 from tests.bundle.runtime import install
 from tests.bundle.workspace.executor import Outcome
 from tests.bundle.workspace.workspace import Workspace
+from tests.wheel import build
 
 OURS = ("PYTHONPATH", "VIRTUAL_ENV")
 SERVERS = ("--var", "bootstrap_servers=broker:9092")
@@ -260,10 +260,7 @@ def test_the_commands_of_its_readme_can_be_entered_as_they_stand(
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One with rivermouth's wheel, as an index would give it, and the packages it needs."""
     folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    install(wheel, folder / "venv", folder / "venv" / "bin" / "python")
+    install(build(folder), folder / "venv", folder / "venv" / "bin" / "python")
     (folder / "venv" / "ready").touch()
     return folder / "venv"
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from rivermouth.run.report import Silent
 from rivermouth.run.run import Run
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
+from tests.archives import unpack
 from tests.faults.checker.first_format import first_format
 from tests.lake import Heard, Lake
 from tests.waiting import PATIENCE_S
@@ -83,8 +83,7 @@ class Continued:
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """The lake unpacked in a folder of its own, and its broker on a port of its own."""
     folder = tmp_path_factory.mktemp("earlier")
-    with tarfile.open(FIXTURE / "lake.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(FIXTURE / "lake.tar.xz", folder)
     with (
         Broker(folder / "broker", settings=PATIENT) as broker,
         pytest.MonkeyPatch.context() as environ,

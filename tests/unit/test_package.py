@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.unit
+from tests.wheel import ROOT, build
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.unit
 
 
 def test_a_wheel_holds_the_jar_lock_the_type_marker_and_the_command(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    with zipfile.ZipFile(next(tmp_path.glob("rivermouth-*.whl"))) as wheel:
+    with zipfile.ZipFile(build(tmp_path)) as wheel:
         names = wheel.namelist()
         read = {name.rsplit("/", 1)[-1]: wheel.read(name).decode() for name in names}
     assert "rivermouth/local/jars.lock" in names

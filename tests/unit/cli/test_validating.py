@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from rivermouth.protocol.first_offsets import OVER
+from tests.archives import unpack
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
 pytestmark = pytest.mark.unit
@@ -21,9 +21,7 @@ LAKE = ROOT / "fixtures" / "f7556ba" / "lake.tar.xz"
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a warehouse that runs have written."""
     folder = tmp_path_factory.mktemp("validating")
-    with tarfile.open(LAKE) as archive:
-        logs = [each for each in archive if each.name.startswith("lake/")]
-        archive.extractall(folder, logs, filter="data")
+    unpack(LAKE, folder, below="lake/")
     return folder
 
 
