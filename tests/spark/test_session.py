@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -50,3 +51,14 @@ def test_neither_sees_what_the_other_one_gets_later(session: SparkSession) -> No
 def test_the_classes_of_many_plans_are_kept(rivermouth_spark: SparkSession) -> None:
     """By default 100: a batch by key needs about as many, and would compile them anew each time."""
     assert int(rivermouth_spark.conf.get("spark.sql.codegen.cache.maxEntries") or 0) >= 1_000
+
+
+def test_temporary_files_of_the_jvm_and_of_its_workers_go_with_the_folder_of_the_session(
+    rivermouth_spark: SparkSession,
+) -> None:
+    context = rivermouth_spark.sparkContext
+    folder = context.getConf().get("spark.local.dir")
+    jvm = context._jvm
+    assert jvm is not None
+    assert jvm.System.getProperty("java.io.tmpdir") == folder
+    assert context.parallelize([1], 1).map(lambda _: tempfile.gettempdir()).first() == folder

@@ -147,6 +147,7 @@ class Broker:
             *("-Xmx512m", "-XX:+UseSerialGC", *archive_options(java, classpath)),
             *("-cp", os.pathsep.join(map(str, classpath))),
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
+            f"-Djava.io.tmpdir={self.directory}",
             *arguments,
         ]
 

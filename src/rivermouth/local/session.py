@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -89,6 +90,7 @@ def session_settings(slots: int, folder: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
+        "spark.executorEnv.TMPDIR": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
 
@@ -126,14 +128,18 @@ def start_session(
     os.environ.pop("SPARK_HOME", None)
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
     builder = builder.config("spark.driver.extraClassPath", ":".join(map(str, classpath)))
-    options = f"-Duser.timezone=UTC {java_options} {' '.join(archive_options(java, classpath))}"
-    builder = builder.config("spark.driver.extraJavaOptions", options)
     scratch.mkdir(parents=True, exist_ok=True)
     folder = ScratchFolder(scratch / "sessions", "spark")
     sockets = ScratchFolder(temporary_root(), "py")
-    ours = session_settings(slots, folder.__enter__()) | worker_sockets(sockets.__enter__())
+    own = folder.__enter__()
+    ours = session_settings(slots, own) | worker_sockets(sockets.__enter__())
     for each in (folder, sockets):
         atexit.register(each.__exit__, None, None, None)
+    # What a killed JVM leaves goes with the folder, see ``remove_dead``.
+    temporary = shlex.quote(f"-Djava.io.tmpdir={own}")
+    archive = " ".join(archive_options(java, classpath))
+    options = f"-Duser.timezone=UTC {temporary} {java_options} {archive}"
+    builder = builder.config("spark.driver.extraJavaOptions", options)
     for name, value in {**DELTA, **(ours if tuned else {}), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _output_to(scratch / "spark.log"):
