@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -61,8 +60,9 @@ def is_attached() -> bool:
 
 def attach() -> SparkSession:
     """A session of its own in the JVM that the environment names."""
-    found = launch_gateway()
-    jvm: Any = found.jvm
+    launch: Any = java_gateway.launch_gateway
+    found = launch()
+    jvm = found.jvm
     java = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
     context = SparkContext(gateway=found, jsc=java, conf=SparkConf(_jconf=java.getConf()))
     classic = jvm.org.apache.spark.sql.classic.SparkSession
