@@ -71,7 +71,7 @@ def test_a_table_that_gets_in_mid_run_goes_on(
     check_proved(lake, records=15)
 
 
-@pytest.mark.takes_long("P18")
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", [WRITTEN, AFTER])
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str

@@ -71,7 +71,7 @@ def proof(lake: Lake) -> PipelineProof:
     return found
 
 
-@pytest.mark.short(("mode", "delete"), {("append", by_spark)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("delete", [by_spark, by_deltalake])
 @pytest.mark.parametrize("mode", KEY)
 def test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is(

@@ -214,6 +214,7 @@ def test_clocks_that_jump_back_and_forth_between_commits_change_nothing(
     check_proved(lake, records=2 * RECORDS)
 
 
+@pytest.mark.thorough
 def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_plainly(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -148,6 +148,7 @@ def test_two_pipelines_whose_first_records_are_bad_make_their_common_quarantine_
         check_proved(lake, records=4)
 
 
+@pytest.mark.thorough
 def test_two_pipelines_of_one_table_each_go_on_by_their_own_ledger(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

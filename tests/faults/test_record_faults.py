@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MEGABYTE = 1 << 20
 
 
+@pytest.mark.thorough
 def test_a_record_of_many_megabytes_becomes_its_row(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_record_of_many_megabytes_becomes_its_row(
     check_proved(lake, records=3)
 
 
+@pytest.mark.thorough
 def test_times_that_lie_decide_nothing_unless_they_are_configured_to(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

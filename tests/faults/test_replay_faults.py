@@ -43,7 +43,7 @@ def again(lake: Lake, spark: SparkSession, into: str = "") -> Replayed:
     return replaying.replay("p", read_bound("--from", "earliest"), into=table)
 
 
-@pytest.mark.short(("point",), {("P6",)})
+@pytest.mark.thorough
 @pytest.mark.kill
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
 def test_a_killed_replay_runs_again_and_ends_right(

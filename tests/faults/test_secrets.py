@@ -171,6 +171,7 @@ def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     assert asked == ({"GET /api/2.0/secrets/get -> 200"} if "secret" in watched.form else set())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("watched", ["${secret:canary/NAME}"], indirect=True)
 def test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key(
     watched: Watched,

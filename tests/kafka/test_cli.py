@@ -178,6 +178,30 @@ def test_verify_proves_it_and_offsets_rebuild_leaves_it_proven(shop: Lake) -> No
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
+def test_a_delete_on_purpose_is_accepted_and_the_rest_stays_proven(
+    shop: Lake, rivermouth_spark: SparkSession
+) -> None:
+    table = DeltaTable(str(shop.path("bronze.cli_bids")))
+    table.delete("auction = 9")
+    words = ("accept-deletes", "bids", "--versions", str(table.version()))
+
+    accepted = rivermouth(shop, *words, spark=rivermouth_spark)
+
+    assert accepted.returncode == 0, accepted.stdout + accepted.stderr
+    proven = rivermouth(shop, "verify", "--select", "bids")
+    assert proven.returncode == 0, proven.stdout
+    assert "bids: 1 deleted on purpose, as its ledger says" in proven.stdout
+
+
+def test_maintain_says_what_it_would_do(shop: Lake, rivermouth_spark: SparkSession) -> None:
+    words = ("maintain", "--select", "bids", "--dry-run", "--json")
+    done = rivermouth(shop, *words, spark=rivermouth_spark)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    assert said["dry_run"] is True
+    assert [each["name"] for each in said["pipelines"]] == ["bids"]
+
+
 def test_what_spark_refuses_of_a_select_is_told_without_a_stack(
     shop: Lake, rivermouth_spark: SparkSession
 ) -> None:
