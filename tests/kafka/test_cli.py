@@ -193,13 +193,12 @@ def test_a_delete_on_purpose_is_accepted_and_the_rest_stays_proven(
     assert "bids: 1 deleted on purpose, as its ledger says" in proven.stdout
 
 
-def test_maintain_says_what_it_would_do(shop: Lake, rivermouth_spark: SparkSession) -> None:
-    words = ("maintain", "--select", "bids", "--dry-run", "--json")
+def test_maintain_leaves_what_was_proven(shop: Lake, rivermouth_spark: SparkSession) -> None:
+    words = ("maintain", "--select", "orders", "--json")
     done = rivermouth(shop, *words, spark=rivermouth_spark)
     assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    assert said["dry_run"] is True
-    assert [each["name"] for each in said["pipelines"]] == ["bids"]
+    assert [each["name"] for each in json.loads(done.stdout)["pipelines"]] == ["orders"]
+    assert rivermouth(shop, "verify", "--select", "orders").returncode == 0
 
 
 def test_what_spark_refuses_of_a_select_is_told_without_a_stack(

@@ -50,6 +50,7 @@ def at_once() -> set[str]:
     return {*subprocess.run(told, check=True, capture_output=True, text=True).stdout.split()}
 
 
+@pytest.mark.thorough
 def test_a_worker_loads_nothing_that_the_extra_does_not_install(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

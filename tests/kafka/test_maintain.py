@@ -106,6 +106,7 @@ def left_in_quarantine(
     dead.write.format("delta").mode("append").save(path)
 
 
+@pytest.mark.thorough
 def test_files_are_compacted_and_rows_ledger_and_proof_stay_as_they_were(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -177,6 +178,7 @@ def forget_all_but_the_newest(table: Path) -> None:
         (table / "_delta_log" / f"{version:020d}.json").unlink()
 
 
+@pytest.mark.thorough
 def test_a_dry_run_says_what_would_go_and_lets_it_stand(
     two: Lake, rivermouth_spark: SparkSession
 ) -> None:
