@@ -8,11 +8,11 @@
     │   ├── JarsUnreachable    RM203          the jars could not be downloaded
     │   ├── JarMismatch        RM204          a jar is not the one that was locked
     │   ├── DiskFull           RM205          no room where something must be written
-    │   ├── MissingPackage     RM206          an optional Python package is needed
+    │   ├── MissingPackage     RM206          a Python package is needed here
     │   ├── SecretUnavailable  RM207          a secret cannot be read
     │   ├── UpsertUnsupported  RM208          the engine does not replace rows by key
     │   ├── SinkUnsupported    RM209          the platform cannot send as configured
-    │   └── WorkersLackPackage RM210          Spark's Python workers do not have rivermouth
+    │   └── WorkersUnfit       RM210          Spark's Python workers lack a package, or differ
     ├── SourceError            RM3xx  exit 1  Kafka did not answer as it should
     │   ├── KafkaUnreachable   RM301          no broker answers, or not in time
     │   ├── TopicMissing       RM302          a configured topic does not exist
@@ -111,7 +111,7 @@ from rivermouth.errors.halts import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.errors.passing import Passing, of_the_disk
+from rivermouth.errors.passing import Passing, of_python, of_text, of_the_disk
 from rivermouth.errors.setup import (
     DiskFull,
     JarMismatch,
@@ -123,7 +123,7 @@ from rivermouth.errors.setup import (
     SetupError,
     SinkUnsupported,
     UpsertUnsupported,
-    WorkersLackPackage,
+    WorkersUnfit,
 )
 
 __all__ = [
@@ -182,7 +182,9 @@ __all__ = [
     "TransformFailed",
     "Unexpected",
     "UpsertUnsupported",
-    "WorkersLackPackage",
+    "WorkersUnfit",
     "as_ours",
+    "of_python",
+    "of_text",
     "of_the_disk",
 ]

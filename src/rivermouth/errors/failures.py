@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rivermouth.errors.passing import Passing, of_the_disk
+from rivermouth.errors.passing import Passing, of_python, of_the_disk
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -207,6 +207,7 @@ def as_ours(fault: BaseException, where: str) -> RivermouthError:
     """The error itself if it is one of ours; else ``Unexpected``, of which it is the cause."""
     if isinstance(fault, RivermouthError):
         return fault
-    error = Unexpected("an error that nobody foresaw", where=where, found=repr(fault))
+    what, passes = "an error that nobody foresaw", of_python(type(fault))
+    error = Unexpected(what, where=where, found=repr(fault), passes=passes)
     error.__cause__ = fault
     return error

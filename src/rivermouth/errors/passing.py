@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from enum import Enum
 
 
@@ -10,9 +11,44 @@ class Passing(Enum):
 
     NO = "no"
     """Somebody has to act first."""
+    IF_A_BATCH_WORKED = "if a batch worked"
+    """Code raised it, and would again. It may pass, where the code has made a batch in this run."""
     IF_IT_WORKED = "if it worked"
-    """Nobody can tell; it may, where the pipeline has worked in this run before."""
+    """Nobody can tell; it may, where the pipeline was opened in this run before."""
     YES = "yes"
+
+
+_OF_CODE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""The classes by which Python says that a program does not fit its data, or its libraries."""
+
+
+def of_python(raised: type[BaseException]) -> Passing:
+    """Whether what Python raised may pass, by the class of it.
+
+    The same code on the same records raises the same again. Of a machine, and by any other class,
+    nobody can tell.
+    """
+    if issubclass(raised, ImportError):
+        return Passing.NO
+    return Passing.IF_A_BATCH_WORKED if issubclass(raised, _OF_CODE) else Passing.IF_IT_WORKED
+
+
+def of_text(raised: str) -> Passing:
+    """The same, by what an interpreter says last: ``KeyError: 'topic'``."""
+    known: object = getattr(builtins, raised.partition(":")[0].rpartition(".")[2], None)
+    if isinstance(known, type) and issubclass(known, BaseException):
+        return of_python(known)
+    return Passing.IF_IT_WORKED
 
 
 DISK = (

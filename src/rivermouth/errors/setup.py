@@ -57,6 +57,9 @@ class SinkUnsupported(SetupError):
     default_remedy = "Write delivery: at-least-once, or use a cluster in dedicated mode"
 
 
-class WorkersLackPackage(SetupError):
+class WorkersUnfit(SetupError):
     code = "RM210"
-    default_remedy = "Install the same version of rivermouth where Spark's tasks run"
+    default_remedy = (
+        "Install where Spark's tasks run what the driver has: the same version of rivermouth with"
+        " its packages, and those of your own code; then run again"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +12,8 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.first_offsets import OVER
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.vanished import shown
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -210,15 +213,17 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that says nothing: where only the result matters."""
+    """A listener where only the result matters; Python's log hears of what may take long."""
 
     def opened(self, report: OpenReport) -> None: ...
 
     def committed(self, report: CommitReport) -> None: ...
 
-    def tries_again(self, report: RetryReport) -> None: ...
+    def tries_again(self, report: RetryReport) -> None:
+        _LOG.warning(report.line())
 
-    def not_mirrored(self, report: MirrorReport) -> None: ...
+    def not_mirrored(self, report: MirrorReport) -> None:
+        _LOG.warning(report.line())
 
     def finished(self, report: PipelineReport) -> None: ...
 

@@ -33,7 +33,7 @@ class Supervision(PassingOn):
         self._pause = attempts.pause
         self._opening = _Patience(attempts.pauses)
         self._reading = _Patience(attempts.pauses)
-        self._open = self._worked = False
+        self._open = self._worked = self._made_a_batch = False
         self.again = False
         """Whether this is not the first attempt."""
 
@@ -65,6 +65,7 @@ class Supervision(PassingOn):
 
     def committed(self, report: CommitReport) -> None:
         if self._open:
+            self._made_a_batch = True
             self.went_well()
         super().committed(report)
 
@@ -83,9 +84,12 @@ class Supervision(PassingOn):
     def _may_pass(self, error: RivermouthError) -> bool:
         if isinstance(error, RetentionLost):  # an opening records the loss, where that is asked for
             return self._open and self._pipeline.source.on_data_loss is OnDataLoss.RECORD
-        if error.passes is Passing.IF_IT_WORKED:
-            return self._worked
-        return error.passes is Passing.YES
+        return {
+            Passing.NO: False,
+            Passing.IF_A_BATCH_WORKED: self._made_a_batch,
+            Passing.IF_IT_WORKED: self._worked,
+            Passing.YES: True,
+        }[error.passes]
 
 
 class _Patience:
@@ -125,8 +129,8 @@ def giving_way(
 
 def told(fault: BaseException, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
-    if not isinstance(fault, FAULTS):  # a defect of ours is one pipeline's, not the run's
-        return as_ours(fault, pipeline)
+    if not isinstance(fault, (*FAULTS, ImportError)):
+        return as_ours(fault, pipeline)  # a defect of ours is one pipeline's, not the run's
     error = translate(fault, pipeline)
     error.__cause__ = fault
     return error

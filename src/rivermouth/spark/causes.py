@@ -109,6 +109,11 @@ def raised(text: str) -> str:
     return str(found[-1]) if found else ""
 
 
+def raised_in_worker(text: str) -> str:
+    """The same, where a Python worker of Spark raised it."""
+    return raised(text) if "thrown from the Python worker" in text else ""
+
+
 def sql_states(text: str) -> set[str]:
     """The SQLSTATEs that a text with stack traces tells."""
     return {*_STATE.findall(text)}

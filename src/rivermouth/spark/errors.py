@@ -14,17 +14,18 @@ from rivermouth.errors import (
     Passing,
     RetentionLost,
     RivermouthError,
-    WorkersLackPackage,
+    of_python,
+    of_text,
     of_the_disk,
 )
 from rivermouth.kafka.answers import Answer, java_answer, source_error
-from rivermouth.spark.causes import Cause, causes, raised, root, said, sql_states
+from rivermouth.spark.causes import Cause, causes, raised_in_worker, root, said, sql_states
+from rivermouth.spark.pythons import lacking
 
 __all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
 
 FAULTS = (PySparkException, Py4JError, ConnectionError)
 """What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
-_LACKS = re.compile(r"ModuleNotFoundError: No module named 'rivermouth")
 # The driver's words, and an executor's.
 _LOST = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost because they are not available")
 _TOO_FAR = re.compile(
@@ -63,12 +64,12 @@ def translate(fault: Exception, where: str) -> RivermouthError:
             remedy="Give it more memory if it had too little, and run again",
             passes=Passing.NO,
         )
+    unfit = lacking(fault, where)
+    if unfit is not None:
+        return unfit
     text = said(fault)
     chain = causes(text)
     found = _reason(text, chain) or repr(fault)
-    if _LACKS.search(text):
-        what = "Spark's Python workers cannot decode: they do not have rivermouth"
-        return WorkersLackPackage(what, where=where, found=found)
     told = _TOO_FAR.search(text)
     if told is not None:
         return _of_a_time(told, where)
@@ -79,7 +80,7 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     answer = _of_kafka(chain)
     if answer is not None and answer is not Answer.OTHER:
         return source_error(answer, found, where)
-    passes = Passing.NO if _stays(fault, text, chain) else None
+    passes = Passing.NO if _stays(fault, text, chain) else _of_code(fault, text)
     what = "Spark could not carry out the batch"
     return BatchFailed(what, where=where, found=found, passes=passes)
 
@@ -115,11 +116,17 @@ def reason(fault: Exception) -> str:
 
 
 def _reason(text: str, chain: Sequence[Cause]) -> str:
-    in_worker = raised(text) if "thrown from the Python worker" in text else ""
+    in_worker = raised_in_worker(text)
     if in_worker:
         return in_worker
     disk = of_the_disk(text)
     return root([each for each in chain if disk in each.said]) if disk else root(chain)
+
+
+def _of_code(fault: Exception, text: str) -> Passing:
+    """Whether it may pass, by what Python raised, in a worker or here."""
+    in_worker = raised_in_worker(text)
+    return of_text(in_worker) if in_worker else of_python(type(fault))
 
 
 def _stays(fault: Exception, text: str, chain: Sequence[Cause]) -> bool:

@@ -16,6 +16,7 @@ from rivermouth.errors import (
     KafkaRefused,
     KafkaUnreachable,
     KafkaUnsettled,
+    MissingPackage,
     OffsetGap,
     Passing,
     RetentionLost,
@@ -33,6 +34,7 @@ from rivermouth.run.report import (
     OpenReport,
     PipelineReport,
     RetryReport,
+    Silent,
 )
 from rivermouth.run.supervision import Supervision, giving_way
 from rivermouth.run.tally import Tally
@@ -153,7 +155,7 @@ def test_what_stays_is_never_tried_again_not_even_where_it_worked(error: Rivermo
 
 
 @pytest.mark.parametrize(
-    "error", [TopicMissing("gone"), BatchFailed("?"), CommitUnknown("?"), ValueError("?")], ids=repr
+    "error", [TopicMissing("gone"), BatchFailed("?"), CommitUnknown("?"), OSError("?")], ids=repr
 )
 def test_what_nobody_can_tell_is_tried_again_only_where_it_worked_before(error: Exception) -> None:
     bench = Bench()
@@ -163,6 +165,34 @@ def test_what_nobody_can_tell_is_tried_again_only_where_it_worked_before(error: 
     bench = Bench()
     bench.run((opens, error), (error,), (opens,))
     assert bench.waited == [1, 1], "opening and reading have their own time"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BatchFailed("?", passes=Passing.IF_A_BATCH_WORKED),
+        AttributeError("'pyarrow.lib.OSFile' object has no attribute 'handle'"),
+        TypeError("failed to extract field PyCommitProperties.custom_metadata"),
+    ],
+    ids=repr,
+)
+def test_what_code_raises_is_tried_again_only_where_it_has_made_a_batch(error: Exception) -> None:
+    for before in ((), (opens,), (opens, idles), (commits, opens)):
+        bench = Bench()
+        with pytest.raises((BatchFailed, Unexpected)):
+            bench.run((*before, error))
+        assert bench.waited == [], "an opening, and its entry, are no batch"
+    bench = Bench()
+    bench.run((opens, commits, error), (error,), (opens,))
+    assert bench.waited == [1, 1]
+
+
+def test_what_cannot_be_imported_is_told_at_once() -> None:
+    bench = Bench()
+    with pytest.raises(MissingPackage) as missing:
+        bench.run((opens, commits, ModuleNotFoundError("No module named 'pandas'")))
+    assert (missing.value.found, bench.waited) == ("No module named 'pandas'", [])
+    assert "pip install 'rivermouth[local]'" in missing.value.remedy
 
 
 def test_a_pipeline_is_given_up_when_the_time_is_up() -> None:
@@ -236,6 +266,14 @@ def test_a_loss_in_mid_run_is_opened_again_only_where_it_is_to_be_recorded() -> 
         with pytest.raises(RetentionLost):
             bench.run(attempt)
         assert bench.waited == []
+
+
+def test_where_only_the_result_matters_the_log_tells_of_each_pause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Silent().tries_again(RetryReport("orders", AWAY, 1.0))
+    [line] = caplog.messages
+    assert line == "orders: tried again in 1.0 s: RM301 no broker answers"
 
 
 def test_the_summary_counts_the_tries_and_knows_the_last_sequence() -> None:

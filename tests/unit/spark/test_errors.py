@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkImportError, PySparkTypeError
 
 from rivermouth.errors import Passing
 from rivermouth.spark.errors import is_conflict, reason, translate
 
 pytestmark = pytest.mark.unit
 
-NO, MAYBE, YES = Passing.NO, Passing.IF_IT_WORKED, Passing.YES
+NO, MADE, MAYBE, YES = (
+    Passing.NO,
+    Passing.IF_A_BATCH_WORKED,
+    Passing.IF_IT_WORKED,
+    Passing.YES,
+)
 FRAMES = "\tat org.apache.spark.Some$.place(Some.scala:1)\n\tat java.base/java.lang.Thread.run\n"
 JOB = "org.apache.spark.SparkException: Job aborted due to stage failure: "
 LOST = "Task 0 in stage 8.0 failed 1 times, most recent failure: Lost task 0.0 in stage 8.0 (TID 9)"
@@ -301,16 +306,83 @@ def test_what_a_python_worker_raised_is_told_without_its_frames() -> None:
     assert (told.code, told.found) == ("RM503", "OSError: [Errno 28] No space left on device")
 
 
-def test_workers_without_our_package_are_told_so_and_not_tried_again() -> None:
-    text = (
-        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
-        '  File "serializers.py", line 500, in loads\n    return cloudpickle.loads(obj)\n'
-        "ModuleNotFoundError: No module named 'rivermouth'"
-    )
-    told = translate(PySparkException(text), "p")
-    assert (told.code, told.exit_code) == ("RM210", 2)
+def in_worker(last: str, frame: str = '  File "task.py", line 7, in written\n    x()\n') -> str:
+    """What Spark says where Python raised something in a worker."""
+    said = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+    return f"{said}{frame}{last}"
+
+
+BASE = "pyspark.errors.exceptions.base"
+UNFIT = {
+    "ModuleNotFoundError: No module named 'rivermouth'": "No module named 'rivermouth'",
+    "ModuleNotFoundError: No module named 'pyarrow'": "No module named 'pyarrow'",
+    "ImportError: cannot import name 'x' from 'y' (/z.py)": "cannot import name 'x' from 'y'",
+    f"{BASE}.PySparkImportError: [PACKAGE_NOT_INSTALLED] Pandas >= 2.2.0 must be installed": (
+        "PySparkImportError: [PACKAGE_NOT_INSTALLED] Pandas >= 2.2.0 must be installed"
+    ),
+    f"{BASE}.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version:"
+    " 3.10 than that in driver: 3.11, PySpark cannot run with different minor versions.": (
+        "Python in worker has different version: 3.10 than that in driver: 3.11"
+    ),
+}
+
+
+@pytest.mark.parametrize("last", UNFIT)
+def test_workers_that_lack_a_package_or_differ_are_told_so_and_not_tried_again(last: str) -> None:
+    told = translate(PySparkException(in_worker(last)), "p")
+    assert (told.code, told.exit_code, told.where) == ("RM210", 2, "p")
+    assert UNFIT[last] in told.found
     assert told.passes is NO
-    assert "where Spark's tasks run" in told.remedy
+    assert ("PYSPARK_PYTHON" if "MISMATCH" in last else "where Spark's tasks run") in told.remedy
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["[PACKAGE_NOT_INSTALLED] Pandas >= 2.2.0", "[UNSUPPORTED_PACKAGE_VERSION] PyArrow >= 18.0.0"],
+)
+def test_a_driver_that_lacks_a_package_is_told_so_and_not_tried_again(condition: str) -> None:
+    told = translate(PySparkImportError(f"{condition} must be installed"), "p")
+    assert (told.code, told.exit_code, told.where) == ("RM206", 2, "p")
+    assert told.found.startswith(condition)
+    assert told.passes is NO
+    assert "rivermouth doctor" in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("last", "passes"),
+    [
+        ("AttributeError: 'pyarrow.lib.OSFile' object has no attribute 'handle'", MADE),
+        ("KeyError: 'topic'", MADE),
+        ("pyspark.errors.exceptions.base.PySparkTypeError: [X] y", MAYBE),
+        ("somebody.else.Error: of their own", MAYBE),
+        ("OSError: [Errno 5] Input/output error", MAYBE),
+        ("ConnectionResetError: [Errno 104] Connection reset by peer", MAYBE),
+        ("MemoryError", MAYBE),
+    ],
+)
+def test_what_code_raised_in_a_worker_passes_only_after_a_batch(last: str, passes: Passing) -> None:
+    told = translate(PySparkException(in_worker(last)), "p")
+    assert (told.code, told.passes) == ("RM503", passes)
+
+
+@pytest.mark.parametrize(
+    ("fault", "passes"),
+    [
+        (TypeError("failed to extract field PyCommitProperties.custom_metadata"), MADE),
+        (PySparkTypeError("[X] y"), MADE),
+        (OSError(5, "Input/output error"), MAYBE),
+        (RuntimeError("of no other class"), MAYBE),
+    ],
+)
+def test_what_code_raised_here_passes_only_after_a_batch(fault: Exception, passes: Passing) -> None:
+    assert translate(fault, "p").passes is passes
+
+
+def test_what_was_tried_to_be_imported_in_vain_is_not_what_failed() -> None:
+    frame = '  File "own.py", line 1, in own\n    import ujson\n'
+    first = in_worker("ModuleNotFoundError: No module named 'ujson'\n\nDuring handling:\n\n", frame)
+    again = "Traceback (most recent call last):\n" + frame + "KeyError: 'topic'"
+    assert translate(PySparkException(first + again), "p").code == "RM503"
 
 
 def test_the_trace_that_spark_connect_keeps_to_itself_is_read() -> None:

@@ -13,12 +13,19 @@ from pyspark.sql.types import StructType
 
 from rivermouth.config import Pipeline
 from rivermouth.config.transform import expressions
-from rivermouth.errors import Passing, RivermouthError, TransformFailed
+from rivermouth.errors import (
+    Passing,
+    RivermouthError,
+    TransformFailed,
+    of_python,
+    of_text,
+)
 from rivermouth.formats.decoded import kafka_struct
 from rivermouth.protocol.batch import Batch
 from rivermouth.spark.address import quoted
 from rivermouth.spark.causes import raised
 from rivermouth.spark.errors import is_gone, reason, said
+from rivermouth.spark.pythons import lacking
 from rivermouth.write.transform.action import ACTION, unevaluable
 from rivermouth.write.transform.coordinates import WRONG_ROW, checked
 from rivermouth.write.transform.place import WRONG_PLACE
@@ -100,14 +107,17 @@ class Transform:
             )
         if isinstance(fault, RivermouthError) or is_gone(fault) or not _OF_CODE.search(text):
             return None
-        stays = Passing.NO if "SQLSTATE: 22" in text else Passing.IF_IT_WORKED
+        if lacking(fault, "") is not None:  # the code may be right; it is not there, or its Python
+            return None
         what = "it failed on a row"
         remedy = (
             "Nothing of this batch is written; let it give null for such a row (try_cast), or leave"
             " the row out, and run again"
         )
-        found = raised(text) or reason(fault)
-        return self._failed(what, batch, found=found, remedy=remedy, passes=stays)
+        in_worker = raised(text)
+        passes = Passing.NO if "SQLSTATE: 22" in text else of_text(in_worker)
+        found = in_worker or reason(fault)
+        return self._failed(what, batch, found=found, remedy=remedy, passes=passes)
 
     def _call(self, rows: DataFrame, batch: Batch) -> DataFrame:
         try:
@@ -130,10 +140,10 @@ class Transform:
                 remedy="Nothing of this batch is written; remove the action and run again",
             )
         kind = type(fault).__name__
-        stays = Passing.NO if _OF_TEXT.search(kind) else Passing.IF_IT_WORKED
+        passes = Passing.NO if _OF_TEXT.search(kind) else of_python(type(fault))
         found = f"{kind}: {reason(fault)}" if kind not in reason(fault) else reason(fault)
         remedy = _CORRECT_SELECT if self._pipeline.select else ""
-        return self._failed("it raised an error", batch, found=found, remedy=remedy, passes=stays)
+        return self._failed("it raised an error", batch, found=found, remedy=remedy, passes=passes)
 
     @cached_property
     def _function(self) -> Function:
