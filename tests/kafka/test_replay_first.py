@@ -54,6 +54,7 @@ def written(lake: Lake, table: str) -> dict[str, int]:
     return {name: int(told[f"numTargetRows{each}"]) for each, name in names.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.short(("begin",), {("replay-first-offset:0:4",)})
 @pytest.mark.parametrize("begin", ["earliest", "replay-first-offset:0:4"])
 def test_first_rows_are_put_right_from_all_that_was_ever_read(

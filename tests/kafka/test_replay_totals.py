@@ -24,6 +24,7 @@ def totals(lake: Lake, table: str) -> dict[int, tuple[int, int]]:
     return found
 
 
+@pytest.mark.thorough
 def test_totals_of_ranges_go_into_another_table_once(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_partition_added_in_mid_run_is_read_from_its_first_record(
     assert heard.commits[-1].position.as_nested() == {"grows": {"0": 2, "1": 1}}
 
 
+@pytest.mark.thorough
 def test_the_offsets_table_deleted_comes_back_equal(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_pipeline_gets_and_loses_own_code_and_stays_proved(
     assert proof.left == {Unchecked.MADE: 5}
 
 
+@pytest.mark.thorough
 @pytest.mark.kill
 def test_a_driver_killed_around_its_commit_leaves_every_row_once(
     lake: Lake, rivermouth_spark: SparkSession

@@ -71,6 +71,7 @@ def proofs(lake: Lake) -> dict[str, PipelineProof]:
     return {each.name: each for each in found.pipelines}
 
 
+@pytest.mark.thorough
 def test_totals_and_first_rows_are_proved_and_what_is_spoilt_is_found(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

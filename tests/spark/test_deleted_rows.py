@@ -39,7 +39,7 @@ def took(
     return deleted_rows(session, address, newest["version"], 3, shared)
 
 
-@pytest.mark.short(("vectors",), {("true",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_what_a_delete_took_are_runs_of_offsets_however_it_was_written(
     rivermouth_spark: SparkSession, tmp_path: Path, vectors: str

@@ -147,6 +147,7 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it(bench: Bench) -
     assert table.newest().rows == (RowCounts(0, 2),)
 
 
+@pytest.mark.thorough
 def test_the_configuration_may_ask_for_spark(bench: Bench) -> None:
     table = orders(bench, commit="spark")
     table.record()

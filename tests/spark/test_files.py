@@ -124,6 +124,7 @@ def test_files_that_waited_are_left_where_they_do_not_fit(
     assert table.numbers() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 100, 101]
 
 
+@pytest.mark.thorough
 def test_a_table_that_is_altered_between_batches_lands_through_spark_from_then_on(
     table: Table,
 ) -> None:

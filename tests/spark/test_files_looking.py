@@ -130,6 +130,7 @@ def test_where_kafka_stands_against_it_nothing_is_committed_also_no_bad_record(
     assert (table.numbers(), bad(table), table.version) == ([], 0, 0)
 
 
+@pytest.mark.thorough
 def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
     bench: Bench,
 ) -> None:
