@@ -55,10 +55,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     return lake
 
 
-def run(lake: Lake, *words: str) -> str:
+def run(lake: Lake, *words: str, cwd: Path | None = None) -> str:
     done = subprocess.run(
         [sys.executable, *words],
-        cwd=lake.folder,
+        cwd=cwd or lake.folder,
         env={**os.environ, "KAFKA_BOOTSTRAP": lake.servers},
         capture_output=True,
         text=True,
@@ -131,9 +131,9 @@ def test_own_code_of_the_page_runs_and_is_proved(
     (lake.folder / "shop.py").write_text("".join(functions), encoding="utf-8")
     together = select + "".join(each.partition("pipelines:\n")[2] for each in others)
     (lake.folder / "own.yml").write_text(together, encoding="utf-8")
-    assert snippets(TRANSFORM, "sh") == ["PYTHONPATH=. rivermouth run lake.yml\n"]
 
-    run(lake, "-m", "rivermouth", "run", "own.yml")  # of all Python finds the working folder
+    # In another folder: the function is found beside the file.
+    run(lake, "-m", "rivermouth", "run", f"{lake.folder.name}/own.yml", cwd=lake.folder.parent)
 
     said = run(lake, "-m", "rivermouth", "verify", "own.yml")
     assert "10 records without a row: the transform left them out" in said
