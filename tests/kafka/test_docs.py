@@ -56,12 +56,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory, rivermouth_broker: Broker) ->
     return lake
 
 
-def run(lake: Lake, spark: SparkSession, line: str) -> str:
-    """What a command of a page says, in the folder of the lake."""
+def run(lake: Lake, spark: SparkSession, line: str, folder: Path | None = None) -> str:
+    """What a command of a page says, in the folder of the lake, or in another one."""
     name, *words = shlex.split(line, comments=True)
     assert name == "rivermouth"
     environ = {"KAFKA_BOOTSTRAP": lake.servers}
-    done = command(*words, spark=spark, environ=environ, folder=lake.folder)
+    done = command(*words, spark=spark, environ=environ, folder=folder or lake.folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -144,9 +144,9 @@ def test_own_code_of_the_page_runs_and_is_proved(
     (lake.folder / "shop.py").write_text("".join(functions), encoding="utf-8")
     together = select + "".join(each.partition("pipelines:\n")[2] for each in others)
     (lake.folder / "own.yml").write_text(together, encoding="utf-8")
-    assert snippets(TRANSFORM, "sh") == ["PYTHONPATH=. rivermouth run lake.yml\n"]
 
-    python(lake, "from rivermouth.cli.app import main; main(['run', 'own.yml'])")
+    # In another folder: the function is found beside the file.
+    run(lake, rivermouth_spark, f"rivermouth run {lake.folder.name}/own.yml", lake.folder.parent)
 
     said = run(lake, rivermouth_spark, "rivermouth verify own.yml")
     assert "10 records without a row: the transform left them out" in said

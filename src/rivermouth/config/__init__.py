@@ -4,9 +4,11 @@
          -> models (one setting at a time) and rules (several settings) -> Config
 
 A setting is one field of a model. Everything else about it is read from the field: see ``written``.
-This folder is pure: it reads the given file and nothing else.
+This folder reads the given file and nothing else. It lets Python find the functions that the file
+names, see ``beside``.
 """
 
+from rivermouth.config.beside import functions, taken_from
 from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.decoding import Timestamps
@@ -51,8 +53,10 @@ __all__ = [
     "Timestamps",
     "Topics",
     "codes",
+    "functions",
     "json_schema",
     "load",
     "pauses",
+    "taken_from",
     "unresolved",
 ]

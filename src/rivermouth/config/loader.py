@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rivermouth.config import models, problems, rules
+from rivermouth.config.beside import look_beside
 from rivermouth.config.located import Node, plain, problem
 from rivermouth.config.pipeline import Pipeline
 from rivermouth.config.problems import Fault, Kind, Problem, Refused
@@ -35,6 +36,7 @@ def load(
 ) -> models.Config:
     """Read a configuration file. ``folder`` replaces the warehouse that the file names.
 
+    Python finds the modules beside the file from then on, see ``beside``.
     Raises ``ConfigError`` with all problems, in the order of the file. No problem shows a
     secret, or the value of a variable of the environment.
     """
@@ -52,6 +54,7 @@ def load(
                 data |= {"warehouse": folder.absolute()} if folder is not None else {}
             context = {"folder": absolute.parent}
             config = models.Config.model_validate(data, context=context)
+            found += _placed(shaped, look_beside(config))
         except ValidationError as error:
             found += _placed(shaped, [*_faults(error), *_between(plain(shaped))])
     if found or config is None:

@@ -20,7 +20,7 @@ from rivermouth.config.logins import named_once
 from rivermouth.config.secret import MASK, sensitive
 from rivermouth.errors import KafkaRefused, MissingPackage, Passing, RivermouthError
 from rivermouth.registry.logins import LOGINS, PROVIDER
-from rivermouth.registry.references import Reference, resolve
+from rivermouth.registry.references import Reference, own
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,13 +69,13 @@ def token_callback(options: Mapping[str, str]) -> Callback | None:
 
 def _provider(reference: Reference) -> Provider:
     try:
-        found: Provider = resolve(reference)
+        found: Provider = own(reference)
     except MissingPackage as fault:
         raise MissingPackage(
             "the provider of tokens cannot be imported",
             where=f"{PROVIDER}: {reference}",
             found=fault.found,
-            remedy="Correct the name, or install the package that it is in",
+            remedy=fault.remedy,
         ) from fault
     return found
 

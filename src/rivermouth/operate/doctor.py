@@ -152,7 +152,7 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
     from rivermouth.operate.ways import way_now
     from rivermouth.registry.landings import LANDINGS
     from rivermouth.registry.platforms import platform_of
-    from rivermouth.registry.references import resolve
+    from rivermouth.registry.references import own, resolve
 
     platform = platform_of()
     check_platform(pipeline, platform)
@@ -160,9 +160,11 @@ def _kinds(config: Config, pipeline: Pipeline) -> str:
     landing = LANDINGS.first(platform, keyed=shape.keyed, sends=shape.sends)
     parts = [known.decoder, known.reader, shape.changes, shape.proof]
     parts += [key.decoder, key.reader] if key is not None else []
-    function = pipeline.target.foreach_partition
-    for each in (*parts, landing.make, *([function] if function else [])):
+    for each in (*parts, landing.make):
         resolve(each)
+    function = pipeline.target.foreach_partition
+    for code in filter(None, (pipeline.transform, function)):
+        own(code)
     way = way_now(config, pipeline)
     if shape.sends:
         to = ", ".join(pipeline.target.kafka or (function or "",))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rivermouth.config import Config, Pipeline, TableName
+from rivermouth.config import Config, Pipeline, TableName, taken_from
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDiffers
@@ -30,6 +30,7 @@ from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
 from rivermouth.source.options import kafka_options
 from rivermouth.spark.errors import FAULTS
+from rivermouth.spark.session import import_from
 from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.creation import MadeOnce
 from rivermouth.warehouse.others import Others
@@ -167,6 +168,8 @@ class Assembly:
         rows: Rows | None = None,
     ) -> Landing:
         """How rows land in the pipeline's table: by default ``rows`` are what its shape says."""
+        if self.platform.has(Capability.ONE_HOST):
+            import_from(self.session, taken_from(self.config))
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         bad = self.warehouse.address(table.quarantine)
         make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from pyspark.sql import SparkSession
+
+_PATH = "PYTHONPATH"
 
 POOL = "spark.scheduler.pool"
 """The property of a thread that says in which pool its jobs are scheduled."""
@@ -22,6 +25,16 @@ def separate(session: SparkSession) -> SparkSession:
         if own.conf.get(name, None) != value:  # it was set since Spark began
             own.conf.set(name, value)
     return own
+
+
+def import_from(session: SparkSession, folders: Iterable[str]) -> None:
+    """Let the Python workers of this machine import from ``folders``, also those of a session that
+    runs already: it gives each function the environment of its workers. Not for Spark Connect.
+    """
+    environ = session.sparkContext.environment
+    known = [each for each in environ.get(_PATH, "").split(os.pathsep) if each]
+    if found := dict.fromkeys([*known, *folders]):
+        environ[_PATH] = os.pathsep.join(found)
 
 
 def same_pool(session: SparkSession) -> Callable[[], object]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row
 from rivermouth.errors import NotSent
 from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.registry.references import resolve
+from rivermouth.registry.references import own
 from rivermouth.spark.errors import FAULTS, said
 from rivermouth.write.landing import Site
 
@@ -34,7 +34,7 @@ class FunctionSink:
         if site.config is None or site.config.target.foreach_partition is None:
             raise TypeError("this sink needs a function")
         self.name = self._reference = site.config.target.foreach_partition
-        resolve(self._reference)  # what cannot be imported is said before anything is read
+        own(self._reference)  # what cannot be imported is said before anything is read
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """See ``Sink.send``."""
@@ -58,6 +58,6 @@ def _call(reference: str, batch: Batch, rows: Iterator[Row]) -> None:
     task = TaskContext.get()
     number = task.partitionId() if task is not None else 0
     try:
-        resolve(reference)((each.asDict(recursive=True) for each in rows), batch, number)
+        own(reference)((each.asDict(recursive=True) for each in rows), batch, number)
     except Exception as fault:
         raise RuntimeError(f"{_FAILED} {type(fault).__name__}: {fault}") from fault

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pkgutil import resolve_name
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -14,6 +13,7 @@ from pyspark.sql.types import StructType
 from rivermouth.config import Pipeline
 from rivermouth.config.transform import expressions
 from rivermouth.errors import (
+    MissingPackage,
     Passing,
     RivermouthError,
     TransformFailed,
@@ -22,6 +22,7 @@ from rivermouth.errors import (
 )
 from rivermouth.formats.decoded import kafka_struct
 from rivermouth.protocol.batch import Batch
+from rivermouth.registry.references import own
 from rivermouth.spark.address import quoted
 from rivermouth.spark.causes import raised
 from rivermouth.spark.errors import is_gone, reason, said
@@ -151,13 +152,13 @@ class Transform:
             listed = expressions(self._pipeline.select)
             return lambda rows, batch: rows.selectExpr(*listed, "_kafka")
         try:
-            function: Function = resolve_name(self.name)
-        except Exception as fault:  # a module of somebody else's may raise anything
+            function: Function = own(self.name)
+        except MissingPackage as fault:
             raise TransformFailed(
-                "the function cannot be imported",
+                fault.what,
                 where=f"{self._pipeline.name} {self.name}",
-                found=f"{type(fault).__name__}: {fault}",
-                remedy="Install its package, or name its folder in PYTHONPATH, and run again",
+                found=fault.found,
+                remedy=fault.remedy,
                 passes=Passing.NO,
             ) from fault
         return function
