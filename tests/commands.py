@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.cli.app import main
+from rivermouth.config import beside
 from rivermouth.local import session as local_session
 
 
@@ -54,6 +55,7 @@ def command(
         patch.setattr(local_session, "start_session", lambda *_, **__: _given(spark))
         patch.setattr(local_session, "ending", nullcontext)
         held.enter_context(_same_signals())
+        held.enter_context(_same_imports(patch))
         held.enter_context(redirect_stdout(out))
         held.enter_context(redirect_stderr(err))
         try:
@@ -78,6 +80,22 @@ def _same_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _same_imports(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is imported from beside a configuration file is forgotten, as the process would end."""
+    before = {*sys.path}
+    patch.setattr(sys, "path", [*sys.path])
+    patch.setattr(beside, "_TAKEN", {})
+    try:
+        yield
+    finally:
+        added = {each for each in sys.path if each not in before}
+        for name, module in [*sys.modules.items()]:
+            file = getattr(module, "__file__", None)
+            if file and os.path.dirname(file) in added:
+                del sys.modules[name]
 
 
 def scratch_in(folder: Path) -> dict[str, str]:
