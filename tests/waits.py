@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rivermouth.kafka import login_files
 from rivermouth.run import stale
 from rivermouth.verify import sharing
 from rivermouth.verify.proofs import offsets_table
@@ -10,7 +9,6 @@ from rivermouth.warehouse.folder import lock
 
 WAITS = (
     (lock, "PATIENCE_S", 1.0),  # for a predecessor that ends
-    (login_files, "SETTLED_S", 0.3),
     (offsets_table, "WAIT_S", 0.1),  # for rows that a run may be writing
     (sharing, "START_AFTER_S", 60.0),  # what a test verifies is not worth another process
     (stale, "LOOK_S", 0.5),

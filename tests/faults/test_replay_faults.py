@@ -69,7 +69,6 @@ def test_a_killed_replay_runs_again_and_ends_right(
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("point",), {("P6",)})
 @pytest.mark.kill
 @pytest.mark.parametrize(("point", "done"), [("P3", False), ("P6", True), ("P7", True)])
 def test_a_killed_replay_of_first_rows_runs_again_and_ends_right(

@@ -145,7 +145,6 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("watched",), {("${secret:canary/NAME}",)})
 def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     watched: Watched, workspace: Workspace
 ) -> None:

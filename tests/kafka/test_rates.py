@@ -116,7 +116,6 @@ def test_a_batch_waits_until_its_minimum_is_there_whoever_plans(
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("planner",), {("driver",)})
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_less_than_the_minimum_is_read_once_the_delay_has_passed_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, planner: str

@@ -144,7 +144,6 @@ def check_counts(config: Config, filled: Filled, ranges: list[OffsetRange]) -> N
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("count",), {(10,)})
 @pytest.mark.parametrize("count", [10, 100])
 def test_any_ranges_give_exactly_their_rows_also_after_partitions_were_added(
     lake: Lake, rivermouth_spark: SparkSession, count: int

@@ -55,7 +55,6 @@ def written(lake: Lake, table: str) -> dict[str, int]:
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("begin",), {("replay-first-offset:0:4",)})
 @pytest.mark.parametrize("begin", ["earliest", "replay-first-offset:0:4"])
 def test_first_rows_are_put_right_from_all_that_was_ever_read(
     lake: Lake, rivermouth_spark: SparkSession, begin: str

@@ -120,7 +120,6 @@ def ranks(bench: Bench) -> dict[int, int]:
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("way", "key"), {("replaceUsing", "order_id")})
 @pytest.mark.parametrize(
     ("way", "key", "vectors"),
     [
@@ -163,7 +162,6 @@ LARGE = 300_000
 
 
 @pytest.mark.thorough
-@pytest.mark.short(("most", "vectors"), {(broadcast.RECORDS_MAX, False)})
 @pytest.mark.parametrize("vectors", [False, True], ids=["files written anew", "vectors"])
 @pytest.mark.parametrize("most", [broadcast.RECORDS_MAX, 0], ids=["few", "many"])
 def test_changes_of_a_large_table_are_written_by_replace_using(

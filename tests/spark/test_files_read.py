@@ -43,6 +43,7 @@ def test_checkpoints_come_as_the_table_says_and_spark_goes_on_from_them(bench: B
     assert DeltaTable(str(copy)).version() == 5
 
 
+@pytest.mark.thorough
 def test_spark_restores_optimizes_and_vacuums_such_a_table(bench: Bench) -> None:
     table = made(bench, **{"delta.checkpointInterval": "2", "delta.enableDeletionVectors": "true"})
     for number in range(4):

@@ -93,7 +93,7 @@ class Table:
         self.bench.spark.sql(statement.replace("TABLE", self.address.sql))
 
 
-@pytest.mark.takes_long("2")
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_all_records_once_more_leave_the_first_of_each_key(bench: Bench, seed: int) -> None:
     made, table, dice = batches(seed), Table(bench), random.Random(seed)

@@ -119,8 +119,7 @@ class Table:
             self.bench.spark.sql(statement)
 
 
-@pytest.mark.takes_long("order_by-MERGE")
-@pytest.mark.short(("ordered", "marked"), {(True, False), (False, True)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("marked", [False, True], ids=["MERGE", "replaceUsing"])
 @pytest.mark.parametrize("ordered", [True, False], ids=["order_by", "ledger"])
 def test_all_records_once_more_lead_where_they_led_before(

@@ -37,6 +37,7 @@ def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
     Merge(site).land(RawBatch(bench.raw(raw), decoder(pipeline)), bench.plan(1, raw, Position()))
 
 
+@pytest.mark.thorough
 def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(
     bench: Bench,
 ) -> None:

@@ -204,7 +204,7 @@ def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) ->
     assert len(rows_of(bench, "orders_quarantine")) == 2
 
 
-@pytest.mark.takes_long("True")
+@pytest.mark.thorough
 @pytest.mark.parametrize("lost", [False, True])
 def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, lost: bool
@@ -251,6 +251,7 @@ def test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it(bench:
     assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(1, GREATEST)]
 
 
+@pytest.mark.thorough
 def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_left(
     bench: Bench,
 ) -> None:

@@ -139,8 +139,7 @@ def batch(dice: random.Random) -> list[bytes]:
     return made
 
 
-@pytest.mark.takes_long("merge-1", "replaceUsing-1")
-@pytest.mark.short(("seed",), {(1,)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
     bench: Bench, landing: Landing, seed: int
@@ -217,7 +216,7 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
 HUGE = 9 * 10**37
 
 
-@pytest.mark.takes_long("order1", "order2")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "order", [(HUGE, HUGE, -HUGE, -HUGE), (HUGE, -HUGE, HUGE, -HUGE), (-HUGE, HUGE, -HUGE, HUGE)]
 )
@@ -259,7 +258,7 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     assert [row[0] for row in table_of(bench).values()] == [1]
 
 
-@pytest.mark.takes_long("merge", "merge, folded in tasks", "replaceUsing")
+@pytest.mark.thorough
 def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
     rows: list[RawRow] = [(None, b"{oops", 0, 0)]
     plan = bench.plan(1, rows, Position())

@@ -203,6 +203,7 @@ OF_OTHER_ROWS = {
 }
 
 
+@pytest.mark.thorough
 def test_a_function_that_breaks_a_rule_is_named_and_nothing_is_written(bench: Bench) -> None:
     refused(bench, {name: (of(name), words) for name, words in BROKEN.items()})
 

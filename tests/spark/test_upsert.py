@@ -94,8 +94,7 @@ def table_of(bench: Bench) -> dict[int, Row]:
     }
 
 
-@pytest.mark.takes_long("by MERGE-1")
-@pytest.mark.short(("seed",), {(1,)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_batches_lead_where_the_records_one_by_one_lead(
     bench: Bench, upsert: Landing, log: FolderLog, seed: int
@@ -157,7 +156,7 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
     assert table_of(bench) == {}
 
 
-@pytest.mark.takes_long("by MERGE")
+@pytest.mark.thorough
 def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
     bench: Bench, upsert: Landing, log: FolderLog
 ) -> None:
@@ -249,7 +248,7 @@ def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: 
     assert (row["rank"], row["note"]) == (6, "kept")
 
 
-@pytest.mark.takes_long("by replaceUsing")
+@pytest.mark.thorough
 def test_bad_records_go_to_quarantine_whatever_a_metric_says(
     bench: Bench, upsert: Landing, log: FolderLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +292,7 @@ def test_on_a_cluster_a_metric_that_counted_twice_is_noticed(
     assert table_of(bench) == {1: (5, 0, 4)}
 
 
+@pytest.mark.thorough
 def test_what_a_merge_has_written_down_is_not_kept(bench: Bench) -> None:
     """Spark forgets a checkpoint with the DataFrame that leads to it."""
     landing, position = Merge(new_site(bench, a_pipeline())), Position()

@@ -118,6 +118,7 @@ def test_status_run_and_doctor_say_it(tmp_path: Path) -> None:
     assert said_by_doctor(tmp_path, commit="spark") == f"format json, mode append, {line}"
 
 
+@pytest.mark.thorough
 def test_the_ledger_of_a_pipeline_that_sends_is_told_of_only_where_spark_commits(
     tmp_path: Path,
 ) -> None:
