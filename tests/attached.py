@@ -2,10 +2,11 @@
 
 A driver attaches as a notebook does on a cluster, and is killed as a process of its own. The JVM
 outlives it. What a dead JVM would give back is given back when the driver has ended: its queries
-are stopped, and the files that it had open, such as the lock of a table, are closed.
+are stopped, the files that it had open, such as the lock of a table, are closed, and Delta forgets
+the tables with their locks.
 
-Not for kills in a commit that a JVM may still carry out, or under Delta's lock (P8, P17, P18): the
-JVM has to die, too.
+Not for kills while the JVM may be amid a commit (P8, and where no point is named): it has to die,
+too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
-ALIVE = frozenset(f"P{n}" for n in (0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16))
+ALIVE = frozenset(f"P{n}" for n in (0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18))
 """The points at which a driver may die while its JVM lives on."""
 
 
@@ -45,6 +46,7 @@ def gateway(spark: SparkSession) -> Iterator[Mapping[str, str]]:
             if hasattr(each, "getClass") and each.getClass().getName().endswith("FileChannelImpl"):
                 each.close()
         server.shutdown()
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def _queries(spark: SparkSession) -> dict[str, Any]:
