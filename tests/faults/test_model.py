@@ -80,7 +80,13 @@ def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Confi
 
 
 @pytest.mark.takes_long(
-    "changes_kept", "deletes_stand", "epochs_of_restored", "trouble_outlives_cleanup"
+    "changes_kept",
+    "deletes_stand",
+    "epochs_of_restored",
+    "exact_version",
+    "files_txn",
+    "rows_unmoved (totals)",
+    "trouble_outlives_cleanup",
 )
 @pytest.mark.parametrize("removal", EVERY_REMOVAL, ids=lambda each: each.name)
 def test_a_guard_that_is_taken_out_does_harm_and_none_is_done_with_it(removal: Removal) -> None:

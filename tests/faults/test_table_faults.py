@@ -87,7 +87,7 @@ def test_a_restored_table_goes_on_from_the_restored_state_once_that_is_accepted(
     check_proved(lake, entries=200)
 
 
-@pytest.mark.short(("mode",), {("upsert",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize(("mode", "created_again"), [("append", False), ("upsert", True)])
 def test_an_emptied_table_starts_over_once_that_is_accepted(
     lake: Lake, rivermouth_spark: SparkSession, mode: str, created_again: bool
@@ -135,6 +135,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     assert not pending, "the moment never came"
 
 
+@pytest.mark.thorough
 def test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals(
     lake: Lake, rivermouth_spark: SparkSession, meanwhile: list[object]
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_restore_in_the_middle_of_a_batch_of_files_halts_before_their_commit(
     check_proved(lake, entries=200)
 
 
+@pytest.mark.thorough
 def test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def marks(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_a_batch_whose_python_worker_is_killed_is_tried_again(
     lake: Lake, rivermouth_spark: SparkSession, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +107,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.short(("kind",), {("worker",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MASTERS)
 def test_a_task_that_is_tried_again_or_runs_twice_writes_its_rows_once(
     lake: Lake,
@@ -137,7 +138,7 @@ KEYED = {"insert": insert_pipeline, "sums": sums_pipeline}
 """A fold by Spark of what tasks decode, and one that they begin."""
 
 
-@pytest.mark.short(("mode", "kind"), {("insert", "told")})
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["worker", "told"])
 @pytest.mark.parametrize("mode", KEYED)
 def test_a_task_of_a_fold_that_is_tried_again_counts_its_records_once(
