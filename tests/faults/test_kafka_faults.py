@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -334,6 +335,25 @@ def test_a_group_for_monitors_tells_what_the_user_lacks(
     for refused in (unwritten.value, unread.value):
         assert found in refused.found
         assert refused.remedy.startswith(remedy)
+
+
+def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_it_cannot_know(
+    own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
+) -> None:
+    own.topic("granted")
+    own.configure(p=append_pipeline("granted"))
+    five(own, "granted")
+    log_in(own, secured.login("reader", "reads"))
+    commands = (["doctor"], ["run"], ["status"], ["topic", "granted"], ["verify"])
+    with secured.may_read("reader", "granted"):
+        ended = [own.command(*words, spark=rivermouth_spark) for words in commands]
+        said = own.command("verify", "--json")
+
+    assert [each for each in (*ended, said) if each.returncode] == []
+    [told] = json.loads(said.stdout)["pipelines"]
+    assert "whether Kafka compacts it" in " ".join(ended[-1].stdout.split())
+    assert (told["ok"], told["records"], told["missing"]) == (True, 5, 0)
+    assert told["not_checked"] == {"topics_of_unknown_settings": 1}
 
 
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(

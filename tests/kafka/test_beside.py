@@ -44,6 +44,7 @@ def code(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Path:
     return lake.folder
 
 
+@pytest.mark.thorough
 def test_a_session_that_runs_already_finds_code_beside_the_file(
     lake: Lake, code: Path, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,12 +106,13 @@ class MemorySource:
     cluster: str = "cluster"
     topics: Mapping[str, str] = field(default_factory=lambda: {TOPIC: "id"})
     compacted: frozenset[str] = frozenset()
+    untold: frozenset[str] = frozenset()
     asked: list[tuple[Partition, int]] = field(default_factory=list)
     """The offsets that ``held`` was asked for."""
 
     def identity(self, topics: Iterable[str]) -> Identity:
         known = {name: self.topics[name] for name in topics if name in self.topics}
-        return Identity(self.cluster, known, self.compacted)
+        return Identity(self.cluster, known, self.compacted, self.untold)
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         return [each for each in self.records if each[0] in topics]

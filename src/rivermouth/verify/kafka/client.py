@@ -39,7 +39,13 @@ _AWAY = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-_PASSING = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+_PASSING = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    # librdkafka asks for the group that it must be given, and nothing here needs it.
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
 _BATCH = 10_000
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +78,10 @@ class KafkaSource:
         if not names:
             return Identity(str(cluster.cluster_id), {}, frozenset())
         ids = {name: str(each.topic_id) for name, each in self._described(names).items()}
-        return Identity(str(cluster.cluster_id), ids, self._compacted(ids))
+        policies = self._policies(ids)
+        compacted = frozenset(name for name, each in policies.items() if "compact" in (each or ""))
+        untold = frozenset(name for name, each in policies.items() if each is None)
+        return Identity(str(cluster.cluster_id), ids, compacted, untold)
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         """See ``Source``."""
@@ -83,19 +92,24 @@ class KafkaSource:
         """What Kafka tells of these topics, without the missing ones."""
         asked = TopicCollection(names)
         described = self._admin.describe_topics(asked, request_timeout=self._timeout_s)
-        found = {name: self._wait(one, missing_ok=True) for name, one in described.items()}
+        found = {
+            name: self._wait(one, none_on=KafkaError.UNKNOWN_TOPIC_OR_PART)
+            for name, one in described.items()
+        }
         return {name: each for name, each in found.items() if each is not None}
 
-    def _compacted(self, topics: Iterable[str]) -> frozenset[str]:
+    def _policies(self, topics: Iterable[str]) -> dict[str, str | None]:
+        """``cleanup.policy`` by topic; None where the user may not read it (DescribeConfigs)."""
         asked = [_ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, topic) for topic in topics]
         if not asked:
-            return frozenset()
+            return {}
         answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
-        return frozenset(
-            str(resource.name)
-            for resource, future in answers.items()
-            if "compact" in str(self._wait(future)["cleanup.policy"].value)
-        )
+        none_on = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        told = {str(each.name): self._wait(one, none_on=none_on) for each, one in answers.items()}
+        return {
+            name: None if settings is None else str(settings["cleanup.policy"].value)
+            for name, settings in told.items()
+        }
 
     def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """See ``Source``."""
@@ -208,12 +222,13 @@ class KafkaSource:
             found=f"not read: {names}",
         )
 
-    def _wait(self, future: Future[Any], *, missing_ok: bool = False) -> Any:
+    def _wait(self, future: Future[Any], *, none_on: int | None = None) -> Any:
+        """The answer; None where Kafka answers with the error ``none_on``."""
         limit_s = self._timeout_s + 5  # the client's own limit comes first, with a better reason
         try:
             return future.result(timeout=limit_s)
         except KafkaException as fault:
-            if missing_ok and fault.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if none_on is not None and fault.args[0].code() == none_on:
                 return None
             raise self._translate(fault.args[0]) from fault
         except FutureTimeout as fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rivermouth.config import Topics
@@ -15,7 +15,9 @@ from rivermouth.verify.result import Findings, Kind, Unchecked
 
 @dataclass(frozen=True)
 class Readable:
-    """The part ``[start, until)`` of each covered partition, and the topics with compaction."""
+    """The part ``[start, until)`` of each covered partition, and the topics that Kafka compacts,
+    or may compact.
+    """
 
     ranges: dict[Partition, tuple[int, int]]
     compacted: frozenset[str] = frozenset()
@@ -30,7 +32,8 @@ def readable(
 ) -> Readable:
     """Compare Kafka with the ledger and say what can be read. Raises SourceError.
 
-    What cannot be read is noted as unchecked. Another cluster, another topic of the same name and
+    What cannot be read is noted as unchecked, and so is a partition that no entry covers: the next
+    run reads it, or halts there. Another cluster, another topic of the same name and
     a log that ends too early are findings too. A topic that was deleted is none, unless the
     pipeline is still ``configured`` to read it and had not read all that it reads of it.
     """
@@ -63,7 +66,32 @@ def readable(
             line = f"{shown(partition)}[{until},{span.until}): Kafka's log ends before it"
             findings.leave(Unchecked.ENDED, line, span.until - until)
             findings.add(Kind.FAULT, line)
-    return Readable(ranges, identity.compacted)
+    _note_uncovered(ledger, coverage, source, configured, gone, findings)
+    for topic in sorted(identity.untold):
+        line = f"{topic}: whether Kafka compacts it: the user may not read its settings"
+        findings.leave(Unchecked.SETTINGS, f"{line} (DescribeConfigs)")
+    return Readable(ranges, identity.compacted | identity.untold)
+
+
+def _note_uncovered(
+    ledger: Ledger,
+    coverage: Coverage,
+    source: Source,
+    configured: Topics,
+    gone: Collection[str],
+    findings: Findings,
+) -> None:
+    """Name what Kafka holds in partitions of the pipeline's topics of which no entry tells."""
+    newest = ledger.effective[-1]
+    topics = [each for each in newest.topics if each not in gone and configured.take(each)]
+    known = {*newest.position, *coverage}
+    found = [each for each in source.partitions(topics) if configured.has(*each)]
+    new = [each for each in found if each not in known]
+    first, end = source.first_offsets(new), source.end_offsets(new)
+    for partition in sorted(new):
+        if first[partition] < end[partition]:
+            line = f"{shown(partition)}[{first[partition]},{end[partition]}): no entry covers it"
+            findings.leave(Unchecked.UNCOVERED, line, end[partition] - first[partition])
 
 
 def leave_out_expired(

@@ -13,11 +13,15 @@ from rivermouth.verify.ledger.entry import Partition
 
 @dataclass(frozen=True)
 class Identity:
-    """Cluster id; topic ids of the topics that exist; those that Kafka compacts."""
+    """Cluster id; topic ids of the topics that exist; those that Kafka compacts.
+
+    ``untold`` are topics whose settings the user may not read: Kafka may compact them.
+    """
 
     cluster: str
     topics: Mapping[str, str]
     compacted: frozenset[str]
+    untold: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

@@ -35,6 +35,33 @@ def test_what_kafka_holds_whole_is_readable() -> None:
     assert (found(findings), findings.unchecked) == ({}, [])
 
 
+def test_a_topic_whose_settings_are_not_told_may_be_compacted() -> None:
+    shown, findings = ask(MemorySource(untold=frozenset({"t"})), *ENTRIES)
+    assert shown == Readable({ZERO: (2, 9)}, frozenset({"t"}))
+    assert findings.proof().left == {Unchecked.SETTINGS: 1}
+    assert "t: whether Kafka compacts it" in findings.unchecked[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "configured", "unchecked"),
+    [
+        (8, Topics(("t",)), ["t-1[3,8): no entry covers it"]),
+        (3, Topics(("t",)), []),
+        (8, Topics(()), []),
+        (8, Topics(assigned={"t": (0,)}), []),
+    ],
+    ids=["records", "none left", "another pipeline's topic", "not assigned"],
+)
+def test_a_partition_that_no_entry_covers_is_named(
+    ends: int, configured: Topics, unchecked: list[str]
+) -> None:
+    one = ("t", 1)
+    source = MemorySource({ZERO: (), one: ()}, first={one: 3}, ends={one: ends})
+    findings = Findings("p")
+    readable(Ledger(1, ENTRIES, ENTRIES), Coverage(ENTRIES), source, configured, findings)
+    assert (found(findings), findings.unchecked) == ({}, unchecked)
+
+
 def test_without_an_entry_kafka_is_not_asked() -> None:
     class Silent(MemorySource):
         def identity(self, topics: Iterable[str]) -> Identity:
