@@ -12,12 +12,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MOST_JVMS = 130
-MOST_SESSIONS = 40
+MOST_JVMS = 120
+MOST_SESSIONS = 10
 LONG_S = 10.0
-ROOM = 3
+ROOM = 5
 """A slow machine, and workers that share its cores, take so many times as long."""
-LONG: Mapping[str, str] = {}
+LONG: Mapping[str, str] = {
+    "tests/bundle/test_own_bundle.py"
+    "::test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work": (
+        "one target with the real CLI, whose jobs run from an installed wheel"
+    ),
+    "tests/connect/test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_once": (
+        "the first batch on the only server of Connect"
+    ),
+}
 """Tests that take longer than ``LONG_S`` and are no thorough ones, each with its reason."""
 
 _JVMS, _SESSIONS = "jvms", "sessions"
