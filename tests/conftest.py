@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--slice",
         type=int,
         choices=range(SLICES),
-        help="Only the files of one slice of what test-all has beyond test, whole.",
+        help="Only one slice of what test-all has beyond test.",
     )
 
 
@@ -94,9 +94,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Workers begin with what takes long; one alone keeps the order of the files."""
     if config.option.slice is not None:
-        thorough = {share(each.nodeid) for each in items if each.get_closest_marker("thorough")}
-        chosen = in_slice(config.option.slice, thorough)
-        items[:] = [each for each in items if share(each.nodeid) in chosen]
+        beyond = [each for each in items if each.get_closest_marker("thorough")]
+        chosen = in_slice(config.option.slice, {share(each.nodeid) for each in beyond})
+        # What all kills of a file have left is proved by its last tests: such a file is whole.
+        kinds = ("thorough", "kill")
+        items[:] = [
+            each
+            for each in items
+            if share(each.nodeid) in chosen and any(map(each.get_closest_marker, kinds))
+        ]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: rank(item.nodeid))
 
