@@ -267,7 +267,7 @@ def test_commits_of_others_reach_the_disk_with_ours_as_far_back_as_a_checkpoint_
 ) -> None:
     made = table(tmp_path, checkpointInterval="130")
     synced: set[str] = set()
-    monkeypatch.setattr(files_table, "_sync", lambda path: synced.add(path.name))
+    monkeypatch.setattr(files_table, "sync", lambda path: synced.add(path.name))
     for version in range(1, 141):
         made.append([], f"{version}")
     synced.clear()

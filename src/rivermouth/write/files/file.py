@@ -176,8 +176,8 @@ class _OpenFile:
 
     def closed(self) -> DataFile:
         self._parquet.close()
-        os.fsync(self._sink.fileno())
         self._sink.close()
+        sync(self._path)
         found = self._path.stat()
         said = self._statistics.json(tight=self._tight)
         at_ms = found.st_mtime_ns // 1_000_000
@@ -189,6 +189,15 @@ class _OpenFile:
                 each.close()
         with suppress(OSError):
             self._path.unlink()
+
+
+def sync(path: Path) -> None:
+    """Let what a file or a folder holds reach the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def counted(kafka: pa.StructArray) -> Counter[tuple[str, int]]:

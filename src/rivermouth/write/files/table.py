@@ -13,7 +13,6 @@ commits in it are cleaned up.
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from rivermouth.errors import BatchFailed, CommitConflict
-from rivermouth.write.files.file import DataFile
+from rivermouth.write.files.file import DataFile, sync
 from rivermouth.write.files.known import WRITER_FEATURES, Definition
 
 Told = TypeVar("Told")
@@ -104,7 +103,7 @@ class FilesTable:
         }
         about = {"userMetadata": said, "isBlindAppend": True, "operationMetrics": metrics}
         try:
-            _sync(Path(self.path))
+            sync(Path(self.path))
             table.create_write_transaction(
                 [_action(each) for each in added],
                 "append",
@@ -128,17 +127,17 @@ class FilesTable:
             first = self._synced + 1
         for version in range(first, own):
             with suppress(FileNotFoundError):
-                _sync(self._commit_file(version))
+                sync(self._commit_file(version))
         for version in range(own, last + 1):
-            _sync(self._commit_file(version))
-        _sync(Path(self.path, "_delta_log"))
+            sync(self._commit_file(version))
+        sync(Path(self.path, "_delta_log"))
         self._synced = last
 
     def _sync_checkpoint(self, version: int) -> None:
         """What clean-up takes is in the checkpoint alone from then on."""
         log = Path(self.path, "_delta_log")
         for each in (*log.glob(f"{version:020d}.checkpoint*"), log / "_last_checkpoint", log):
-            _sync(each)
+            sync(each)
 
     def conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
@@ -213,15 +212,6 @@ class FilesTable:
 
     def _failed(self, what: str, fault: Exception) -> BatchFailed:
         return BatchFailed(what, where=self._where, found=str(fault))
-
-
-def _sync(path: Path) -> None:
-    """Let what a file or a folder holds reach the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def definition_of(table: DeltaTable) -> Definition:
