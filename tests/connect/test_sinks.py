@@ -31,7 +31,7 @@ def lake(
     return ConnectLake(tmp_path, servers, connect_server, request.param)
 
 
-@pytest.mark.short(("lake",), {("serverless",)})
+@pytest.mark.thorough
 def test_records_and_headers_are_sent_and_proved(lake: ConnectLake) -> None:
     source, to = f"headers-{lake.platform}", f"headers-{lake.platform}-out"
     lake.topic(source)

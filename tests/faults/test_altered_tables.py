@@ -53,7 +53,7 @@ def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callabl
     return reach
 
 
-@pytest.mark.short(("kind",), {("a column amid the others",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ALTERED)
 def test_a_table_that_gets_in_mid_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -311,9 +311,7 @@ def test_a_wrong_password_is_never_an_empty_success(
     assert time.monotonic() - began < 100
 
 
-@pytest.mark.takes_long(
-    "wrong-Authentication failed: Invalid username or password-Check the credentials"
-)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("password", "found", "remedy"),
     [

@@ -102,6 +102,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     check_proved(lake, records=10)
 
 
+@pytest.mark.thorough
 def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lake) -> None:
     for name in ("gone_a", "gone_b"):
         lake.topic(name)

@@ -42,7 +42,7 @@ def proved(lake: Lake) -> PipelineProof:
     return proof
 
 
-@pytest.mark.takes_long("inline")
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", EXPLODED)
 def test_rows_and_records_are_counted_apart_and_proved(
     lake: Lake, rivermouth_spark: SparkSession, kind: str

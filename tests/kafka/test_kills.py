@@ -50,7 +50,7 @@ ONLY = {
 }
 """Where a mode is killed; elsewhere it does what another one does, which is killed there."""
 SHORT = (
-    pairs(["append", "upsert"], (*IN_PROCESS, *WATCHED))
+    pairs(["append", "upsert"], IN_PROCESS)
     | pairs(["append"], OF_FILES)
     | pairs(["aggregate"], ["P6"])
     | pairs(["sums"], ["P3"])

@@ -114,6 +114,7 @@ def test_keys_and_headers_stand_as_kafka_has_them_and_a_false_one_is_found(
     assert found == [("@0", "_kafka.headers"), ("@1", "_kafka.headers"), ("@3", "_kafka.key")]
 
 
+@pytest.mark.thorough
 def test_the_row_of_a_key_has_the_metadata_of_its_newest_record(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

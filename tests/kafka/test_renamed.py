@@ -34,7 +34,7 @@ def produced(lake: Lake, topic: str, value: bytes) -> None:
     lake.produce(topic, [(b"1", value, 0), (b"1", value, 0), (b"1", b"?", 0)])
 
 
-@pytest.mark.takes_long("upsert")
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     lake: Lake, rivermouth_spark: SparkSession, mode: str
