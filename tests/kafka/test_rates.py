@@ -97,7 +97,7 @@ def below_a_minimum(lake: Lake, topic: str, delay: str, planner: str) -> None:
     lake.produce(topic, [(None, bid(i), 0) for i in range(4)])
 
 
-@pytest.mark.short(("planner",), {("streaming",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_batch_waits_until_its_minimum_is_there_whoever_plans(
     lake: Lake, rivermouth_spark: SparkSession, planner: str

@@ -61,7 +61,7 @@ def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda each: each["order_id"])
 
 
-@pytest.mark.short(("make",), {(by_ledger,)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [upsert_pipeline, by_ledger])
 def test_rows_that_others_changed_are_put_right_and_all_is_proved(
     lake: Lake, rivermouth_spark: SparkSession, make: Any

@@ -29,6 +29,7 @@ def proved(lake: Lake) -> PipelineProof:
     return proof
 
 
+@pytest.mark.takes_long("transform")
 @pytest.mark.parametrize("kind", MADE)
 def test_own_code_is_run_proved_and_what_is_lost_is_noticed(
     lake: Lake, rivermouth_spark: SparkSession, kind: str

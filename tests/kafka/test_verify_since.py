@@ -95,6 +95,7 @@ def findings(proof: PipelineProof) -> dict[Kind, int]:
     return found
 
 
+@pytest.mark.takes_long("upsert")
 def test_a_daily_proof_asks_kafka_for_the_records_of_that_day(
     world: World, asked: dict[str, int]
 ) -> None:
@@ -126,7 +127,7 @@ def test_a_missing_row_of_that_day_is_found_and_nothing_is_built_on_the_record(
     assert str(again.read_all).endswith("found a fault")
 
 
-@pytest.mark.takes_long("append")
+@pytest.mark.thorough
 def test_a_row_of_that_day_that_is_there_twice_is_found_wherever_its_file_lies(
     world: World,
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_row_of_that_day_that_is_there_twice_is_found_wherever_its_file_lies(
     )
 
 
+@pytest.mark.thorough
 def test_a_row_of_that_day_in_an_older_file_is_found(
     rivermouth_broker: Broker, tmp_path: Path
 ) -> None:
@@ -156,7 +158,7 @@ def test_a_row_of_that_day_in_an_older_file_is_found(
     assert findings(proof) == {Kind.DUPLICATED: 1}
 
 
-@pytest.mark.takes_long("upsert")
+@pytest.mark.thorough
 def test_a_restore_makes_a_proof_void_and_then_all_is_read(
     world: World, asked: dict[str, int]
 ) -> None:
@@ -171,7 +173,7 @@ def test_a_restore_makes_a_proof_void_and_then_all_is_read(
     assert (void(world), on_record(world)) == (None, (2, 2))
 
 
-@pytest.mark.takes_long("upsert")
+@pytest.mark.thorough
 def test_a_place_that_cannot_be_written_changes_no_verdict(world: World) -> None:
     a_day(world, 2)
     place = beside_offsets(world.config.folder).folder

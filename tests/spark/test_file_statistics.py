@@ -98,6 +98,10 @@ CASES: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.takes_long(
     "not a number and infinite",
+    "zeros with both signs",
+    "times",
+    "texts beyond ASCII",
+    "structs",
     "zeros with a sign",
     "days",
     "texts at the boundary",

@@ -40,7 +40,7 @@ def pipeline() -> Pipeline:
     return a_pipeline(mode="insert", order_by=(), key=None)
 
 
-@pytest.mark.takes_long("by MERGE")
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["by MERGE", "by replaceUsing"])
 def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
     bench: Bench, pipeline: Pipeline, way: str
