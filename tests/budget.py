@@ -15,7 +15,7 @@ from pathlib import Path
 MOST_JVMS = 120
 MOST_SESSIONS = 10
 LONG_S = 10.0
-ROOM = 5
+ROOM = 10
 """A slow machine, and workers that share its cores, take so many times as long."""
 LONG: Mapping[str, str] = {
     "tests/bundle/test_own_bundle.py"
