@@ -81,17 +81,19 @@ def _note_uncovered(
     gone: Collection[str],
     findings: Findings,
 ) -> None:
-    """Name what Kafka holds in partitions of the pipeline's topics of which no entry tells."""
+    """Name what was ever in partitions of the pipeline's topics of which no entry tells.
+
+    Also what retention has taken of it: there a run halts.
+    """
     newest = ledger.effective[-1]
     topics = [each for each in newest.topics if each not in gone and configured.take(each)]
     known = {*newest.position, *coverage}
     found = [each for each in source.partitions(topics) if configured.has(*each)]
     new = [each for each in found if each not in known]
-    first, end = source.first_offsets(new), source.end_offsets(new)
-    for partition in sorted(new):
-        if first[partition] < end[partition]:
-            line = f"{shown(partition)}[{first[partition]},{end[partition]}): no entry covers it"
-            findings.leave(Unchecked.UNCOVERED, line, end[partition] - first[partition])
+    for partition, end in sorted(source.end_offsets(new).items()):
+        if end:
+            line = f"{shown(partition)}[0,{end}): no entry covers it"
+            findings.leave(Unchecked.UNCOVERED, line, end)
 
 
 def leave_out_expired(

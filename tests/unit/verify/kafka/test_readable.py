@@ -45,18 +45,19 @@ def test_a_topic_whose_settings_are_not_told_may_be_compacted() -> None:
 @pytest.mark.parametrize(
     ("ends", "configured", "unchecked"),
     [
-        (8, Topics(("t",)), ["t-1[3,8): no entry covers it"]),
-        (3, Topics(("t",)), []),
+        (8, Topics(("t",)), ["t-1[0,8): no entry covers it"]),
+        (3, Topics(("t",)), ["t-1[0,3): no entry covers it"]),
+        (0, Topics(("t",)), []),
         (8, Topics(()), []),
         (8, Topics(assigned={"t": (0,)}), []),
     ],
-    ids=["records", "none left", "another pipeline's topic", "not assigned"],
+    ids=["records", "all expired", "never any", "another pipeline's topic", "not assigned"],
 )
 def test_a_partition_that_no_entry_covers_is_named(
     ends: int, configured: Topics, unchecked: list[str]
 ) -> None:
     one = ("t", 1)
-    source = MemorySource({ZERO: (), one: ()}, first={one: 3}, ends={one: ends})
+    source = MemorySource({ZERO: (), one: ()}, first={one: min(ends, 3)}, ends={one: ends})
     findings = Findings("p")
     readable(Ledger(1, ENTRIES, ENTRIES), Coverage(ENTRIES), source, configured, findings)
     assert (found(findings), findings.unchecked) == ({}, unchecked)
