@@ -76,7 +76,8 @@ class Later(MemoryRows):
     ) -> Iterator[pa.RecordBatch]:
         after = re.search(r"sequence > (\d+)", predicate or "")
         for batch in super().batches(columns, predicate):
-            yield batch.filter(pc.field("sequence") > (int(after[1]) if after else 0))
+            later = pc.greater(batch.column("sequence"), int(after[1]) if after else 0)
+            yield batch.filter(later)
 
 
 def offsets_table(commits: Sequence[Commit], bad: Mapping[int, int]) -> MemoryRows:
