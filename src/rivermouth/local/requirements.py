@@ -72,6 +72,12 @@ def declared(*extras: str) -> list[Requirement]:
     return of_extras(importlib.metadata.requires("rivermouth") or (), extras)
 
 
+def python() -> Requirement:
+    """The Pythons that rivermouth supports. Raises as ``declared``."""
+    told = importlib.metadata.metadata("rivermouth")["Requires-Python"]
+    return Requirement.parse(f"Python{told}")
+
+
 def of_extras(lines: Iterable[str], extras: Iterable[str]) -> list[Requirement]:
     """The same, of the lines of a metadata file."""
     asked = {"", *extras}

@@ -6,52 +6,38 @@ in which the first failure explains those after it.
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.cache import cache_folder
-from rivermouth.local.jars import Progress, jars, read_lock, verify_jars
+from rivermouth.local.jars import Progress, jars, verify_jars
 from rivermouth.local.java import find_java
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.typed import typed
+from rivermouth.operate.check import Check
+from rivermouth.operate.pythons import check_pythons
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
     from rivermouth.kafka.client import Kafka
 
 FREE_BYTES = 1 << 30
-PYTHONS = ((3, 10), (3, 13))
 
 RUN_JARS, DEMO_JARS = ("spark",), ("spark", "broker")
 """The sets of jars: a configuration names a broker, so only the demo needs the jars of ours."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: what it is, whether it will do, what was found, what to do."""
-
-    name: str
-    ok: bool
-    found: str
-    fix: str = ""
-
-
 def check_machine(sets: Iterable[str], progress: Progress) -> Iterator[Check]:
-    """Python, Java, packages, jars (every byte), folders. Downloads jars of ``sets`` that are
+    """Pythons, packages, Java, jars (every byte), folders. Downloads jars of ``sets`` that are
     missing.
     """
-    yield _python()
+    yield from check_pythons()
     yield _attempt("Java", _java)
-    yield _package("pyspark", "spark-sql-kafka-0-10_2.13")
-    yield _package("delta-spark", "delta-spark_4.2_2.13")
     for name in sets:
         yield _attempt(f"jars: {name}", partial(_jars, name, progress))
     yield _folder("cache", cache_folder(), "Name another folder with RIVERMOUTH_CACHE")
@@ -101,29 +87,9 @@ def refused(name: str, error: RivermouthError) -> Check:
     return Check(name, False, f"{error.code} " + ", ".join(filter(None, facts)), error.remedy)
 
 
-def _python() -> Check:
-    found = sys.version_info[:2]
-    oldest, newest = (".".join(map(str, each)) for each in PYTHONS)
-    ok = PYTHONS[0] <= found <= PYTHONS[1]
-    text = f"{sys.version.split()[0]} at {sys.executable}"
-    return Check("Python", ok, text, f"Use Python {oldest} to {newest}")
-
-
 def _java() -> str:
     java = find_java()
     return f"{java.version} from {java.source}: {java.home}"
-
-
-def _package(package: str, jar: str) -> Check:
-    """A Python package must be of the version that its locked jar was built for."""
-    versions = {each.coordinate.name: each.coordinate.version for each in read_lock()["spark"]}
-    wanted = versions[jar]
-    fix = f"pip install 'rivermouth[local]', or: pip install {package}=={wanted}"
-    try:
-        found = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return Check(package, False, "not installed", fix)
-    return Check(package, found == wanted, f"{found} (jars: {wanted})", fix)
 
 
 def _jars(name: str, progress: Progress) -> str:
