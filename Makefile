@@ -1,4 +1,4 @@
-# Only Python 3.10 to 3.13 and make are presupposed; everything else is fetched, once.
+# Only Python 3.10 to 3.14 and make are presupposed; everything else is fetched, once.
 PYTHON ?= python3
 # Each worker has a broker and a Spark session of its own, about 3 GB. Tests wait for processes that
 # they kill and start, so two cores serve three workers.

@@ -5,12 +5,24 @@ Standard library only.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 
-SUPPORTED = ((3, 13), (3, 12), (3, 11), (3, 10))
-INSTALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "install.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+INSTALL = os.path.join(HERE, "install.py")
+
+
+def supported() -> list:
+    """The versions that pyproject.toml names, the newest first."""
+    with open(os.path.join(HERE, os.pardir, "pyproject.toml")) as project:
+        told = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', project.read())
+    oldest, above = int(told.group(1)), int(told.group(2))
+    return [(3, minor) for minor in range(above - 1, oldest - 1, -1)]
+
+
+SUPPORTED = supported()
 
 
 def starts(command: str) -> bool:
@@ -34,9 +46,16 @@ def supported_python() -> str:
 if __name__ == "__main__":
     python = supported_python()
     if not python:
-        found = ".".join(str(part) for part in sys.version_info[:3])
+        oldest, newest, found = (
+            ".".join(str(part) for part in version)
+            for version in (SUPPORTED[-1], SUPPORTED[0], sys.version_info[:3])
+        )
         sys.stderr.write(
-            "set-up: Python 3.10 to 3.13 is needed; found "
+            "set-up: Python "
+            + oldest
+            + " to "
+            + newest
+            + " is needed; found "
             + found
             + ". Install one, or name it: make PYTHON=/path/to/python3.12\n"
         )

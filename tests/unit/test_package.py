@@ -52,7 +52,7 @@ def python_that_is(folder: Path, version: tuple[int, ...]) -> Path:
     return start
 
 
-@pytest.mark.parametrize("version", [(3, 8, 1), (3, 9, 18), (3, 14, 0)])
+@pytest.mark.parametrize("version", [(3, 8, 1), (3, 9, 18), (3, 15, 0)])
 def test_a_python_that_does_not_fit_is_one_line_and_exit_code_2(
     tmp_path: Path, version: tuple[int, ...]
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_python_that_does_not_fit_is_one_line_and_exit_code_2(
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "Python 3.10 to 3.13 is needed; found " + ".".join(map(str, version)) in done.stderr
+    assert "Python 3.10 to 3.14 is needed; found " + ".".join(map(str, version)) in done.stderr
     assert "make PYTHON=" in done.stderr
 
 

@@ -99,9 +99,9 @@ def test_workers_have_the_drivers_python_unless_somebody_names_another(tmp_path:
     assert found[broken].found.endswith("broken: it does not start")
     gone = check_workers({"PYSPARK_PYTHON": str(tmp_path / "gone")})
     assert gone.found.endswith("gone: No such file or directory")
-    for each in (*found.values(), gone):
-        assert not each.ok
-        assert f"export PYSPARK_PYTHON={sys.executable}" in each.fix
+    for check in (*found.values(), gone):
+        assert not check.ok
+        assert f"export PYSPARK_PYTHON={sys.executable}" in check.fix
 
 
 def test_a_source_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
