@@ -28,6 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTRA = "local"
 # What would let the environment find more than is in it.
 HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYSPARK_PYTHON", "SPARK_HOME")
+LISTED = (
+    "import json; from importlib.metadata import distributions;"
+    "print(json.dumps([(each.metadata['Name'], each.version) for each in distributions()]))"
+)
 
 
 class Failed(Exception):
@@ -92,8 +96,8 @@ def install(wheel: Path, env: Path, python: str, lowest: bool) -> Mapping[str, s
     constraints.write_text("".join(pins), encoding="utf-8")
     asked = ("install", "--quiet", "--constraint", constraints, f"{wheel}[{EXTRA}]")
     run(*pip, *asked, cwd=env.parent)
-    listed = json.loads(run(*pip, "list", "--format=json", cwd=env.parent))
-    return {_plain(each["name"]): each["version"] for each in listed}
+    listed = json.loads(run(env / "bin" / "python", "-I", "-c", LISTED, cwd=env.parent))
+    return {_plain(name): number for name, number in listed}
 
 
 def _plain(name: str) -> str:
