@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rivermouth import __version__
 from rivermouth.bundle.dashboard import SCHEMA, over, quarantines
+from rivermouth.bundle.samples import samples
 from rivermouth.config import load
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import ScaffoldRefused
@@ -62,13 +63,14 @@ def scaffold(folder: Path, config: Path | None = None) -> list[Path]:
     if folder.exists() and any(folder.iterdir()):
         raise ScaffoldRefused("the folder is not empty", where=str(folder))
     texts = dict(_texts(name))
+    loaded = load(config or _BUNDLE / "config" / "rivermouth.yml", {**os.environ, **PASSED})
     if config is not None:
-        loaded = load(config, {**os.environ, **PASSED})
         for each in loaded.pipelines.values():  # the job ingest is on the one that allows most
             check_platform(each, CLASSIC)
         tables = quarantines(loaded, schema_of(name))
         texts["config/rivermouth.yml"] = _deployable(config.read_text(encoding="utf-8"))
         texts[_DASHBOARD] = over(texts[_DASHBOARD], tables)
+    texts |= {f"tests/records/{each}.jsonl": text for each, text in samples(loaded).items()}
     for file, text in texts.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from ruamel.yaml import YAML
 
 from rivermouth import Config, load
+from rivermouth.config import TableName
 from rivermouth.local.broker import Broker
 
 pytest_plugins = ["rivermouth.testing"]
@@ -24,6 +27,13 @@ PASSED = {  # the jobs pass these on Databricks
     "SECRET_SCOPE": "scope",
 }
 ENVIRON = {**os.environ, **PASSED}
+BAD = b"this is no JSON"
+
+
+def good(pipeline: str) -> list[bytes]:
+    """Its records in tests/records, one in each line. Each must become a row of its own."""
+    file = ROOT / "tests" / "records" / f"{pipeline}.jsonl"
+    return file.read_bytes().splitlines() if file.exists() else []
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Lake:
 
     folder: Path
     file: Path
+    servers: str
 
     @property
     def config(self) -> Config:
@@ -51,44 +62,56 @@ class Lake:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
+    def rows(self, table: TableName) -> list[dict[str, Any]]:
+        table_here = DeltaTable(table.path(self.folder))
+        found: list[dict[str, Any]] = table_here.to_pyarrow_table().to_pylist()
+        return found
+
 
 @pytest.fixture
 def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
-    """An empty lake, with an empty topic for each topic of the configuration."""
+    """An empty lake; each pipeline reads an empty topic with its own name."""
     from rivermouth.testing import create_topic  # not at the top: pytest imports a plugin first
 
-    file = tmp_path / "rivermouth.yml"
-    servers = rivermouth_broker.bootstrap_servers
-    on_this_machine(CONFIG, file, servers)
-    made = Lake(tmp_path / "lake", file)
-    for topic in {t for each in made.config.pipelines.values() for t in each.source.topics}:
-        create_topic(servers, topic)
+    made = Lake(tmp_path / "lake", tmp_path / "rivermouth.yml", rivermouth_broker.bootstrap_servers)
+    on_this_machine(CONFIG, made.file, made.servers)
+    for name in made.config.pipelines:
+        create_topic(made.servers, name)
     return made
 
 
 def on_this_machine(config: Path, file: Path, servers: str) -> None:
-    """Check the configuration, and write it for the test's broker, without your Kafka options.
+    """Check the configuration, and write it for the test's broker and topics.
 
-    The topics are new on that broker, so settings of a start offset are left out too. A pattern
-    would match none of them: a topic with the name of the pipeline stands for it.
+    Your Kafka options and start offsets are those of your own broker, so they are left out.
     """
     load(config, ENVIRON)
     yaml = YAML(typ="safe", pure=True)
     whole = yaml.load(config.read_text(encoding="utf-8"))
     whole["kafka"] = {"bootstrap.servers": servers}
     for name, pipeline in whole["pipelines"].items():
-        source = pipeline["source"]
-        if isinstance(source.get("topics"), dict):
-            source["topics"] = [name]
-        for key in [each for each in source if each.startswith(("kafka.", "start"))]:
-            del source[key]
+        source = pipeline["source"].items()
+        kept = {key: each for key, each in source if not key.startswith(("kafka.", "start"))}
+        pipeline["source"] = {**kept, "topics": [name]}
     with file.open("w", encoding="utf-8") as text:
         yaml.dump(whole, text)
 
 
-def test_every_pipeline_starts_and_its_ledger_is_sound(lake: Lake) -> None:
+def test_a_good_record_becomes_a_row_and_a_bad_one_goes_to_quarantine(lake: Lake) -> None:
+    from rivermouth.testing import produce
+
+    pipelines = lake.config.pipelines
+    for name in filter(good, pipelines):
+        produce(lake.servers, name, [(None, each, 0) for each in (*good(name), BAD)])
+
     said = lake.job("ingest.py")
-    for name, pipeline in lake.config.pipelines.items():
+
+    for name, pipeline in pipelines.items():
         assert f"{name}: OK" in said
-        assert pipeline.target.table.path(lake.folder).is_dir()
-    lake.job("verify.py")
+        table = pipeline.target.table
+        others = [each for each, one in pipelines.items() if one.target.table == table]
+        assert len(lake.rows(table)) == sum(len(good(each)) for each in others)
+        if good(name):
+            bad = [each for each in lake.rows(table.quarantine) if each["pipeline"] == name]
+            assert [(each["value"], each["code"]) for each in bad] == [(BAD, "RM603")]
+    lake.job("verify.py")  # reads the topics and the tables again and compares them
