@@ -20,6 +20,16 @@ _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @dataclass(frozen=True)
+class Right:
+    """What a user may do with something: the client's words for both, as TOPIC and READ."""
+
+    user: str
+    kind: str
+    name: str
+    operation: str
+
+
+@dataclass(frozen=True)
 class SecuredBroker:
     """``broker`` itself lets everybody in; at ``servers`` a password is asked for.
 
@@ -43,16 +53,30 @@ class SecuredBroker:
     @contextmanager
     def may_read(self, user: str, topic: str) -> Iterator[None]:
         """The right to read a topic, for as long as the block takes."""
-        admin = self._admin()
-        place = (_ADMIN.ResourceType.TOPIC, topic, _ADMIN.ResourcePatternType.LITERAL)
-        right = (_ADMIN.AclOperation.READ, _ADMIN.AclPermissionType.ALLOW)
-        binding = _ADMIN.AclBinding(*place, f"User:{user}", "*", *right)
-        [given] = admin.create_acls([binding]).values()
-        given.result(30)
+        self.give(Right(user, "TOPIC", topic, "READ"))
         try:
             yield
         finally:
             self.take_rights(topic)
+
+    def give(self, *rights: Right) -> None:
+        """Give rights for good."""
+        literal, allow = _ADMIN.ResourcePatternType.LITERAL, _ADMIN.AclPermissionType.ALLOW
+        bindings = [
+            _ADMIN.AclBinding(
+                getattr(_ADMIN.ResourceType, each.kind),
+                each.name,
+                literal,
+                f"User:{each.user}",
+                "*",
+                getattr(_ADMIN.AclOperation, each.operation),
+                allow,
+            )
+            for each in rights
+        ]
+        admin = self._admin()  # it answers for as long as it is there
+        for given in admin.create_acls(bindings).values():
+            given.result(30)
 
     def take_rights(self, topic: str) -> None:
         """Take everybody's rights on a topic."""

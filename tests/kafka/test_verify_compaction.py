@@ -63,7 +63,7 @@ def test_append_rows_whose_records_were_compacted_away_are_unchecked(
     compacted(world)
     proof = world.verify()
     assert proof.ok, proof.problems
-    assert proof.unchecked == ("4 rows: compaction removed their records",)
+    assert proof.unchecked == ("4 rows: Kafka has no such record, as after compaction",)
 
 
 def test_a_winner_that_was_compacted_away_is_not_held_against_the_table(

@@ -82,6 +82,7 @@ def verified(found: Verification) -> str:
     for each in found.pipelines:
         lines += [wrapped(f"{each.name}: accepted: {it}", "  ", "") for it in each.accepted]
         lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
+        lines += [wrapped(f"{each.name}: not told: {it}", "  ", "") for it in each.not_told]
         lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
         lines += [wrapped(f"{each.name}: {it}", "  ", "") for it in left_out(each)]
         if each.erased:

@@ -52,10 +52,8 @@ class Unchecked(Enum):
     """Kafka's log ends before them."""
     UNCOVERED = "offsets_of_uncovered_partitions"
     """No entry tells of these partitions: the next run reads them, or halts there."""
-    SETTINGS = "topics_of_unknown_settings"
-    """Nobody may tell whether Kafka compacts them, so rows without records count as compacted."""
     COMPACTED = "compacted_rows"
-    """Compaction may have removed their records."""
+    """Kafka compacts their topic, or does not tell that, and may have removed their records."""
     TRIMMED = "rows_of_removed_entries"
     FORMER = "rows_before_accepted_changes"
     """Their records are gone since an operator accepted a change of the source."""
@@ -116,6 +114,7 @@ class Findings:
         self.read_all: str | None = None
         self.accepted: list[str] = []
         self.unchecked: list[str] = []
+        self.not_told: list[str] = []
         self._counts: Counter[Kind] = Counter()
         self._left: Counter[Unchecked] = Counter()
         self._lines: dict[Kind, list[str]] = {kind: [] for kind in Kind}
@@ -145,6 +144,7 @@ class Findings:
             accepted=tuple(self.accepted),
             counts={kind: self._counts[kind] for kind in Kind},
             unchecked=tuple(self.unchecked),
+            not_told=tuple(dict.fromkeys(self.not_told)),
             left={what: self._left[what] for what in Unchecked if what in self._left},
             problems=self._problems(),
             strict=self.strict,
@@ -187,6 +187,8 @@ class PipelineProof:
     """The changes of source and settings that an operator accepted, a line for each entry."""
     counts: dict[Kind, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
+    not_told: tuple[str, ...] = ()
+    """What the broker does not tell this login, a line for each."""
     left: dict[Unchecked, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     strict: bool = False
@@ -231,6 +233,7 @@ class PipelineProof:
         facts.update({kind.value: self.counts.get(kind, 0) for kind in Kind})
         facts["not_checked"] = {what.value: number for what, number in self.left.items()}
         facts["accepted"] = list(self.accepted)
+        facts["not_told"] = list(self.not_told)
         before = self.reach.before if self.reach is not None else None
         facts["since"] = before.as_dict() if before is not None else None
         facts["read_everything"] = self.read_all

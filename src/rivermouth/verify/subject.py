@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rivermouth.config import Pipeline
@@ -15,7 +16,7 @@ from rivermouth.registry.references import resolve
 from rivermouth.registry.shapes import Shape
 from rivermouth.verify.formats.reader import Reader, Undecodable, UnknownDecoder
 from rivermouth.verify.kafka.source import Source
-from rivermouth.verify.ledger.coverage import Coverage, Span
+from rivermouth.verify.ledger.coverage import Coverage, Held, Offsets, Span
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.ledger.erased import Erased, nothing_erased
 from rivermouth.verify.ledger.log import Ledger
@@ -36,10 +37,10 @@ class Subject:
 
     ``readable`` is the part ``[start, until)`` of each covered partition that Kafka still holds
     under the recorded topic id; it shrinks where records expire while they are read. ``compacted``
-    are the topics that Kafka compacts. ``shared`` are the topics that other pipelines write, or
-    wrote, to the same table, ``shared_parts`` single partitions of such topics. ``retired`` are the
-    ranges of pipelines that wrote it and are no longer configured. ``erased`` are rows that are
-    gone on purpose.
+    are the topics that Kafka compacts, or may compact. ``shared`` are the topics that other
+    pipelines write, or wrote, to the same table, ``shared_parts`` single partitions of such topics.
+    ``retired`` are the ranges of pipelines that wrote it and are no longer configured. ``erased``
+    are rows that are gone on purpose.
     """
 
     pipeline: Pipeline
@@ -172,10 +173,24 @@ class Subject:
         return span.start <= offset < span.until and not start <= offset < until
 
     def countable(self, partition: Partition, span: Span, index: int) -> bool:
-        """Whether Kafka still shows all records that a range had when it was first read."""
+        """Whether Kafka still shows all records that a range had when it was first read.
+
+        Ask once they have been counted.
+        """
         start, until = self.readable[partition]
         inside = start <= span.starts[index] and span.untils[index] <= until
-        return bool(inside) and span.disjoint and partition[0] not in self.compacted
+        if not (inside and span.disjoint):
+            return False
+        return partition[0] not in self.compacted or span.is_full(index)
+
+    def unexplained(self, partition: Partition, offsets: Offsets) -> Held:
+        """At which of the offsets without a visible record compaction has removed none.
+
+        It keeps the offset of no record: one that is still there was aborted. Raises SourceError.
+        """
+        if partition[0] not in self.compacted or not len(offsets):
+            return np.ones(len(offsets), bool)
+        return np.isin(offsets, [*self.source.held(partition, offsets.tolist())])
 
 
 def _reader(

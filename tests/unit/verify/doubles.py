@@ -112,7 +112,7 @@ class MemorySource:
 
     def identity(self, topics: Iterable[str]) -> Identity:
         known = {name: self.topics[name] for name in topics if name in self.topics}
-        return Identity(self.cluster, known, self.compacted, self.untold)
+        return Identity(self.cluster, known, self.compacted, self.untold & known.keys())
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         return [each for each in self.records if each[0] in topics]
@@ -270,7 +270,7 @@ def subject(
     readable = {each: (found.start, found.until) for each, found in coverage.spans.items()}
     ledger = Ledger(len(entries), entries, entries, trimmed)
     pipeline = config.pipelines["p"]
-    known = {"readable": readable, "compacted": source.compacted, **facts}
+    known = {"readable": readable, "compacted": source.compacted | source.untold, **facts}
     return Subject(pipeline, ledger, coverage, source, Findings("p"), **known)
 
 

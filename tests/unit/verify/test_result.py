@@ -61,6 +61,7 @@ def test_the_json_has_the_keys_that_programs_read() -> None:
         *keys,
         *kinds,
         "accepted",
+        "not_told",
         "since",
         "read_everything",
         "proof",

@@ -60,13 +60,14 @@ def test_covered_offsets_that_kafka_does_not_show_are_not_verifiable(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("readable", "compacted", "second", "countable"),
+    ("readable", "compacted", "second", "visible", "countable"),
     [
-        ((0, 9), frozenset[str](), span(5, 9), True),
-        ((1, 9), frozenset[str](), span(5, 9), False),
-        ((0, 4), frozenset[str](), span(5, 9), False),
-        ((0, 9), frozenset({"t"}), span(5, 9), False),
-        ((0, 9), frozenset[str](), span(4, 9), False),
+        ((0, 9), frozenset[str](), span(5, 9), 4, True),
+        ((1, 9), frozenset[str](), span(5, 9), 5, False),
+        ((0, 4), frozenset[str](), span(5, 9), 5, False),
+        ((0, 9), frozenset({"t"}), span(5, 9), 4, False),
+        ((0, 9), frozenset({"t"}), span(5, 9), 5, True),
+        ((0, 9), frozenset[str](), span(4, 9), 5, False),
     ],
 )
 def test_a_range_is_countable_where_every_record_of_it_is_there_and_its_own(
@@ -74,6 +75,7 @@ def test_a_range_is_countable_where_every_record_of_it_is_there_and_its_own(
     readable: tuple[int, int],
     compacted: frozenset[str],
     second: LedgerRange,
+    visible: int,
     countable: bool,
 ) -> None:
     asked = subject(
@@ -83,4 +85,6 @@ def test_a_range_is_countable_where_every_record_of_it_is_there_and_its_own(
         entry(2, second),
         readable={ZERO: readable},
     )
-    assert asked.countable(ZERO, asked.coverage.spans[ZERO], 0) is countable
+    its = asked.coverage.spans[ZERO]
+    its.visible[0] = visible
+    assert asked.countable(ZERO, its, 0) is countable

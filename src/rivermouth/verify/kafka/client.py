@@ -80,7 +80,7 @@ class KafkaSource:
         ids = {name: str(each.topic_id) for name, each in self._described(names).items()}
         policies = self._policies(ids)
         compacted = frozenset(name for name, each in policies.items() if "compact" in (each or ""))
-        untold = frozenset(name for name, each in policies.items() if each is None)
+        untold = frozenset(name for name, each in policies.items() if not each)
         return Identity(str(cluster.cluster_id), ids, compacted, untold)
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
@@ -99,17 +99,15 @@ class KafkaSource:
         return {name: each for name, each in found.items() if each is not None}
 
     def _policies(self, topics: Iterable[str]) -> dict[str, str | None]:
-        """``cleanup.policy`` by topic; None where the user may not read it (DescribeConfigs)."""
+        """``cleanup.policy`` by topic; None where the user may not read it, or there is none."""
         asked = [_ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, topic) for topic in topics]
         if not asked:
             return {}
         answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
         none_on = KafkaError.TOPIC_AUTHORIZATION_FAILED
         told = {str(each.name): self._wait(one, none_on=none_on) for each, one in answers.items()}
-        return {
-            name: None if settings is None else str(settings["cleanup.policy"].value)
-            for name, settings in told.items()
-        }
+        policies = {name: (each or {}).get("cleanup.policy") for name, each in told.items()}
+        return {name: each and each.value for name, each in policies.items()}
 
     def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """See ``Source``."""

@@ -67,10 +67,14 @@ def readable(
             findings.leave(Unchecked.ENDED, line, span.until - until)
             findings.add(Kind.FAULT, line)
     _note_uncovered(ledger, coverage, source, configured, gone, findings)
+    note_untold(identity, findings)
+    return Readable(ranges, identity.thinned)
+
+
+def note_untold(identity: Identity, findings: Findings) -> None:
+    """Name the topics of which nobody may tell whether Kafka compacts them."""
     for topic in sorted(identity.untold):
-        line = f"{topic}: whether Kafka compacts it: the user may not read its settings"
-        findings.leave(Unchecked.SETTINGS, f"{line} (DescribeConfigs)")
-    return Readable(ranges, identity.compacted | identity.untold)
+        findings.not_told.append(f"whether Kafka compacts {topic} (DescribeConfigs)")
 
 
 def _note_uncovered(

@@ -23,6 +23,11 @@ class Identity:
     compacted: frozenset[str]
     untold: frozenset[str] = frozenset()
 
+    @property
+    def thinned(self) -> frozenset[str]:
+        """The topics of which compaction may have removed records."""
+        return self.compacted | self.untold
+
 
 class Source(Protocol):
     """One cluster, read with ``read_committed``. Each method raises SourceError.

@@ -110,6 +110,14 @@ class Span:
         """The offset after the last covered one."""
         return int(self.untils.max())
 
+    def is_full(self, index: int) -> bool:
+        """Whether a visible record has been counted at each offset of a range."""
+        return bool(self.visible[index] == self.untils[index] - self.starts[index])
+
+    def all_full(self) -> bool:
+        """The same of all ranges."""
+        return bool(np.array_equal(self.visible, self.untils - self.starts))
+
     def index(self, offsets: Offsets) -> Offsets:
         """The index of the range that holds each offset, -1 where there is none."""
         found = np.searchsorted(self.starts, offsets, side="right") - 1

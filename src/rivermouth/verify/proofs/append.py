@@ -67,7 +67,7 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
             removed += check.finish()
             former += check.former
     if removed:
-        line = f"{count(removed, 'row')}: compaction removed their records"
+        line = f"{count(removed, 'row')}: Kafka has no such record, as after compaction"
         subject.findings.leave(Unchecked.COMPACTED, line, removed)
     if former:
         line = f"{count(former, 'row')}: from before an accepted change of the source"

@@ -152,15 +152,9 @@ class PartitionCheck:
         if len(unseen):  # more may have expired since the partition was read
             first = source.first_offsets([self._partition])[self._partition]
             unseen = unseen[unseen + self._start >= first]
-        if self._partition[0] not in self._subject.compacted:
-            return unseen
-        if not len(unseen):
-            return unseen
-        # Compaction keeps the offset of no record. One that is still there was aborted.
-        held = source.held(self._partition, (unseen + self._start).tolist())
-        aborted = np.isin(unseen + self._start, [*held])
-        self._compacted_away += len(unseen) - int(aborted.sum())
-        return unseen[aborted]
+        wrong = self._subject.unexplained(self._partition, unseen + self._start)
+        self._compacted_away += len(unseen) - int(wrong.sum())
+        return unseen[wrong]
 
     def _report(self, kind: Kind, what: str, found: NDArray[np.intp], number: int) -> None:
         offsets = (found[:PROBLEM_LINES] + self._start).tolist()

@@ -16,7 +16,7 @@ from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.proof import Progress, Stored
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.verdicts import Verdicts
-from rivermouth.verify.result import PROBLEM_LINES, Kind
+from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked
 from rivermouth.verify.subject import Subject
 
 _PARTITIONS_AT_ONCE = 16
@@ -97,8 +97,12 @@ def _report_unseen(subject: Subject, partition: Partition, rows: Quarantined) ->
         return
     start, until = subject.readable[partition]
     unseen = np.unique(rows.unseen(start, until))
-    if partition[0] in subject.compacted:
-        unseen = unseen[:0]
+    wrong = subject.unexplained(partition, unseen)
+    if not wrong.all():
+        removed = len(unseen) - int(wrong.sum())
+        line = f"{shown(partition)}: {removed:,} in quarantine: Kafka has no such record"
+        subject.findings.leave(Unchecked.COMPACTED, f"{line}, as after compaction", removed)
+    unseen = unseen[wrong]
     lines = [
         f"{shown(partition)}@{offset}: in quarantine, but Kafka shows no such record"
         for offset in unseen[:PROBLEM_LINES].tolist()

@@ -134,19 +134,19 @@ class SentCheck:
 
     def _report_unseen(self, unseen: Mask) -> None:
         """What was sent, but is no good record that Kafka shows."""
-        known = [each for each in np.flatnonzero(unseen).tolist() if not self._unknown(each)]
-        if known:  # more may have expired since the partition was read
+        offsets = (np.flatnonzero(unseen) + self._start).tolist()
+        told = [e for e in offsets if not self._subject.not_verifiable(self._partition, e)]
+        if told:  # more may have expired since the partition was read
             first = self._subject.source.first_offsets([self._partition])[self._partition]
-            known = [each for each in known if each + self._start >= first]
-        found = np.zeros(len(unseen), bool)
-        found[known] = True
+            told = [each for each in told if each >= first]
+        known = np.array(told, np.int64)
+        wrong = self._subject.unexplained(self._partition, known)
+        found, removed = np.zeros(len(unseen), bool), np.zeros(len(unseen), bool)
+        found[known[wrong] - self._start], removed[known[~wrong] - self._start] = True, True
+        what = "in the sink that Kafka does not have, as after compaction"
+        self._leave(Unchecked.COMPACTED, what, removed)
         what = "in the sink, but Kafka shows no such good record"
         self._report(Kind.UNEXPECTED, what, found)
-
-    def _unknown(self, place: int) -> bool:
-        """Whether nobody can tell any more whether there was such a record."""
-        compacted = self._partition[0] in self._subject.compacted
-        return compacted or self._subject.not_verifiable(self._partition, place + self._start)
 
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose values were read in the sink."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
 from rivermouth.verify.kafka.headers import headers_of
+from rivermouth.verify.kafka.readable import note_untold
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.compare import decoded
 from rivermouth.verify.proofs.sent_ids import FormerIds
@@ -66,11 +67,15 @@ class SentRecords:
         source = self._subject.source
         partitions = source.partitions(self.topics)
         first, ends = source.first_offsets(partitions), source.end_offsets(partitions)
+        holes = {each: ends[each] for each in partitions}
         for partition, messages in source.read({each: (first[each], ends[each]) for each in first}):
+            holes[partition] -= len(messages)
             self._keep(self.topics.index(partition[0]), messages, read)
         # Only now: retention may have removed records while they were read.
         first, known = source.first_offsets(partitions), source.identity(self.topics)
-        gone = {each[0] for each, offset in first.items() if offset} | {*known.compacted}
+        note_untold(known, self._subject.findings)
+        gone = {each[0] for each, offset in first.items() if offset}
+        gone |= {topic for (topic, _), left in holes.items() if left and topic in known.thinned}
         self.whole = np.array([each in known.topics and each not in gone for each in self.topics])
         for what, number in self._left.items():
             line = f"{count(number, 'record')} sent: {_SENT[what]}"

@@ -93,7 +93,8 @@ def _unread(subject: Subject) -> Iterator[str]:
     if subject.readable_from > coverage.former.newest() + 1:
         entry = ledger.effective[subject.readable_from - 1].sequence
         yield f"Kafka no longer holds all records of the entries up to {entry}"
-    topics = sorted({topic for topic, _ in coverage} & subject.compacted)
+    thinned = (each for each, span in coverage.spans.items() if not span.all_full())
+    topics = sorted({topic for topic, _ in thinned} & subject.compacted)
     if topics:
         yield f"compaction may have removed records of {', '.join(topics)}"
     if subject.shared or ledger.neighbours:

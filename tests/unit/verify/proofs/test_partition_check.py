@@ -74,4 +74,4 @@ def test_a_row_whose_record_was_compacted_is_unchecked_and_one_of_an_aborted_rec
     compacted = MemorySource(records, compacted=frozenset({"t"}), aborted=frozenset({(ZERO, 4)}))
     asked = verified(tmp_path, compacted, (0, 8))
     assert problems(asked) == ("t-0@4: in the table, but Kafka shows no such record",)
-    assert asked.findings.unchecked == ["1 row: compaction removed their records"]
+    assert asked.findings.unchecked == ["1 row: Kafka has no such record, as after compaction"]

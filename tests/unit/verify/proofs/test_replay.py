@@ -10,7 +10,7 @@ import pytest
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.result import Kind
+from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (
     ZERO,
@@ -75,17 +75,20 @@ def test_quarantined_records_are_compared_and_those_that_kafka_lacks_are_unexpec
     )
 
 
-@pytest.mark.parametrize(
-    "source",
-    [MemorySource(first={ZERO: 4}), MemorySource(compacted=frozenset({"t"}))],
-    ids=["expired", "compacted"],
-)
-def test_quarantined_records_that_kafka_removed_are_no_findings(
-    tmp_path: Path, source: MemorySource
-) -> None:
-    asked = subject(configured(tmp_path), source, entry(1, span(0, 5)))
+def test_quarantined_records_that_expired_are_no_findings(tmp_path: Path) -> None:
+    asked = subject(configured(tmp_path), MemorySource(first={ZERO: 4}), entry(1, span(0, 5)))
     run(asked, p0=held(3))
     assert found(asked) == {}
+
+
+def test_quarantined_records_of_a_compacted_topic_are_unchecked_but_for_aborted_ones(
+    tmp_path: Path,
+) -> None:
+    source = MemorySource(compacted=frozenset({"t"}), aborted=frozenset({(ZERO, 4)}))
+    asked = subject(configured(tmp_path), source, entry(1, span(0, 5)))
+    run(asked, p0=held(1, 3, 4))
+    assert problems(asked) == ("t-0@4: in quarantine, but Kafka shows no such record",)
+    assert asked.findings.proof().left == {Unchecked.COMPACTED: 2}
 
 
 def test_good_records_are_those_that_are_not_in_quarantine(tmp_path: Path) -> None:

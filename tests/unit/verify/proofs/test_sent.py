@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,38 @@ def test_all_that_was_sent_is_there_again_or_lacks(tmp_path: Path, window: int) 
     most = verified(tmp_path, kafka, entry(1, span(0, 8), config=MOST), bounds=bounds)
     assert found(most) == {Kind.DUPLICATED: 2}
     assert left(most) == {Unchecked.NOT_SENT: 1}
+
+
+@pytest.mark.parametrize(
+    "facts", [{"compacted": frozenset({"out"})}, {"untold": frozenset({"out"})}], ids=str
+)
+def test_a_record_that_lacks_is_missing_only_if_the_sink_lacks_no_other(
+    tmp_path: Path, facts: Mapping[str, Any]
+) -> None:
+    sink = copies(0, 1, 2)
+    facts = {**facts, "ends": {ZERO: 4, ("out", 0): 3}}
+    whole = verified(tmp_path, source(records(*range(4)), sink, **facts), WITH_LEAST)
+    assert problems(whole) == ("t-0@3: not in the sink",)
+    thinned = verified(
+        tmp_path, source(records(*range(4)), sink[:1] + sink[2:], **facts), WITH_LEAST
+    )
+    assert (problems(thinned), left(thinned)) == ((), {Unchecked.NOT_SENT: 2})
+
+
+@pytest.mark.parametrize(
+    "facts", [{"compacted": frozenset({"t"})}, {"untold": frozenset({"t"})}], ids=str
+)
+def test_what_was_sent_of_a_compacted_topic_is_unchecked_but_for_aborted_records(
+    tmp_path: Path, facts: Mapping[str, Any]
+) -> None:
+    aborted = frozenset({(ZERO, 3)})
+    kafka = source(records(0, 1), copies(0, 1, 2, 3), aborted=aborted, **facts)
+    asked = verified(tmp_path, kafka, WITH_LEAST)
+    assert problems(asked) == ("t-0@3: in the sink, but Kafka shows no such good record",)
+    assert left(asked) == {Unchecked.COMPACTED: 1}
+
+
+WITH_LEAST = entry(1, span(0, 4), config=LEAST)
 
 
 def changed(first: int = 3) -> tuple[LedgerEntry, LedgerEntry]:

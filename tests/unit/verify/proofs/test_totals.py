@@ -380,13 +380,20 @@ def test_where_records_expired_only_what_cannot_be_is_wrong(tmp_path: Path, case
     ]
 
 
+THINNED = {**RECORDS, ONE: RECORDS[ONE][:1]}
+
+
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
         ({"trimmed": True}, "log clean-up removed entries"),
         ({"shared": frozenset({"other"})}, "other pipelines add to the same rows"),
         (
-            {"source": MemorySource(RECORDS, compacted=frozenset({"t"}))},
+            {"source": MemorySource(THINNED, compacted=frozenset({"t"}))},
+            "compaction may have removed records of t",
+        ),
+        (
+            {"source": MemorySource(THINNED, untold=frozenset({"t"}))},
             "compaction may have removed records of t",
         ),
     ],
@@ -397,6 +404,24 @@ def test_what_else_makes_totals_unknown_is_said(
     asked = verified(tmp_path, changed(0, units=7), **facts)
     assert found(asked) == {}
     assert asked.findings.unchecked == [f"3 keys: the totals cannot be compared: {why}"]
+
+
+@pytest.mark.parametrize(
+    "facts", [{"compacted": frozenset({"t"})}, {"untold": frozenset({"t"})}], ids=str
+)
+@pytest.mark.parametrize(
+    ("rows", "wrong"),
+    [(ROWS, {}), (changed(0, units=7), {Kind.DIFFERENT: 1})],
+    ids=["right", "not"],
+)
+def test_totals_are_compared_where_compaction_has_removed_no_record_yet(
+    tmp_path: Path,
+    facts: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    wrong: dict[Kind, int],
+) -> None:
+    asked = verified(tmp_path, rows, source=MemorySource(RECORDS, **facts))
+    assert (found(asked), asked.findings.unchecked) == (wrong, [])
 
 
 def test_too_large_records_cannot_be_judged_where_totals_are_unknown(tmp_path: Path) -> None:
