@@ -46,46 +46,64 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-@pytest.mark.parametrize("path", CODE, ids=short)
-def test_a_module_is_short_named_for_what_it_does_and_says_what_it_is(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    most = JOB_LINES if path.parent == ROOT / "jobs" else MODULE_LINES
-    assert lines <= most, f"{lines} lines"
-    assert path.stem not in FORBIDDEN_NAMES
-    assert ast.get_docstring(tree(path)), "a module begins with what it is for"
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("path", CODE, ids=short)
-def test_every_function_fits_on_a_screen(path: Path) -> None:
+def test_a_module_is_short() -> None:
+    long = {short(path): len(lines(path)) for path in CODE if len(lines(path)) > most(path)}
+    assert long == {}
+
+
+def most(path: Path) -> int:
+    return JOB_LINES if path.parent == ROOT / "jobs" else MODULE_LINES
+
+
+def test_a_module_is_named_for_what_it_does_and_says_what_it_is() -> None:
+    assert [short(path) for path in CODE if path.stem in FORBIDDEN_NAMES] == []
+    assert [short(path) for path in CODE if not ast.get_docstring(tree(path))] == []
+
+
+def test_every_function_fits_on_a_screen() -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     long = {
-        node.name: (node.end_lineno or 0) - node.lineno + 1
+        f"{short(path)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in CODE
         for node in ast.walk(tree(path))
         if isinstance(node, functions) and (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES
     }
     assert long == {}
 
 
-@pytest.mark.parametrize("path", [*CODE, *TESTS], ids=short)
-def test_nothing_is_switched_off_or_left_for_later(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    found = [f"{n}: {line}" for n, line in enumerate(lines, 1) if FORBIDDEN_WORDS.search(line)]
+def test_nothing_is_switched_off_or_left_for_later() -> None:
+    found = [
+        f"{short(path)}:{n}: {line}"
+        for path in (*CODE, *TESTS)
+        for n, line in enumerate(lines(path), 1)
+        if FORBIDDEN_WORDS.search(line)
+    ]
     assert found == []
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=short)
-def test_no_page_has_the_marks_of_a_merge(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert [each for each in lines if each.startswith(("<" * 7, ">" * 7))] == []
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    marked = [
+        f"{short(path)}: {line}"
+        for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+        for line in lines(path)
+        if line.startswith(("<" * 7, ">" * 7))
+    ]
+    assert marked == []
 
 
-@pytest.mark.parametrize("path", CODE, ids=short)
-def test_only_what_talks_to_people_prints(path: Path) -> None:
-    if any(path.is_relative_to(folder) for folder in MAY_PRINT):
-        return
-    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
-    names = [call.func.id for call in calls if isinstance(call.func, ast.Name)]
-    assert "print" not in names
+def test_only_what_talks_to_people_prints() -> None:
+    found = {
+        short(path)
+        for path in CODE
+        if not any(path.is_relative_to(folder) for folder in MAY_PRINT)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+    }
+    assert found == set()
 
 
 def module_path(name: str) -> Path | None:
