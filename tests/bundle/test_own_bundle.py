@@ -88,10 +88,11 @@ def test_a_target_lives_from_validate_to_destroy_and_its_jobs_do_their_work(
     job_id = job_named(workspace, "verify")["job_id"]
     assert f"/jobs/{job_id}?" in cli.must("summary", *here)
 
-    cli.must("run", "ingest_scheduled", *here)
+    chosen = (*here, "--params", "select=bids")
+    cli.must("run", "ingest_scheduled", *chosen)
     assert rows(runtime, schema, "bids") == BIDS - BAD_BIDS
     assert rows(runtime, schema, "bids_quarantine") == BAD_BIDS
-    assert PROVEN in cli.must("run", "verify", *here)
+    assert PROVEN in cli.must("run", "verify", *chosen)
 
     cli.must("destroy", "--auto-approve", "--var", "keep=false", *here)
     assert workspace.stored() == {}

@@ -37,6 +37,7 @@ def test_an_entry_point_that_fails_fails_the_command(cli: Cli, workspace: Worksp
     assert states(workspace) == ["FAILED"]
 
 
+@pytest.mark.short(("job", "target"), {("greet", "prod"), ("watch", "dev")})
 @pytest.mark.parametrize("executor", [waits_for_its_end])
 @pytest.mark.parametrize("job", ["greet", "watch"])
 @pytest.mark.parametrize("target", ["dev", "prod"])

@@ -557,7 +557,7 @@ def test_two_living_drivers_walk_a_path_where_the_store_has_put_if_absent(
     assert "holds the lock" in recorder.check()[0]
 
 
-@pytest.mark.short(("seed",), {(each,) for each in range(40)})
+@pytest.mark.short(("seed",), {(each,) for each in range(20)})
 @pytest.mark.parametrize("seed", range(120))
 def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: int) -> None:
     roaming = Roaming(recorder, random.Random(seed))

@@ -123,6 +123,7 @@ def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
     check_proved(lake, records=11)
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:

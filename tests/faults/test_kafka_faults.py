@@ -151,6 +151,7 @@ def _tries(heard: Heard, pipeline: str) -> int:
     return sum(each.pipeline == pipeline for each in heard.retries)
 
 
+@pytest.mark.thorough
 def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
@@ -355,6 +356,7 @@ def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_i
     assert told["not_told"] == ["whether Kafka compacts granted (DescribeConfigs)"]
 
 
+@pytest.mark.thorough
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:

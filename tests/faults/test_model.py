@@ -65,12 +65,17 @@ def batch(d: int, start: int, until: int, commit: int) -> list[Action]:
     "at most once, clean-up",
     "at most once, restore",
     "at most once, two at once",
+    "both ways, another topic",
     "both ways, clean-up",
     "both ways, two, altered",
     "clean-up and restore",
+    "deleted rows, two at once",
     "emptied, another topic",
+    "first rows, restore",
+    "kafka",
     "log cut, two at once",
     "restore",
+    "restore, two at once",
 )
 @pytest.mark.parametrize("configuration", EVERY, ids=lambda each: each.name)
 def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Configuration) -> None:
@@ -85,6 +90,7 @@ def test_no_state_that_can_be_reached_violates_an_invariant(configuration: Confi
     "epochs_of_restored",
     "exact_version",
     "files_txn",
+    "rows_unmoved (first rows)",
     "rows_unmoved (totals)",
     "trouble_outlives_cleanup",
 )

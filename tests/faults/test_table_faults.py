@@ -257,6 +257,7 @@ def test_a_column_that_others_took_away_halts_the_start_and_is_named(
     assert "bidder" in str(heard.ends[0].error)
 
 
+@pytest.mark.thorough
 def test_a_constraint_of_others_fails_the_batch_and_leaves_no_row(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -51,6 +51,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, ob
     return rows
 
 
+@pytest.mark.thorough
 def test_the_queries_of_the_page_give_what_plain_python_gives(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_command_of_a_page_answers(
     assert len(run(lake, rivermouth_spark, line).splitlines()) >= 3
 
 
+@pytest.mark.thorough
 def test_the_sql_of_the_page_runs_in_spark_and_the_view_hides_what_does_not_count(
     lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
 ) -> None:
@@ -135,6 +136,7 @@ def test_the_python_of_a_page_runs(
     assert python(lake, placed(lake, snippet)).strip()
 
 
+@pytest.mark.thorough
 def test_own_code_of_the_page_runs_and_is_proved(
     lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
 ) -> None:

@@ -17,6 +17,7 @@ from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.thorough
 def test_records_that_are_read_again_have_them(lake: Lake, rivermouth_spark: SparkSession) -> None:
     topic = "told-again"
     lake.topic(topic)

@@ -18,6 +18,7 @@ REPLACEMENT = "\ufffd"
 """What a reader shows in place of bytes that are no UTF-8. It is a text of its own, too."""
 
 
+@pytest.mark.thorough
 def test_a_tombstone_whose_key_is_no_text_deletes_no_row(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

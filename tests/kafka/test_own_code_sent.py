@@ -73,7 +73,7 @@ def test_made_rows_are_sent_with_key_and_id_of_their_records_in_their_order(
     assert proved(lake)["missing"] == 20, "no more than the entry says were left out"
 
 
-@pytest.mark.takes_long("shuffled")
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", ["even", "shuffled"])
 def test_a_function_gets_made_rows_in_the_order_of_their_records(
     lake: Lake, rivermouth_spark: SparkSession, function: str
@@ -92,6 +92,7 @@ def test_a_function_gets_made_rows_in_the_order_of_their_records(
     assert proof["not_checked"] == {"rows_in_a_function": 40}
 
 
+@pytest.mark.thorough
 def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession) -> None:
     page = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
     part = page.partition("## Your own code before it")[2]
@@ -110,7 +111,7 @@ def test_the_example_of_the_page_runs(lake: Lake, rivermouth_spark: SparkSession
     assert proved(lake)["ok"]
 
 
-@pytest.mark.takes_long("at-most-once")
+@pytest.mark.thorough
 @pytest.mark.parametrize("delivery", [LEAST, MOST])
 def test_a_made_row_that_names_no_topic_is_told_and_nothing_is_sent(
     lake: Lake, rivermouth_spark: SparkSession, delivery: str

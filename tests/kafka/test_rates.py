@@ -235,8 +235,7 @@ ONE, TEN, MILLIONS = (
 )
 
 
-@pytest.mark.takes_long("streaming-uneven1")
-@pytest.mark.short(("planner", "uneven"), {("streaming", TEN), ("driver", ONE)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("uneven", [ONE, TEN, MILLIONS])
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_large_partition_and_nine_small_ones_share_a_limit_whoever_plans(

@@ -47,6 +47,7 @@ def topic(lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return name
 
 
+@pytest.mark.thorough
 def test_each_record_is_stored_once_though_it_comes_again_and_the_consumer_dies(
     topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

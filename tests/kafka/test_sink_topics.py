@@ -91,6 +91,7 @@ def lose_the_first(lake: Lake, topic: str, records: list[Any]) -> None:
     producer.flush()
 
 
+@pytest.mark.thorough
 def test_a_topic_that_does_not_exist_is_named_before_anything_is_committed(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -65,7 +65,7 @@ def test_a_rival_in_the_way_of_a_commit_repeats_nothing_and_loses_nothing(
     assert Paths(trace, {"p": lake.path(LEDGER)}, EFFECTS[delivery]).check() == []
 
 
-@pytest.mark.takes_long("at-least-once")
+@pytest.mark.thorough
 @pytest.mark.parametrize("delivery", EFFECTS)
 def test_a_plan_that_is_stale_is_noticed_before_its_batch_is_read(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, delivery: str

@@ -65,6 +65,7 @@ def test_a_run_gets_memory_by_the_partitions_that_it_reads(
     assert away == heap_settings(None, memory_mb()), "Kafka does not tell"
 
 
+@pytest.mark.thorough
 def test_ten_pipelines_are_looked_at_in_under_a_second(
     rivermouth_broker: Broker, tmp_path: Path
 ) -> None:

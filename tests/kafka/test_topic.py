@@ -197,6 +197,7 @@ def test_all_topics_that_do_not_exist_are_named_at_once(lake: Lake) -> None:
         kafka.identities(["topic-that-is-here", "topic-gone-1"])
 
 
+@pytest.mark.thorough
 def test_the_first_record_of_many_places_is_found_by_one_consumer(lake: Lake) -> None:
     create_topic(lake.servers, "topic-firsts", 20, ANY_TIME)
     servers = {"bootstrap.servers": lake.servers}

@@ -229,6 +229,7 @@ def test_a_good_append_run_is_proven(append: World, bounds: Bounds) -> None:
         "lost": 0,
         "erased": 0,
         "accepted": [],
+        "not_told": [],
         "since": None,
         "read_everything": None,
         "proof": None,

@@ -189,6 +189,7 @@ def test_a_place_that_cannot_be_written_changes_no_verdict(world: World) -> None
     assert os.path.isfile(place)
 
 
+@pytest.mark.takes_long("append")
 def test_what_is_wrong_in_older_rows_is_not_seen_and_a_delete_is_named(world: World) -> None:
     DeltaTable(str(world.table)).delete("id = 3")
     a_day(world, 2)
@@ -200,6 +201,7 @@ def test_what_is_wrong_in_older_rows_is_not_seen_and_a_delete_is_named(world: Wo
     assert findings(proved(world, None)) == {Kind.MISSING: 1}
 
 
+@pytest.mark.takes_long("upsert")
 def test_since_a_time_covers_what_was_committed_after_it(
     world: World, asked: dict[str, int]
 ) -> None:

@@ -65,7 +65,7 @@ WRONG = {
 }
 
 
-@pytest.mark.short(("way",), {("scram",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WRONG)
 def test_a_login_that_is_refused_is_never_an_empty_success(
     way: str, lake: GuardedLake, rivermouth_spark: SparkSession

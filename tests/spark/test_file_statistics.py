@@ -97,6 +97,8 @@ CASES: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.takes_long(
+    "floats",
+    "decimals",
     "not a number and infinite",
     "zeros with both signs",
     "times",
@@ -116,7 +118,7 @@ def test_they_are_those_of_spark(bench: Bench, case: str) -> None:
     assert_same(bench, types, rows, "")
 
 
-@pytest.mark.takes_long("0", "3", "32")
+@pytest.mark.takes_long("4", "0", "3", "32")
 @pytest.mark.parametrize("indexed", ["-1", "0", "3", "4", "32"])
 def test_they_are_of_as_many_columns(bench: Bench, indexed: str) -> None:
     more = ", ".join(["INT"] * 40)

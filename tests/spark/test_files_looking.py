@@ -83,6 +83,7 @@ def test_the_entry_has_what_kafka_said(bench: Bench) -> None:
     assert (table.numbers(), bad(table)) == ([0, 1, 2, 3], 1)
 
 
+@pytest.mark.thorough
 def test_what_may_not_count_is_read_again_and_only_that_is_committed(bench: Bench) -> None:
     table = made(bench)
     kafka = Kafka(table, [False])
@@ -120,6 +121,7 @@ def test_where_spark_reads_a_range_in_parts_kafka_is_looked_at_before(bench: Ben
     assert not Files(bench.site(pipeline, "numbers")).looks_beside
 
 
+@pytest.mark.thorough
 def test_where_kafka_stands_against_it_nothing_is_committed_also_no_bad_record(
     bench: Bench,
 ) -> None:

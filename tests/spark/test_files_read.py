@@ -112,11 +112,7 @@ def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> No
     assert table.numbers() == [0, 1, 2, 3]
 
 
-@pytest.mark.takes_long(
-    "spark.sql.execution.arrow.useLargeVarTypes-true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch-1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch-0",
-)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("setting", "value"), SESSION_SETTINGS)
 def test_no_setting_of_the_session_changes_what_is_written(
     table: Table, setting: str, value: str

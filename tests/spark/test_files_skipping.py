@@ -31,7 +31,7 @@ IN_FULL = (
 )
 
 
-@pytest.mark.takes_long("not a number and infinite", "texts at the boundary")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case", [*ASKED, *(pytest.param(each, marks=pytest.mark.thorough) for each in IN_FULL)]
 )

@@ -46,7 +46,7 @@ def test_an_engine_that_replaces_by_key_is_tried_once(bench: Bench, target: Addr
     assert commits(bench, target) == before, "it is noted with the table"
 
 
-@pytest.mark.short(("ignored",), {("replaceUsing",)})
+@pytest.mark.thorough
 @pytest.mark.parametrize("ignored", ["replaceUsing", "userMetadata", "txnVersion"])
 def test_an_engine_that_passes_over_an_option_is_refused_before_it_costs_a_row(
     bench: Bench, target: Address, monkeypatch: pytest.MonkeyPatch, ignored: str

@@ -101,7 +101,7 @@ BATCH: list[RawRow] = [
 ]
 
 
-@pytest.mark.short(("shape",), {("upsert",), ("totals by tasks",)})
+@pytest.mark.short(("shape",), {("upsert",)})
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, shape: str
@@ -135,9 +135,7 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     assert not [*(bench.folder / "stage").iterdir()], "what the tasks told is removed"
 
 
-@pytest.mark.takes_long(
-    "totals by tasks-no time", "totals by Spark-no JSON", "totals by Spark-no time"
-)
+@pytest.mark.thorough
 @pytest.mark.parametrize("bad", [b"{oops", record(1, minute=None)], ids=["no JSON", "no time"])
 @pytest.mark.parametrize("shape", ["totals by tasks", "totals by Spark"])
 def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(

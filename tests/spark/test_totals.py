@@ -195,7 +195,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
 
 
-@pytest.mark.takes_long("order1", "order2")
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", [(GREATEST, 1, -5), (1, -5, GREATEST), (-5, GREATEST, 1)])
 def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     bench: Bench, order: Sequence[int]
@@ -240,6 +240,7 @@ def test_whether_wide_decimals_fit_does_not_depend_on_the_order_of_their_records
     assert (row["who"], row["units"]) == (2, HUGE // 10)
 
 
+@pytest.mark.thorough
 def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

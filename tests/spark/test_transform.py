@@ -149,12 +149,14 @@ def test_a_record_may_have_rows_by_way_of_other_tables(bench: Bench) -> None:
     assert rows(bench) == [(n, n, k) for n in range(1, 6) for k in range(2)]
 
 
+@pytest.mark.thorough
 def test_an_expression_may_make_several_rows_of_one_record(bench: Bench) -> None:
     text = "n AS m, explode(if(n > 1, sequence(1, n - 1), array())) AS twice"
     assert land(bench, a_pipeline(select=text, explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
     assert rows(bench) == EXPLODED
 
 
+@pytest.mark.thorough
 def test_columns_may_come_out_of_structs(bench: Bench) -> None:
     text = "inline(array(struct(n AS m, n * 2 AS twice)))"
     assert land(bench, a_pipeline(select=text, explode=True), GOOD) == (RowCounts(5, 0),)

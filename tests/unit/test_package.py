@@ -80,7 +80,7 @@ def bare_clone(tmp_path: Path) -> Path:
     return clone
 
 
-@pytest.mark.takes_long("an empty index")
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("environ", "said"),

@@ -35,6 +35,7 @@ tests/faults/test_altered_tables.py::test_a_table_that_loses_a_column_in_mid_run
 tests/faults/test_checkpoint_faults.py::test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ahead_halts
 tests/faults/test_checkpoint_faults.py::test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect
 tests/faults/test_environment_faults.py::test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit
+tests/faults/test_environment_faults.py::test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one
 tests/faults/test_environment_faults.py::test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on
 tests/faults/test_environment_faults.py::test_files_that_cannot_grow_leave_no_torn_commit
 tests/faults/test_erasure.py::test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone
@@ -44,7 +45,9 @@ tests/faults/test_kafka_faults.py::test_a_broker_started_again_begins_leader_epo
 tests/faults/test_kafka_faults.py::test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for
 tests/faults/test_kafka_faults.py::test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline
 tests/faults/test_kafka_faults.py::test_a_broker_that_is_down_at_the_start_is_said_in_seconds
+tests/faults/test_kafka_faults.py::test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again
 tests/faults/test_kafka_faults.py::test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for
+tests/faults/test_kafka_faults.py::test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost
 tests/faults/test_kafka_faults.py::test_a_wrong_password_is_never_an_empty_success
 tests/faults/test_log_faults.py::test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_plainly
 tests/faults/test_log_faults.py::test_maintenance_by_others_has_no_effect_not_even_vacuum_at_once
@@ -59,6 +62,7 @@ tests/faults/test_replay_faults.py::test_a_killed_replay_runs_again_and_ends_rig
 tests/faults/test_secrets.py::test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends
 tests/faults/test_secrets.py::test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key
 tests/faults/test_sink_faults.py::test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record
+tests/faults/test_table_faults.py::test_a_constraint_of_others_fails_the_batch_and_leaves_no_row
 tests/faults/test_table_faults.py::test_a_merge_that_others_conflict_with_is_tried_again_with_the_same_range
 tests/faults/test_table_faults.py::test_a_restore_in_the_middle_of_a_batch_is_found_right_after_it_and_heals
 tests/faults/test_table_faults.py::test_an_emptied_table_starts_over_once_that_is_accepted
@@ -77,6 +81,7 @@ tests/kafka/test_run.py::test_leftover_checkpoints_have_no_effect_and_are_tidied
 tests/kafka/test_run.py::test_of_two_drivers_one_progresses_and_the_other_exits_with_3
 tests/kafka/test_run.py::test_the_offsets_table_deleted_comes_back_equal
 tests/kafka/test_sink_faults.py::test_a_topic_that_is_deleted_in_mid_run_ends_the_batch_and_nothing_is_committed
+tests/kafka/test_sink_topics.py::test_a_topic_that_does_not_exist_is_named_before_anything_is_committed
 tests/kafka/test_sinks_rivals.py::test_a_ledger_that_is_made_anew_in_mid_run_halts_and_is_not_written
 tests/kafka/test_verify_compaction.py::test_append_rows_whose_records_were_compacted_away_are_unchecked
 tests/kafka/test_verify_since.py::test_a_place_that_cannot_be_written_changes_no_verdict
@@ -144,8 +149,7 @@ KILL = "test_kills.py::test_a_driver_killed_at_the_point_leaves_every_record_onc
 def test_a_driver_is_killed_at_every_point_in_one_of_the_modes(runs: Runs) -> None:
     cases = {each.partition("-")[::2] for each in runs.cases(f"tests/kafka/{KILL}")}
     assert {mode for mode, _ in cases} == {"append", "spark", "upsert", "aggregate", "sums"}
-    of_rows = sorted(point for mode, point in cases if mode in ("append", "upsert"))
-    assert of_rows == sorted({*POINTS} - {"P13", *SENT})
+    assert sorted(point for _, point in cases) == sorted({*POINTS} - {"P13", *SENT})
 
 
 def test_a_driver_that_sends_is_killed_before_and_after_it_sends(runs: Runs) -> None:

@@ -117,6 +117,7 @@ def _answered(route: Route, request: Request, caught: tuple[str, ...]) -> Respon
 def _handler_for(server: Server) -> type[BaseHTTPRequestHandler]:
     class Exchanges(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else each answer's body waits 40 ms for its head's receipt
 
         def exchange(self) -> None:
             response = server.answer(Request.parse(self.command, self.path, self.body()))

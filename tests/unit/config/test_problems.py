@@ -46,6 +46,7 @@ UNREADABLE = [
 ]
 
 
+@pytest.mark.takes_long("deep")
 @pytest.mark.parametrize(("text", "expected"), UNREADABLE)
 def test_text_that_cannot_be_read_gives_one_line(
     text: str, expected: str, problems: Problems

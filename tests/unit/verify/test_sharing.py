@@ -173,6 +173,7 @@ def test_what_cannot_be_proved_is_told_and_no_worker_is_left() -> None:
     assert children() == before
 
 
+@pytest.mark.thorough
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path

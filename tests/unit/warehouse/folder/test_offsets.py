@@ -176,6 +176,7 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
     assert sequences(path) == [1, 2, 3]
 
 
+@pytest.mark.thorough
 def test_the_log_does_not_grow_with_the_commits(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
