@@ -52,7 +52,8 @@ def gateway(spark: SparkSession) -> Iterator[Mapping[str, str]]:
 def _queries(spark: SparkSession) -> dict[str, Any]:
     """The streaming queries that run in the JVM, whoever began them, by their run ids."""
     state: Any = spark._jsparkSession.sharedState()
-    return {str(each.runId()): each for each in state.activeStreamingQueries().values()}
+    queries = state.activeStreamingQueries().values()  # null: it has ended meanwhile
+    return {str(each.runId()): each for each in queries if each is not None}
 
 
 def is_attached() -> bool:
