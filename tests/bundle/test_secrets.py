@@ -169,6 +169,7 @@ def test_on_a_cluster_dbutils_of_its_runtime_is_asked(asks: Asks) -> None:
     assert "databricks.sdk.runtime" in done.stderr
 
 
+@pytest.mark.takes_long("18.1")
 @pytest.mark.parametrize("version", ["", "18.1"])
 def test_without_a_workspace_the_error_says_how_to_name_one(asks: Asks, version: str) -> None:
     none = {"DATABRICKS_HOST": "", "DATABRICKS_TOKEN": "", "PATH": ""}

@@ -64,6 +64,7 @@ def test_the_queries_of_the_page_give_what_plain_python_gives(
     assert row == {"repeats": 9}
 
 
+@pytest.mark.thorough
 def test_both_are_proved(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:

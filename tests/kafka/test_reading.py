@@ -204,6 +204,7 @@ def test_a_range_between_two_times_begins_and_ends_at_the_first_record_from_then
     assert between(50, None) == (span("between-times", 0, 10, 10), empty)
 
 
+@pytest.mark.thorough
 def test_the_python_of_the_page_runs(
     tmp_path: Path,
     rivermouth_broker: Broker,

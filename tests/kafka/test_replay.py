@@ -132,6 +132,7 @@ def test_in_place_only_what_leaves_the_rows_of_the_first_reading(
     assert problems(lake) == []
 
 
+@pytest.mark.thorough
 def test_rows_go_into_another_table_once(lake: Lake, rivermouth_spark: SparkSession) -> None:
     topic = "replay-into"
     lake.topic(topic, 2)

@@ -106,7 +106,7 @@ def test_rows_are_merged_also_where_a_metric_that_counts_them_was_lost(
     assert table.keys() == [0, 1, 2, 3]
 
 
-@pytest.mark.takes_long("a bad batch")
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [[], BAD], ids=["an entry alone", "a bad batch"])
 def test_a_rival_in_the_way_leaves_the_commit_to_spark(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: list[RawRow]

@@ -140,5 +140,4 @@ def said_by_doctor(folder: Path, **target: Any) -> str:
     """What doctor says of a pipeline with such a target."""
     configured(folder, p={"target": target})
     checks = check_config(folder / "lake.yml", unresolved)
-    [said] = [each.found for each in checks if each.name == "pipeline p"]
-    return said
+    return next(each.found for each in checks if each.name == "pipeline p")
