@@ -76,6 +76,8 @@ class Authority:
         self, subject: x509.Name, key: ec.EllipticCurvePublicKey, life: timedelta
     ) -> x509.CertificateBuilder:
         now = datetime.now(timezone.utc)
+        # Python takes none without both identifiers, from 3.13 on.
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -84,6 +86,8 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(minutes=1))
             .not_valid_after(now + life)
+            .add_extension(issuer, False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)
         )
 
     def _replace(self, name: str, content: bytes) -> Path:

@@ -70,13 +70,18 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
-    """An empty lake; each pipeline reads an empty topic with its own name."""
+    """An empty lake; each pipeline reads an empty topic with its own name.
+
+    The topics that pipelines send to have the names that they have.
+    """
     from rivermouth.testing import create_topic  # not at the top: pytest imports a plugin first
 
     made = Lake(tmp_path / "lake", tmp_path / "rivermouth.yml", rivermouth_broker.bootstrap_servers)
     on_this_machine(CONFIG, made.file, made.servers)
-    for name in made.config.pipelines:
-        create_topic(made.servers, name)
+    pipelines = made.config.pipelines
+    sent_to = {topic for each in pipelines.values() for topic in each.target.kafka or ()}
+    for topic in {*pipelines, *sent_to}:
+        create_topic(made.servers, topic)
     return made
 
 
