@@ -35,7 +35,7 @@ check: setup ## Lint, format, types and the rules of the house
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
+	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py tests/unit/test_short_run.py
 
 torture: setup ## Kill real drivers, again and again: ROUNDS=n SEED=s
 	@$(BIN)/python -m tests.faults.campaign --rounds $(or $(ROUNDS),1000) \

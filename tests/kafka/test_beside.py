@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from code_beside_too import twice
 
 def doubled(price):
-    return twice(price)
+    import calendar
+    return twice(price) if calendar.isleap(2024) else None
 
 def rows(df, batch):
     made = F.udf(doubled, "bigint")("price")
@@ -41,6 +42,8 @@ def code(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Path:
     (lake.folder / "code_beside.py").write_text(CODE, encoding="utf-8")
     too = "def twice(value):\n    return 2 * value\n"
     (lake.folder / "code_beside_too.py").write_text(too, encoding="utf-8")
+    # Workers look into their own folders first, and Python's own module goes before this one.
+    (lake.folder / "calendar.py").write_text("raise RuntimeError", encoding="utf-8")
     return lake.folder
 
 
@@ -68,7 +71,11 @@ def test_a_session_that_runs_already_finds_code_beside_the_file(
     assert [each.error for each in heard.ends] == [None, None]
     assert sorted(row["twice"] for row in lake.rows("bronze.own_beside")) == [0, 2, 4, 6, 8]
     assert sorted((code / "stored").read_text(encoding="utf-8").split()) == [*"01234"]
-    assert context.environment["PYTHONPATH"] == f"/before:{code}"
+    before, own = context.environment["PYTHONPATH"].split(":")
+    assert before == "/before"
+    modules = {each.stem for each in Path(own).iterdir()}
+    assert "calendar" not in modules
+    assert modules > {"code_beside", "code_beside_too"}
     assert found["pipeline p"].ok
     assert found["pipeline q"].ok
     failed = found["pipeline broken"]

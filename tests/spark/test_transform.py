@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
-from rivermouth.errors import TransformFailed
+from rivermouth.errors import MissingPackage, TransformFailed
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import Counts, RowCounts
@@ -216,6 +216,6 @@ def test_expressions_that_break_a_rule_are_refused_and_nothing_is_written(bench:
 
 
 def test_a_function_that_is_not_there_is_named(bench: Bench) -> None:
-    with pytest.raises(TransformFailed, match=r"own_code:gone: .*cannot be imported") as failed:
+    with pytest.raises(MissingPackage, match=r"own_code:gone: .*cannot be imported") as failed:
         land(bench, of("gone"), GOOD)
     assert "PYTHONPATH" in failed.value.remedy

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from datetime import date, timedelta
 
 from rivermouth.config import Column, Config
 
 _EACH = 2
+_DAYS = timedelta(days=40)
+"""Times lie so far apart that windows hold one each."""
 
 
 def samples(config: Config) -> Mapping[str, str]:
@@ -32,7 +35,7 @@ def record(columns: tuple[Column, ...], number: int) -> str:
 
 def value(column: Column, number: int) -> object:
     """What JSON has for a value of the column; another one for each small number."""
-    day = f"2026-01-{1 + number % 28:02d}"
+    day = date(2026, 1, 1) + number * _DAYS
     values: dict[str, object] = {
         **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), number),
         "TINYINT": number % 128,
@@ -40,7 +43,7 @@ def value(column: Column, number: int) -> object:
         "FLOAT": number + 0.5,
         "DOUBLE": number + 0.5,
         "BINARY": b64encode(str(number).encode()).decode(),
-        "DATE": day,
+        "DATE": str(day),
         "TIMESTAMP": f"{day}T12:00:00Z",
         "TIMESTAMP_NTZ": f"{day}T12:00:00",
         "DECIMAL": _decimal(column.type, number),

@@ -8,7 +8,7 @@ This folder reads the given file and nothing else. It lets Python find the funct
 names, see ``beside``.
 """
 
-from rivermouth.config.beside import functions, taken_from
+from rivermouth.config.beside import found_in, functions, taken_from
 from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
 from rivermouth.config.decoding import Timestamps
@@ -53,6 +53,7 @@ __all__ = [
     "Timestamps",
     "Topics",
     "codes",
+    "found_in",
     "functions",
     "json_schema",
     "load",

@@ -63,14 +63,30 @@ def taken_from(config: Config) -> tuple[str, ...]:
     return tuple({*_TAKEN} & {str(config.path.parent)})
 
 
+def found_in(folder: str) -> Iterator[str]:
+    """The modules and packages that Python imports from such a folder: what it finds nowhere else.
+
+    Also folders without code, since they may have some later.
+    """
+    for name in sorted({each.partition(".")[0] for each in os.listdir(folder)}):
+        known = _known(name) if name.isidentifier() else None
+        if known is not None and _places(known) == {os.path.realpath(folder)}:
+            yield name
+
+
 def _places_now(module: str) -> set[str]:
     """The folders from which Python takes a module, as long as no folder is added."""
-    try:
-        known = find_spec(module)
-    except ValueError:  # somebody made it without a file
-        return set()
+    known = _known(module)
     # A folder without code may have any name, and what has code goes before it.
     return _places(known) if known is not None and known.origin is not None else set()
+
+
+def _known(module: str) -> ModuleSpec | None:
+    """Where Python finds a module; None: nowhere, or somebody made it without a file."""
+    try:
+        return find_spec(module)
+    except ValueError:
+        return None
 
 
 def _places(found: ModuleSpec) -> set[str]:

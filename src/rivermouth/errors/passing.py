@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from enum import Enum
 
 
@@ -35,17 +36,22 @@ _OF_CODE = (
 def of_python(raised: type[BaseException]) -> Passing:
     """Whether what Python raised may pass, by the class of it.
 
-    The same code on the same records raises the same again. Of a machine, and by any other class,
-    nobody can tell.
+    The same code on the same records raises the same again. Of a machine or a network, and by any
+    other class, nobody can tell.
     """
     if issubclass(raised, ImportError):
         return Passing.NO
-    return Passing.IF_A_BATCH_WORKED if issubclass(raised, _OF_CODE) else Passing.IF_IT_WORKED
+    of_code = issubclass(raised, _OF_CODE) and not issubclass(raised, OSError)
+    return Passing.IF_A_BATCH_WORKED if of_code else Passing.IF_IT_WORKED
 
 
 def of_text(raised: str) -> Passing:
-    """The same, by what an interpreter says last: ``KeyError: 'topic'``."""
-    known: object = getattr(builtins, raised.partition(":")[0].rpartition(".")[2], None)
+    """The same, by what an interpreter says last, as ``KeyError: 'topic'``.
+
+    A class of a library is known where this process has loaded it, too.
+    """
+    module, _, name = raised.partition(":")[0].strip().rpartition(".")
+    known: object = getattr(sys.modules.get(module or builtins.__name__), name, None)
     if isinstance(known, type) and issubclass(known, BaseException):
         return of_python(known)
     return Passing.IF_IT_WORKED

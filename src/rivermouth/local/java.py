@@ -87,7 +87,8 @@ def java_environ(environ: Mapping[str, str], encoding: str = "", files: str = ""
     setting of its own changes that: it cannot even start in a folder with other letters.
     ``encoding`` is that of the locale and ``files`` that of Python's paths; empty: those here.
     """
-    known = codecs.lookup(encoding or locale.nl_langinfo(locale.CODESET)).name
+    told = locale.nl_langinfo(locale.CODESET) or "utf-8"  # macOS may tell none
+    known = codecs.lookup(encoding or told).name
     alike = known == codecs.lookup(files or sys.getfilesystemencoding()).name
     return {**environ} if alike else {**environ, "LC_ALL": "C.UTF-8"}
 

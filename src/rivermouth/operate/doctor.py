@@ -20,7 +20,7 @@ from rivermouth.local.java import find_java
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.typed import typed
 from rivermouth.operate.check import Check
-from rivermouth.operate.pythons import check_pythons
+from rivermouth.operate.pythons import check_installed
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
@@ -36,7 +36,7 @@ def check_machine(sets: Iterable[str], progress: Progress) -> Iterator[Check]:
     """Pythons, packages, Java, jars (every byte), folders. Downloads jars of ``sets`` that are
     missing.
     """
-    yield from check_pythons()
+    yield from check_installed()
     yield _attempt("Java", _java)
     for name in sets:
         yield _attempt(f"jars: {name}", partial(_jars, name, progress))

@@ -1,23 +1,19 @@
-"""The Pythons of a run, and their packages: what rivermouth's own metadata asks for."""
+"""The Python of a run, and its packages: what rivermouth's own metadata asks for."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.operate.check import Check
 
 EXTRA = "local"
-_VARIABLE = "PYSPARK_PYTHON"
-_TOLD = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
-def check_pythons() -> Iterator[Check]:
-    """This Python, that of Spark's workers, and each package that a run on this machine needs."""
+def check_installed() -> Iterator[Check]:
+    """This Python, which Spark's workers have too, and each package that a run here needs."""
     try:
         wanted, packages = python(), declared(EXTRA)
     except PackageNotFoundError:
@@ -25,7 +21,6 @@ def check_pythons() -> Iterator[Check]:
         yield Check("packages", False, found, f"pip install 'rivermouth[{EXTRA}]'")
         return
     yield check_python(wanted)
-    yield check_workers(os.environ)
     yield from check_packages(packages)
 
 
@@ -35,28 +30,6 @@ def check_python(wanted: Requirement, found: str = sys.version) -> Check:
     text = f"{number} at {sys.executable}"
     wrong = wanted.wrong(number)
     return Check("Python", not wrong, f"{text}, {wrong}" if wrong else text, f"Use {wanted}")
-
-
-def check_workers(environ: Mapping[str, str]) -> Check:
-    """Whether Spark's Python workers will have the driver's Python.
-
-    A session of the commands takes the driver's. One that somebody makes takes what this variable
-    names.
-    """
-    named, name = environ.get(_VARIABLE, ""), "workers"
-    own = ".".join(map(str, sys.version_info[:2]))
-    if not named:
-        return Check(name, True, f"Python {own}, that of the driver")
-    fix = f"unset {_VARIABLE}, or: export {_VARIABLE}={sys.executable}"
-    try:
-        done = subprocess.run([named, "-c", _TOLD], capture_output=True, text=True, check=False)
-    except OSError as error:
-        return Check(name, False, f"{_VARIABLE}={named}: {error.strerror}", fix)
-    told = done.stdout.strip()
-    if done.returncode or not told:
-        return Check(name, False, f"{_VARIABLE}={named}: it does not start", fix)
-    text = f"{_VARIABLE}={named}: Python {told}"
-    return Check(name, told == own, text if told == own else f"{text}, the driver has {own}", fix)
 
 
 def check_packages(

@@ -18,6 +18,7 @@ from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDif
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
+from rivermouth.local.imports import standing_for
 from rivermouth.local.scratch import ScratchFolder, shared_folder
 from rivermouth.registry.platforms import Capability, Platform
 from rivermouth.registry.references import resolve
@@ -169,7 +170,7 @@ class Assembly:
     ) -> Landing:
         """How rows land in the pipeline's table: by default ``rows`` are what its shape says."""
         if self.platform.has(Capability.ONE_HOST):
-            import_from(self.session, taken_from(self.config))
+            import_from(self.session, self._imported())
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         bad = self.warehouse.address(table.quarantine)
         make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)
@@ -188,6 +189,11 @@ class Assembly:
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
         return landing_of(site, self.platform)
+
+    def _imported(self) -> Iterator[str]:
+        """Folders with the modules that the driver imports from beside the configuration file."""
+        for folder in taken_from(self.config):
+            yield standing_for(self.scratch / "imports", folder)
 
     def _tasks(self) -> int | None:
         """In how many parts a batch is decoded and written; None: as the platform thinks best."""

@@ -24,6 +24,8 @@ from rivermouth.verify.tables.folder import FolderTables
 
 _AT_MOST = 10_000
 """So many commits are read to tell which records stand, of all pipelines; more would be slow."""
+_LATER = (Unchecked.UNCOVERED, Unchecked.AHEAD)
+"""What no entry covers yet. An entry that comes to cover it is proved after it."""
 
 
 class Proofs(Protocol):
@@ -175,7 +177,7 @@ def to_record(
         full_entry=reach.last.sequence,
         full_ms=times.began_ms,
         strict=proof.strict,
-        left={what.value: number for what, number in proof.left.items()},
+        left={what.value: number for what, number in proof.left.items() if what not in _LATER},
         former=reach.former,
     )
     if reach.before is None:

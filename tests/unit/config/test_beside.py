@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config import Config, beside, functions, load, taken_from
+from rivermouth.config import Config, beside, found_in, functions, load, taken_from
 from rivermouth.errors import ConfigError, MissingPackage
 from rivermouth.registry.references import own
 from tests.unit.config.conftest import LAKE
@@ -62,6 +62,13 @@ def test_a_function_beside_the_file_is_found_from_any_folder(
     assert taken_from(config) == (str(tmp_path / "a"),)
     with pytest.raises(MissingPackage, match=rf"no attribute 'add' \({tmp_path}/a/mine\.py\)"):
         own("mine:add")
+
+
+def test_what_is_found_there_alone_is_told(tmp_path: Path) -> None:
+    config = configured(tmp_path / "a", transforming("mine:add"), mine="", calendar="", other="")
+    (tmp_path / "a" / "shop").mkdir()
+    (tmp_path / "a" / "no-module.py").touch()
+    assert [*found_in(*taken_from(config))] == ["mine", "other", "shop"]
 
 
 def test_a_function_may_be_in_a_package(tmp_path: Path) -> None:

@@ -221,6 +221,13 @@ def test_java_gets_the_locale_by_which_python_reads_paths(
     assert java_environ(environ, encoding, files) == {"LC_ALL": given, "A": "1"}
 
 
+def test_where_a_locale_tells_no_encoding_its_paths_are_taken_for_utf8(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("locale.nl_langinfo", lambda _: "")
+    assert java_environ({"A": "1"}, files="utf-8") == {"A": "1"}
+
+
 def test_java_knows_a_folder_with_any_letters_also_where_the_locale_is_c(tmp_path: Path) -> None:
     folder = tmp_path / "größe"
     folder.mkdir()

@@ -1,11 +1,10 @@
-"""``doctor`` names each package, and each Python, that a batch could not be carried out with."""
+"""``doctor`` names each package, and the Python, that a batch could not be carried out with."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +12,11 @@ from rivermouth.local.jars import read_lock
 from rivermouth.local.requirements import Requirement, of_extras
 from rivermouth.operate import pythons
 from rivermouth.operate.check import Check
-from rivermouth.operate.pythons import check_packages, check_python, check_pythons, check_workers
+from rivermouth.operate.pythons import check_installed, check_packages, check_python
 from tests.wheel import requirements
 
 pytestmark = pytest.mark.unit
 
-OWN = ".".join(map(str, sys.version_info[:2]))
 WANTED = (Requirement("deltalake", ">=1.6.6"), Requirement("pandas", ">=2.2,<3", "local"))
 
 
@@ -86,29 +84,11 @@ def test_a_python_that_is_not_supported_is_told(version: str, said: str) -> None
     assert found.fix == "Use Python<3.15,>=3.10"
 
 
-def test_workers_have_the_drivers_python_unless_somebody_names_another(tmp_path: Path) -> None:
-    assert check_workers({}) == Check("workers", True, f"Python {OWN}, that of the driver")
-    assert check_workers({"PYSPARK_PYTHON": sys.executable}).ok
-    other, broken = tmp_path / "other", tmp_path / "broken"
-    other.write_text("#!/bin/sh\necho 3.9\n")
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    for each in (other, broken):
-        each.chmod(0o755)
-    found = {each: check_workers({"PYSPARK_PYTHON": str(each)}) for each in (other, broken)}
-    assert found[other].found.endswith(f"other: Python 3.9, the driver has {OWN}")
-    assert found[broken].found.endswith("broken: it does not start")
-    gone = check_workers({"PYSPARK_PYTHON": str(tmp_path / "gone")})
-    assert gone.found.endswith("gone: No such file or directory")
-    for check in (*found.values(), gone):
-        assert not check.ok
-        assert f"export PYSPARK_PYTHON={sys.executable}" in check.fix
-
-
 def test_a_source_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing() -> Requirement:
         raise PackageNotFoundError("rivermouth")
 
     monkeypatch.setattr(pythons, "python", nothing)
-    [found] = check_pythons()
+    [found] = check_installed()
     assert (found.name, found.ok) == ("packages", False)
     assert found.fix == "pip install 'rivermouth[local]'"

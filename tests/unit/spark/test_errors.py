@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ssl import SSLCertVerificationError
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -353,7 +354,10 @@ def test_a_driver_that_lacks_a_package_is_told_so_and_not_tried_again(condition:
     [
         ("AttributeError: 'pyarrow.lib.OSFile' object has no attribute 'handle'", MADE),
         ("KeyError: 'topic'", MADE),
-        ("pyspark.errors.exceptions.base.PySparkTypeError: [X] y", MAYBE),
+        ("pyspark.errors.exceptions.base.PySparkTypeError: [X] y", MADE),
+        ("pyarrow.lib.ArrowInvalid: Casting from timestamp[ns] would lose data", MADE),
+        ("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", MADE),
+        ("ssl.SSLCertVerificationError: certificate verify failed", MAYBE),
         ("somebody.else.Error: of their own", MAYBE),
         ("OSError: [Errno 5] Input/output error", MAYBE),
         ("ConnectionResetError: [Errno 104] Connection reset by peer", MAYBE),
@@ -371,6 +375,7 @@ def test_what_code_raised_in_a_worker_passes_only_after_a_batch(last: str, passe
         (TypeError("failed to extract field PyCommitProperties.custom_metadata"), MADE),
         (PySparkTypeError("[X] y"), MADE),
         (OSError(5, "Input/output error"), MAYBE),
+        (SSLCertVerificationError("certificate verify failed"), MAYBE),
         (RuntimeError("of no other class"), MAYBE),
     ],
 )

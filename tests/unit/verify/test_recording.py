@@ -67,6 +67,12 @@ TABLE: Mapping[str, tuple[PipelineProof, Proved | None, Proved | None, Proved | 
         OLD,
         replace(EXTENDED, left={"values": 3}),
     ),
+    "of a part, with more to come": (
+        proof(SINCE, left={Unchecked.UNCOVERED: 8, Unchecked.AHEAD: 1}),
+        OLD,
+        OLD,
+        EXTENDED,
+    ),
     "of a part, strictly": (proof(SINCE, strict=True), OLD, OLD, EXTENDED),
     "of a part that nothing proves": (
         proof(Before(2)),

@@ -55,6 +55,7 @@ class Lake:
         done = subprocess.run(
             [*command, f"--local={self.folder}", *passed],
             cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(CONFIG.parent)},  # your functions may be there
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -117,6 +118,10 @@ def test_a_good_record_becomes_a_row_and_a_bad_one_goes_to_quarantine(lake: Lake
         others = [each for each, one in pipelines.items() if one.target.table == table]
         assert len(lake.rows(table)) == sum(len(good(each)) for each in others)
         if good(name):
-            bad = [each for each in lake.rows(table.quarantine) if each["pipeline"] == name]
+            bad = [
+                each
+                for each in lake.rows(table.quarantine)
+                if each["pipeline"] == pipeline.ledger_name
+            ]
             assert [(each["value"], each["code"]) for each in bad] == [(BAD, "RM603")]
     lake.job("verify.py")  # reads the topics and the tables again and compares them

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 
-from rivermouth.errors import NotSent
+from rivermouth.errors import MissingPackage, NotSent
 from rivermouth.protocol.batch import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.registry.references import own
@@ -38,9 +38,9 @@ class FunctionSink:
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
         """See ``Sink.send``."""
-        call = partial(_call, self._reference, Batch.of(plan))
+        in_task = partial(call, self._reference, Batch.of(plan))
         try:
-            good.select("row.*", "_kafka").foreachPartition(call)
+            good.select("row.*", "_kafka").foreachPartition(in_task)
         except FAULTS as fault:
             told = _SAID.search(said(fault))
             if told is None:
@@ -54,10 +54,15 @@ class FunctionSink:
             ) from fault
 
 
-def _call(reference: str, batch: Batch, rows: Iterator[Row]) -> None:
+def call(reference: str, batch: Batch, rows: Iterator[Row]) -> None:
+    """Call the function in a task. Raises ImportError where a module is missing there."""
     task = TaskContext.get()
     number = task.partitionId() if task is not None else 0
     try:
         own(reference)((each.asDict(recursive=True) for each in rows), batch, number)
+    except ImportError:
+        raise
+    except MissingPackage as fault:
+        raise ImportError(fault.found) from fault
     except Exception as fault:
         raise RuntimeError(f"{_FAILED} {type(fault).__name__}: {fault}") from fault

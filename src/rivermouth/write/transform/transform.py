@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -13,7 +12,6 @@ from pyspark.sql.types import StructType
 from rivermouth.config import Pipeline
 from rivermouth.config.transform import expressions
 from rivermouth.errors import (
-    MissingPackage,
     Passing,
     RivermouthError,
     TransformFailed,
@@ -54,13 +52,17 @@ class Made:
 
 
 class Transform:
-    """The own code of one pipeline. ``name`` is the function's, or ``select``."""
+    """The own code of one pipeline. ``name`` is the function's, or ``select``.
+
+    Raises MissingPackage where the function cannot be imported: before anything is read.
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.name = pipeline.made_by
         self._pipeline = pipeline
         self._tried = False
         self._wanted: dict[str, str] = {}
+        self._function = _function(pipeline)
 
     def made(self, rows: DataFrame, batch: Batch) -> Made:
         """What the function makes of the good rows of a batch. Nothing is evaluated here.
@@ -146,23 +148,6 @@ class Transform:
         remedy = _CORRECT_SELECT if self._pipeline.select else ""
         return self._failed("it raised an error", batch, found=found, remedy=remedy, passes=passes)
 
-    @cached_property
-    def _function(self) -> Function:
-        if self._pipeline.select:
-            listed = expressions(self._pipeline.select)
-            return lambda rows, batch: rows.selectExpr(*listed, "_kafka")
-        try:
-            function: Function = own(self.name)
-        except MissingPackage as fault:
-            raise TransformFailed(
-                fault.what,
-                where=f"{self._pipeline.name} {self.name}",
-                found=fault.found,
-                remedy=fault.remedy,
-                passes=Passing.NO,
-            ) from fault
-        return function
-
     def _check_columns(self, found: DataFrame, batch: Batch) -> None:
         self._wanted = self._wanted or _types(_schema(found.sparkSession, self._pipeline))
         wanted = self._wanted
@@ -229,3 +214,11 @@ def _types(schema: StructType) -> dict[str, str]:
 
 def _listed(types: dict[str, str], names: Sequence[str]) -> str:
     return ", ".join(f"{each} {types.get(each, 'not there')}" for each in names)
+
+
+def _function(pipeline: Pipeline) -> Function:
+    if pipeline.select:
+        listed = expressions(pipeline.select)
+        return lambda rows, batch: rows.selectExpr(*listed, "_kafka")
+    function: Function = own(pipeline.made_by)
+    return function
