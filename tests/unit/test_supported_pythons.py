@@ -40,6 +40,7 @@ def test_set_up_looks_for_these_the_newest_first() -> None:
 def test_what_is_checked_and_locked_holds_for_the_oldest() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert f'target-version = "py{OLDEST.replace(".", "")}"' in PROJECT
+    assert f'python_version = "{OLDEST}"' in PROJECT
     assert f"--universal --python-version {OLDEST} " in makefile
 
 

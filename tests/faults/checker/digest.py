@@ -38,7 +38,8 @@ def of_integers(values: Integers) -> Digests:
     mixed: Digests = values.astype(np.uint64) + _STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX[0]
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX[1]
-    return mixed ^ (mixed >> np.uint64(31))
+    last: Digests = mixed ^ (mixed >> np.uint64(31))
+    return last
 
 
 def of_column(values: Any) -> Digests:

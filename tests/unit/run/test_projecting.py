@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_pipeline_that_is_far_ahead_waits_and_no_other_does() -> None:
         writer.put(second)
         ahead = aside(lambda: writer.put(third))
         writer.put(entries("b", 1)[0])
-        with pytest.raises(TimeoutError):
+        with pytest.raises(FutureTimeout):
             ahead.result(SOON_S)
         offsets.open()
         ahead.result(PATIENCE_S)
