@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rivermouth.config import unresolved
-from rivermouth.operate.check import Check
-from rivermouth.operate.doctor import check_config
+from rivermouth.operate.doctor import Check, check_config
 from tests.kafka.test_sinks import calling, sending
 from tests.lake import Lake
 

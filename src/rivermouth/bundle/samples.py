@@ -35,6 +35,8 @@ def record(columns: tuple[Column, ...], number: int) -> str:
 
 def value(column: Column, number: int) -> object:
     """What JSON has for a value of the column; another one for each small number."""
+    if column.kind == "DECIMAL":
+        return _decimal(column.type, number)
     day = date(2026, 1, 1) + number * _DAYS
     values: dict[str, object] = {
         **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), number),
@@ -46,7 +48,6 @@ def value(column: Column, number: int) -> object:
         "DATE": str(day),
         "TIMESTAMP": f"{day}T12:00:00Z",
         "TIMESTAMP_NTZ": f"{day}T12:00:00",
-        "DECIMAL": _decimal(column.type, number),
     }
     return values.get(column.kind, f"{column.name} {number}")
 
@@ -55,4 +56,4 @@ def _decimal(kind: str, number: int) -> object:
     """The last digit of the number, at the last place of a type that has none before its point."""
     digits, _, behind = kind.partition("(")[2].rstrip(")").partition(",")
     last = number % 10
-    return last if int(digits or 10) > int(behind or 0) else float(f"{last}e-{behind}")
+    return last if int(digits) > int(behind) else float(f"{last}e-{behind}")

@@ -15,7 +15,7 @@ from rivermouth.cli.settings import known_secrets
 from rivermouth.cli.stopping import Stop
 
 if TYPE_CHECKING:
-    from rivermouth.operate.check import Check
+    from rivermouth.operate.doctor import Check
 
 _MARK = {True: "OK  ", False: "FAIL"}
 

@@ -18,8 +18,7 @@ from rivermouth.config import Catalog, Config, SecretName
 from rivermouth.databricks.sends import asked_platform, check_sends
 from rivermouth.databricks.workspace import trouble, workspace_client
 from rivermouth.errors import MissingPackage
-from rivermouth.operate.check import Check
-from rivermouth.operate.doctor import check_file, refused
+from rivermouth.operate.doctor import Check, check_file, refused
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient

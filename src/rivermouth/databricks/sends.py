@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rivermouth.config import Config, Pipeline
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import SinkUnsupported
-from rivermouth.operate.check import Check
-from rivermouth.operate.doctor import refused
+from rivermouth.operate.doctor import Check, refused
 from rivermouth.registry.platforms import CLASSIC, SERVERLESS, STANDARD, Platform, platform_of
 
 if TYPE_CHECKING:

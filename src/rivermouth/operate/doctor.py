@@ -7,9 +7,12 @@ in which the first failure explains those after it.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,23 +20,33 @@ from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceEr
 from rivermouth.local.cache import cache_folder
 from rivermouth.local.jars import Progress, jars, verify_jars
 from rivermouth.local.java import find_java
+from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.typed import typed
-from rivermouth.operate.check import Check
-from rivermouth.operate.pythons import check_installed
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
     from rivermouth.kafka.client import Kafka
 
+EXTRA = "local"
 FREE_BYTES = 1 << 30
 
 RUN_JARS, DEMO_JARS = ("spark",), ("spark", "broker")
 """The sets of jars: a configuration names a broker, so only the demo needs the jars of ours."""
 
 
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: what it is, whether it will do, what was found, what to do."""
+
+    name: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
 def check_machine(sets: Iterable[str], progress: Progress) -> Iterator[Check]:
-    """Pythons, packages, Java, jars (every byte), folders. Downloads jars of ``sets`` that are
+    """Python, packages, Java, jars (every byte), folders. Downloads jars of ``sets`` that are
     missing.
     """
     yield from check_installed()
@@ -42,6 +55,45 @@ def check_machine(sets: Iterable[str], progress: Progress) -> Iterator[Check]:
         yield _attempt(f"jars: {name}", partial(_jars, name, progress))
     yield _folder("cache", cache_folder(), "Name another folder with RIVERMOUTH_CACHE")
     yield _folder("scratch", scratch_root(), "Name another folder with RIVERMOUTH_SCRATCH")
+
+
+def check_installed() -> Iterator[Check]:
+    """This Python, which Spark's workers have too, and each package that a run here needs."""
+    try:
+        wanted, packages = python(), declared(EXTRA)
+    except PackageNotFoundError:
+        found = "rivermouth is not installed: its source was found on the path"
+        yield Check("packages", False, found, f"pip install 'rivermouth[{EXTRA}]'")
+        return
+    yield check_python(wanted)
+    yield from check_packages(packages)
+
+
+def check_python(wanted: Requirement, found: str = sys.version) -> Check:
+    """Whether this Python is one that rivermouth supports."""
+    number = found.split()[0]
+    text = f"{number} at {sys.executable}"
+    wrong = wanted.wrong(number)
+    return Check("Python", not wrong, f"{text}, {wrong}" if wrong else text, f"Use {wanted}")
+
+
+def check_packages(
+    wanted: Sequence[Requirement], version_of: Callable[[str], str] = version
+) -> Iterator[Check]:
+    """One check of all packages if they are as declared; else one of each that is not."""
+    found, wrong = list[str](), list[Check]()
+    for each in wanted:
+        fix = f"pip install '{each}'"
+        try:
+            number = version_of(each.package)
+        except PackageNotFoundError:
+            wrong.append(Check(each.package, False, f"not installed; needed is {each}", fix))
+            continue
+        found.append(f"{each.package} {number}")
+        if each.wrong(number):
+            text = f"{number} is {each.wrong(number)}; needed is {each}"
+            wrong.append(Check(each.package, False, text, fix))
+    yield from wrong or [Check("packages", True, ", ".join(found))]
 
 
 def check_config(file: Path, secrets: Secrets) -> Iterator[Check]:

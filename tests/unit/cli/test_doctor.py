@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import unresolved
-from rivermouth.operate.check import Check
-from rivermouth.operate.doctor import check_config
+from rivermouth.operate.doctor import Check, check_config
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit

@@ -1,6 +1,7 @@
 """Runs every pipeline of the configuration on a real broker and real Delta tables."""
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -55,7 +56,6 @@ class Lake:
         done = subprocess.run(
             [*command, f"--local={self.folder}", *passed],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(CONFIG.parent)},  # your functions may be there
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -77,7 +77,8 @@ def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
     """
     from rivermouth.testing import create_topic  # not at the top: pytest imports a plugin first
 
-    made = Lake(tmp_path / "lake", tmp_path / "rivermouth.yml", rivermouth_broker.bootstrap_servers)
+    beside = shutil.copytree(CONFIG.parent, tmp_path / "config")  # your functions may be there
+    made = Lake(tmp_path / "lake", beside / CONFIG.name, rivermouth_broker.bootstrap_servers)
     on_this_machine(CONFIG, made.file, made.servers)
     pipelines = made.config.pipelines
     sent_to = {topic for each in pipelines.values() for topic in each.target.kafka or ()}

@@ -67,7 +67,7 @@ class SentRecords:
         source = self._subject.source
         partitions = source.partitions(self.topics)
         first, ends = source.first_offsets(partitions), source.end_offsets(partitions)
-        holes = {each: ends[each] for each in partitions}
+        holes = {**ends}
         for partition, messages in source.read({each: (first[each], ends[each]) for each in first}):
             holes[partition] -= len(messages)
             self._keep(self.topics.index(partition[0]), messages, read)

@@ -10,9 +10,8 @@ import pytest
 
 from rivermouth.local.jars import read_lock
 from rivermouth.local.requirements import Requirement, of_extras
-from rivermouth.operate import pythons
-from rivermouth.operate.check import Check
-from rivermouth.operate.pythons import check_installed, check_packages, check_python
+from rivermouth.operate import doctor
+from rivermouth.operate.doctor import Check, check_installed, check_packages, check_python
 from tests.wheel import requirements
 
 pytestmark = pytest.mark.unit
@@ -57,7 +56,7 @@ def test_a_package_that_is_not_as_declared_is_named_with_the_remedy(
 
 
 def test_all_that_a_batch_needs_is_looked_at() -> None:
-    looked_at = {each.package for each in of_extras(requirements(), (pythons.EXTRA,))}
+    looked_at = {each.package for each in of_extras(requirements(), (doctor.EXTRA,))}
     needed = "confluent-kafka delta-spark deltalake numpy pandas pyarrow pyspark"
     assert {*needed.split()} <= looked_at
 
@@ -88,7 +87,7 @@ def test_a_source_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch)
     def nothing() -> Requirement:
         raise PackageNotFoundError("rivermouth")
 
-    monkeypatch.setattr(pythons, "python", nothing)
+    monkeypatch.setattr(doctor, "python", nothing)
     [found] = check_installed()
     assert (found.name, found.ok) == ("packages", False)
     assert found.fix == "pip install 'rivermouth[local]'"
