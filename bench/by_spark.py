@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from rivermouth.source.options import READER_DEFAULTS
+from rivermouth.source.batches import READER_DEFAULTS
 
 _POLL_S = 1
 

@@ -35,10 +35,10 @@ from peer import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.joined import Joined
+from rivermouth.config.columns import parse_columns
+from rivermouth.formats.arrow import Joined
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.types import JsonSettings
 from rivermouth.local.session import start_session
 from rivermouth.write.arrow_batches import NOT_MEASURED
 

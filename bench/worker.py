@@ -28,8 +28,7 @@ from loop import loop
 from ours import nothing, ours
 from pyspark.sql import SparkSession
 
-from rivermouth.local.heap import heap_settings
-from rivermouth.local.machine import memory_mb
+from rivermouth.local.machine import heap_settings, memory_mb
 from rivermouth.local.session import start_session
 
 Order = Mapping[str, Any]

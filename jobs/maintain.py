@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rivermouth.job import WEEK_HOURS, Job, finish, parameters
+from rivermouth.databricks.job import WEEK_HOURS, Job, finish, parameters
 
 
 def main() -> int:

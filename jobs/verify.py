@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rivermouth.job import Job, finish, parameters
+from rivermouth.databricks.job import Job, finish, parameters
 
 
 def main() -> int:

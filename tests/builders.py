@@ -10,8 +10,8 @@ from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, app_i
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.replay import replay
 
 PIPELINE = "orders"
 CLUSTER = "cluster-1"

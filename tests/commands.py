@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.cli.app import main
-from rivermouth.config import beside
+from rivermouth.config import user_modules
 from rivermouth.local import session as local_session
 
 
@@ -87,7 +87,7 @@ def _same_imports(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is imported from beside a configuration file is forgotten, as the process would end."""
     before = {*sys.path}
     patch.setattr(sys, "path", [*sys.path])
-    patch.setattr(beside, "_TAKEN", {})
+    patch.setattr(user_modules, "_TAKEN", {})
     try:
         yield
     finally:

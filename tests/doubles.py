@@ -49,8 +49,8 @@ from rivermouth.protocol.offsets import (
 )
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
+from rivermouth.run.accepting import AcceptedDelete, accept_deletes
 from rivermouth.run.committer import Coordinates
-from rivermouth.run.deletes import AcceptedDelete, accept_deletes
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.projecting import AtOnce, Projecting
 from rivermouth.run.report import (
@@ -61,12 +61,16 @@ from rivermouth.run.report import (
     PipelineReport,
     RetryReport,
 )
-from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
-from rivermouth.warehouse.memory.warehouse import counted
-from rivermouth.warehouse.others import Others
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, OffsetsTable, Projection
+from rivermouth.warehouse.ledger import Others
+from rivermouth.warehouse.memory import MemoryLog, MemoryOffsets, MemoryTable, counted
+from rivermouth.warehouse.ports import (
+    Attempts,
+    Counted,
+    LedgerStore,
+    LedgerWrites,
+    OffsetsTable,
+    Projection,
+)
 from rivermouth.write.landing import RawBatch
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 

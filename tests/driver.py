@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from rivermouth.config import TableName, load
 from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, start_session
-from rivermouth.reread.asked import read_bound
-from rivermouth.reread.rereading import Rereading
+from rivermouth.replay.command import Rereading
+from rivermouth.replay.request import read_bound
 from rivermouth.run.report import (
     CommitReport,
     MirrorReport,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rivermouth.run import stale
+from rivermouth.run import feeding
 from rivermouth.verify import sharing
 from rivermouth.verify.proofs import offsets_table
-from rivermouth.warehouse.folder import lock
+from rivermouth.warehouse.folder import warehouse
 
 WAITS = (
-    (lock, "PATIENCE_S", 1.0),  # for a predecessor that ends
+    (warehouse, "PATIENCE_S", 1.0),  # for a predecessor that ends
     (offsets_table, "WAIT_S", 0.1),  # for rows that a run may be writing
     (sharing, "START_AFTER_S", 60.0),  # what a test verifies is not worth another process
-    (stale, "LOOK_S", 0.5),
+    (feeding, "LOOK_S", 0.5),
 )
 """The module, its constant, and the seconds in tests."""
 

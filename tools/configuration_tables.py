@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from rivermouth.config import Catalog, Config, Pipeline, Retry, Source, Target, Timestamps
 from rivermouth.config.schema import shown
-from rivermouth.config.written import Model, Setting, keys_of, settings
+from rivermouth.config.settings import Model, Setting, keys_of, settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 TABLES: dict[str, type[Model]] = {

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo.filling import fill
-from rivermouth.local.demo.folder import DemoFolder
+from rivermouth.local.demo import DemoFolder
+from rivermouth.local.demo_records import fill
 from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import Silent
 from rivermouth.run.run import Run

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from rivermouth.errors import ConfigError, Halt, RivermouthError
     from rivermouth.operate.topic import topic
     from rivermouth.operate.topic_report import TopicReport
-    from rivermouth.protocol.batch import Batch
+    from rivermouth.protocol.batches import Batch
     from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-    from rivermouth.reading.counted import ReadableRange, readable
-    from rivermouth.reading.frames import read
-    from rivermouth.reading.recorded import RecordedRanges, ranges
-    from rivermouth.reading.times import ranges_between
+    from rivermouth.replay.ranges import RecordedRanges, ranges, ranges_between
+    from rivermouth.replay.readable import ReadableRange, readable
+    from rivermouth.replay.records import read
     from rivermouth.run.report import (
         CommitReport,
         Listener,
@@ -81,15 +80,15 @@ _ROOMS = {
     "PipelineReport": "run.report",
     "RetryReport": "run.report",
     "exit_code": "run.report",
-    "Batch": "protocol.batch",
+    "Batch": "protocol.batches",
     "OffsetRange": "protocol.offsets",
     "TopicPartition": "protocol.offsets",
-    "RecordedRanges": "reading.recorded",
-    "ranges": "reading.recorded",
-    "ranges_between": "reading.times",
-    "read": "reading.frames",
-    "ReadableRange": "reading.counted",
-    "readable": "reading.counted",
+    "RecordedRanges": "replay.ranges",
+    "ranges": "replay.ranges",
+    "ranges_between": "replay.ranges",
+    "read": "replay.records",
+    "ReadableRange": "replay.readable",
+    "readable": "replay.readable",
     "pooled": "write.pool",
     "TopicReport": "operate.topic_report",
     "topic": "operate.topic",

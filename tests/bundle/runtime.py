@@ -20,9 +20,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from rivermouth.local.classes import archive_file
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java
+from rivermouth.local.java import archive_file, find_java
 from rivermouth.local.session import BRIEF, DELTA
 from tests.bundle.workspace.executor import Outcome, Task
 from tests.connect.server import ConnectServer

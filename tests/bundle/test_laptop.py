@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo.filling import fill
+from rivermouth.local.demo_records import fill
 from tests.bundle.bundle_files import ROOT
 from tests.processes import Started, said_by, started
 from tests.waiting import rows_in, wait_for

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from rivermouth import __version__
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo.filling import fill
+from rivermouth.local.demo_records import fill
 from rivermouth.testing import produce
 from tests.bundle.bundle_files import TARGETS, resource_files
 from tests.bundle.cli import Cli, alone

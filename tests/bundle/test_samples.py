@@ -8,12 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rivermouth.bundle.samples import samples
 from rivermouth.config import load
-from rivermouth.config.columns import SIMPLE
-from rivermouth.config.ddl import parse_columns
+from rivermouth.config.columns import SIMPLE, parse_columns
+from rivermouth.databricks.project import samples
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.types import JsonSettings
 
 pytestmark = pytest.mark.unit
 

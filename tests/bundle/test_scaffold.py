@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rivermouth.bundle.dashboard import over
-from rivermouth.bundle.scaffold import PASSED, scaffold
+from rivermouth.databricks.project import PASSED, over, scaffold
 from rivermouth.errors import ConfigError, ScaffoldRefused, SinkUnsupported
 from tests.bundle.bundle_files import ROOT, TARGETS, jobs, read
 from tests.bundle.cli import Cli, alone

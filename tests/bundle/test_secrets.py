@@ -14,9 +14,9 @@ import pytest
 from databricks.sdk.dbutils import RemoteDbUtils
 
 from rivermouth.config import Secrets
-from rivermouth.databricks.secrets import of_dbutils, of_workspace, secrets_here
+from rivermouth.databricks.workspace import of_dbutils, of_workspace, secrets_here
 from rivermouth.errors import SecretUnavailable
-from rivermouth.local.loopback import HOST, free_port
+from rivermouth.local.broker import HOST, free_port
 from tests.bundle.workspace.faults import Fault
 from tests.bundle.workspace.messages import Request
 from tests.bundle.workspace.sdk import client_of, config_of, environ_of
@@ -134,7 +134,7 @@ def test_no_secret_is_in_what_the_sdk_logs(
 
 ASKS = """
 import sys
-from rivermouth.databricks.secrets import secrets_here
+from rivermouth.databricks.workspace import secrets_here
 secrets = secrets_here()
 assert "databricks.sdk" not in sys.modules, "imported before anything was asked"
 try:

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo.filling import fill
+from rivermouth.local.demo_records import fill
 from rivermouth.local.jars import read_lock
 from tests.bundle.bundle_files import ROOT, TARGETS
 from tests.bundle.cli import Cli, alone

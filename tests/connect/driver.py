@@ -9,8 +9,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
+from rivermouth.config.platforms import SERVERLESS, platform_of
 from rivermouth.local.scratch import scratch_root
-from rivermouth.registry.platforms import SERVERLESS, platform_of
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from tests.connect.serverless import refuse

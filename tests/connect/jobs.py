@@ -11,7 +11,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from rivermouth.registry.platforms import SERVERLESS, platform_of
+from rivermouth.config.platforms import SERVERLESS, platform_of
 from tests.connect.serverless import refuse
 
 JOBS = Path(__file__).parents[2] / "jobs"

@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
-from rivermouth.source import keep_alive
-from rivermouth.source.keep_alive import KeepAlive
+from rivermouth.source import driver_planned
+from rivermouth.source.driver_planned import KeepAlive
 from tests.connect.server import ConnectServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
@@ -25,7 +25,7 @@ IDLE_S = 10.0
 def test_a_session_outlives_an_idle_time_longer_than_the_server_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep_alive, "ASK_S", 1.0)
+    monkeypatch.setattr(driver_planned, "ASK_S", 1.0)
     with ConnectServer(tmp_path / "server", SHORT) as server:
         idle = SparkSession.builder.remote(server.url).create()
         assert idle.range(3).count() == 3

@@ -41,17 +41,16 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
+from rivermouth.protocol.accept_rollback import resume
 from rivermouth.protocol.commits import Recorded
-from rivermouth.protocol.deleted import Deleted
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Deleted, Entry
 from rivermouth.protocol.history import History
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.protocol.replay import replay
-from rivermouth.protocol.resume import resume
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ledger import audit_ledger, read_ledger
+from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from tests.builders import PIPELINE, place
 from tests.doubles import (
     NO_SESSION,

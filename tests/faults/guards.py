@@ -14,14 +14,13 @@ import pytest
 from rivermouth.protocol import commits as protocol
 from rivermouth.protocol.accept_deletes import _after as after_commit
 from rivermouth.protocol.accept_deletes import _Standing
+from rivermouth.protocol.batches import Action, Decision
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recorded
-from rivermouth.protocol.effective import Effective
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.relation import Action, Decision
-from rivermouth.protocol.rollback import rolls_back
+from rivermouth.protocol.history import Effective, rolls_back
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
-from rivermouth.warehouse import end_of_log
+from rivermouth.warehouse import ledger
 from rivermouth.warehouse.ports import Counted
 from rivermouth.write.landing import RawBatch
 from tests import doubles
@@ -97,8 +96,8 @@ def _only_the_newest_entry(patch: pytest.MonkeyPatch) -> None:
         entries = (n for n, each in enumerate(found) if protocol.app_id(pipeline) in each.txns)
         return found[max(entries, default=0) :]
 
-    real = end_of_log.end_of_log
-    patch.setattr("rivermouth.warehouse.reading.end_of_log", end)
+    real = ledger.end_of_log
+    patch.setattr("rivermouth.warehouse.ledger.end_of_log", end)
 
 
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
@@ -178,7 +177,9 @@ GUARDS = (
     ),
     Guard(
         "RESTORE, TRUNCATE and REPLACE followed",
-        lambda patch: patch.setattr("rivermouth.protocol.replay.rolls_back", lambda record: False),
+        lambda patch: patch.setattr(
+            "rivermouth.protocol.log_replay.rolls_back", lambda record: False
+        ),
         "undone rows are never read again",
     ),
     Guard(
@@ -209,17 +210,17 @@ GUARDS = (
     ),
     Guard(
         "leader epochs of what was restored",
-        lambda patch: patch.setattr("rivermouth.protocol.rollback._epochs", lambda *_: {}),
+        lambda patch: patch.setattr("rivermouth.protocol.history._epochs", lambda *_: {}),
         "goes on in a log that was cut below what a RESTORE left",
     ),
     Guard(
         "a restored state's own source",
-        lambda patch: patch.setattr("rivermouth.protocol.resume.check_source", _nothing),
+        lambda patch: patch.setattr("rivermouth.protocol.accept_rollback.check_source", _nothing),
         "goes on from what was read of another topic",
     ),
     Guard(
         "an accepted topic starts over",
-        lambda patch: patch.setattr("rivermouth.protocol.accepting._moves", lambda *_: ()),
+        lambda patch: patch.setattr("rivermouth.protocol.accept_changes._moves", lambda *_: ()),
         "the first records of another topic are passed over",
     ),
     Guard(

@@ -26,13 +26,12 @@ from rivermouth.local.scratch import scratch_root
 from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
-from rivermouth.write.files import file
-from rivermouth.write.files.apart import Apart
-from rivermouth.write.files.file import Folder
-from rivermouth.write.files.sieve import QuarantineSieve, TaskSieve
-from rivermouth.write.files.task import Batches, Decode, task
+from rivermouth.write.files import data_files
+from rivermouth.write.files.bad_records import Apart, QuarantineSieve, TaskSieve
+from rivermouth.write.files.data_files import Folder
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings import sieving
+from rivermouth.write.landings import folding
+from rivermouth.write.landings.files import Batches, Decode, task
 from tests.driver import Printer
 from tests.processes import ROOT, listed
 from tests.waiting import wait_for
@@ -60,7 +59,7 @@ def misbehaving(kind: str, marks: Path) -> Callable[[Folder, Apart, Decode | Non
     def made(into: Folder, apart: Apart, decode: Decode | None = None) -> Task:
         def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if _claimed(marks / "begun"):
-                with patch.object(file, "GROUP_ROWS", 1):  # what is added is in the file
+                with patch.object(data_files, "GROUP_ROWS", 1):  # what is added is in the file
                     yield from task(into, apart, decode)(_until(batches, kind, marks))
                 return
             yield from task(into, apart, decode)(batches)
@@ -135,7 +134,7 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
         held.enter_context(ending(session))
         held.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
         sieve = partial(MisbehavingSieve, kind=kind, marks=Path(marks))
-        held.enter_context(patch.object(sieving, "QuarantineSieve", sieve))
+        held.enter_context(patch.object(folding, "QuarantineSieve", sieve))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import confluent_kafka.admin
 
-from rivermouth.local.broker import Broker
-from rivermouth.local.loopback import HOST, free_port
+from rivermouth.local.broker import HOST, Broker, free_port
 from tests.lake import Lake
 
 _ADMIN: Any = confluent_kafka.admin  # rights have no types

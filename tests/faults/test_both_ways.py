@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.write.files.known import why_not
-from rivermouth.write.files.table import definition_of
+from rivermouth.protocol.ways import why_not
+from rivermouth.warehouse.folder.log import definition_of
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
 from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of

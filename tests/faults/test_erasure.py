@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.errors import ResumeRefused
-from rivermouth.run.deletes import AcceptedDelete
+from rivermouth.run.accepting import AcceptedDelete
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import PipelineProof, verify

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.status_table import render
+from rivermouth.cli.tables import status_table as render
 from rivermouth.config import load
 from rivermouth.errors import ConfigError
 from rivermouth.local.broker import Broker

@@ -21,13 +21,12 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load, unresolved
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.broker import Broker
-from rivermouth.local.loopback import free_port
+from rivermouth.local.broker import Broker, free_port
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run.report import RetryReport
 from rivermouth.verify import verify
-from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
+from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from tests.faults.outcomes import (
     applied,
     check_proved,

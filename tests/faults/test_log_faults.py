@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.outcome import NOT_OK
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
+from rivermouth.run.outcome import NOT_OK
 from rivermouth.testing import create_topic, produce
 from rivermouth.verify import verify
 from tests.faults.outcomes import check_proved, problems, refusal, went_well

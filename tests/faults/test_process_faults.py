@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.local.scratch import remove_dead
-from rivermouth.write.files.sieve import Sifted, sifted
-from rivermouth.write.landings import sieving
+from rivermouth.write.files.bad_records import Sifted, sifted
+from rivermouth.write.landings import folding
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import jvm_of, said_by, started
@@ -75,7 +75,7 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
         told.append(found.tasks)
         return found
 
-    monkeypatch.setattr(sieving, "sifted", sifted_beside)
+    monkeypatch.setattr(folding, "sifted", sifted_beside)
 
     assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
 

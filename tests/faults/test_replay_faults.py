@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.config import TableName, load
-from rivermouth.reread.asked import read_bound
-from rivermouth.reread.report import Replayed
-from rivermouth.reread.rereading import Rereading
+from rivermouth.replay.command import Rereading
+from rivermouth.replay.report import Replayed
+from rivermouth.replay.request import read_bound
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
 from tests.faults.outcomes import went_well

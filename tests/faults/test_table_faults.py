@@ -19,8 +19,8 @@ from rivermouth.run import committer
 from rivermouth.run.run import Run
 from rivermouth.testing import Record
 from rivermouth.verify import verify
-from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.folder.offsets import FolderOffsets
+from rivermouth.warehouse.ports import Attempts
 from tests.lake import Heard, Lake, append_pipeline, bid, order, through_spark, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load
-from rivermouth.operate.maintain.maintenance import Maintenance
-from rivermouth.write.entry import session_confs
+from rivermouth.operate.maintain import Maintenance
+from rivermouth.warehouse.spark_commits import session_confs
 from rivermouth.write.landings import files as landing
 from tests.faults.cluster import cluster
 from tests.faults.misdeeds import BATCH_ROWS, SETTINGS, misbehaving

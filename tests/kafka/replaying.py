@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import TableName, load
-from rivermouth.reread.asked import read_bound
-from rivermouth.reread.report import Replayed, ReplayPlan
-from rivermouth.reread.rereading import Rereading
+from rivermouth.replay.command import Rereading
+from rivermouth.replay.report import Replayed, ReplayPlan
+from rivermouth.replay.request import read_bound
 from rivermouth.verify import verify
 from tests.lake import Lake
 

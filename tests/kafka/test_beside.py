@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.config import beside, unresolved
+from rivermouth.config import unresolved, user_modules
 from rivermouth.operate.doctor import check_config
 from tests.kafka.test_sinks import calling
 from tests.lake import Lake, append_pipeline, bid, retrying
@@ -38,7 +38,7 @@ def store(rows, batch, partition_id):
 def code(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a configuration with modules of its own."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(beside, "_TAKEN", {})
+    monkeypatch.setattr(user_modules, "_TAKEN", {})
     (lake.folder / "code_beside.py").write_text(CODE, encoding="utf-8")
     too = "def twice(value):\n    return 2 * value\n"
     (lake.folder / "code_beside_too.py").write_text(too, encoding="utf-8")

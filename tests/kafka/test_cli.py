@@ -17,8 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
-from rivermouth.local.heap import heap_settings
-from rivermouth.local.machine import memory_mb
+from rivermouth.local.machine import heap_settings, memory_mb
 from tests.commands import Done, command, scratch_in
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import started

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.operate.maintain.maintenance import Maintenance, MaintenanceReport
+from rivermouth.operate.maintain import Maintenance, MaintenanceReport
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.verify import verify

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.status_table import render
+from rivermouth.cli.tables import status_table as render
 from rivermouth.config import load, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnsettled
 from rivermouth.kafka.groups import ConfiguredGroups, Groups

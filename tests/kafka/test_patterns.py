@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.operate.status import State, status
-from rivermouth.protocol.first_offsets import OVER
-from rivermouth.run import stale
+from rivermouth.protocol.starts import OVER
+from rivermouth.run import feeding
 from rivermouth.verify import PipelineProof, Unchecked, verify
 from tests.faults.outcomes import refusal, went_well
 from tests.lake import PLANNERS, Lake, append_pipeline, bid, continuous
@@ -49,7 +49,7 @@ def auctions(lake: Lake) -> list[int]:
 def test_topics_appear_and_go_while_the_pipeline_runs(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
 ) -> None:
-    monkeypatch.setattr(stale, "LOOK_S", 0.5)
+    monkeypatch.setattr(feeding, "LOOK_S", 0.5)
     first, second, other = (f"appear-{planner}-{each}" for each in ("a", "b", "bb"))
     filled(lake, first, [1, 2])
     lake.configure(p=matching(f"appear-{planner}-.", start="latest", **PLANNERS[planner]))

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.verify import Bounds, Verification, verify
-from rivermouth.verify.checker import Checker
 from rivermouth.verify.kafka.client import client_options
+from rivermouth.verify.pipeline import Checker
 from rivermouth.verify.sharing import share
 from rivermouth.verify.tables.folder import FolderTables
 from tests.lake import Lake, append_pipeline, bid

@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Source, Topics
+from rivermouth.protocol.batches import next_ranges
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.rate_limit import next_ranges
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.report import CommitReport
+from rivermouth.source.batches import reader_options, task_options
 from rivermouth.source.driver_planned import read_ranges
-from rivermouth.source.options import reader_options, task_options
 from tests.builders import span
 from tests.lake import (
     PLANNERS,

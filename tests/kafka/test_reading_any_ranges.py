@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import rivermouth
 from rivermouth import OffsetRange, TopicPartition
 from rivermouth.config import Config
-from rivermouth.reading.counted import ReadableRange
+from rivermouth.replay.readable import ReadableRange
 from tests.kafka.test_reading import add_partitions
 from tests.lake import Lake, append_pipeline, bid
 from tests.waiting import wait_for_markers

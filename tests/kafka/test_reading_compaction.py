@@ -15,7 +15,7 @@ import rivermouth
 from rivermouth import OffsetRange, TopicPartition
 from rivermouth.config import Config
 from rivermouth.local.broker import Broker
-from rivermouth.reading.counted import ReadableRange
+from rivermouth.replay.readable import ReadableRange
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from tests.kafka.test_reading import in_transaction, places
 from tests.kafka.test_verify_compaction import COMPACT

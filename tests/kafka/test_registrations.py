@@ -21,11 +21,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.cli.app import main
+from rivermouth.config.platforms import LOCAL, SERVERLESS
+from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES
 from rivermouth.local.broker import Broker
-from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.landings import LANDINGS
-from rivermouth.registry.platforms import LOCAL, SERVERLESS
-from rivermouth.registry.shapes import SHAPES
 from rivermouth.testing import Record
 from tests.faults.checker.first_format import first_format
 from tests.kinds.kinds import PAIRS, registered

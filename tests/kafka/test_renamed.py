@@ -6,10 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.cli.settings import named
 from rivermouth.config import load
 from rivermouth.errors import IdentityChanged
-from rivermouth.operate.maintain.maintenance import Maintenance
+from rivermouth.operate.maintain import Maintenance
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.sql import query
 from rivermouth.operate.status import State, status
@@ -80,4 +79,4 @@ def test_a_renamed_pipeline_goes_on_in_its_ledger_and_is_proved(
     assert [each.orphans for each in report.tables] == [0, 1, 0], "of a dead driver"
     assert rebuild_offsets(config) == {"second": 3}
     assert verify(load(lake.file)).ok
-    assert named(config, "first") == "second", "messages may give the name in the ledger"
+    assert config.named("first") == "second", "messages may give the name in the ledger"

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.operate.idle_starts import idle_starts
+from rivermouth.operate.facts import idle_starts
 from rivermouth.operate.rebuild import rebuild_offsets
 from rivermouth.operate.status import status
-from rivermouth.protocol.first_offsets import OVER
+from rivermouth.protocol.starts import OVER
 from rivermouth.testing import Record, create_topic
 from tests.lake import Heard, Lake, append_pipeline, bid, continuous, order, upsert_pipeline
 from tests.processes import said_by

@@ -16,9 +16,9 @@ from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.write.bad_records import kept
+from rivermouth.write.evaluation import kept
 from rivermouth.write.landings import send
-from rivermouth.write.landings.recording import Recording
+from rivermouth.write.landings.driver_commits import Recording
 from tests.lake import BIDS, Lake, bid, retrying
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from rivermouth.write.files import commits
+from rivermouth.write.files import table
 from rivermouth.write.landings import send
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import alter
@@ -53,7 +53,7 @@ def test_a_rival_in_the_way_of_a_commit_repeats_nothing_and_loses_nothing(
         if point == "P17" and met[point] == 6:
             assert alter(lake.path(LEDGER), asks=asks) is asks
 
-    monkeypatch.setattr(commits, "reach", reach)
+    monkeypatch.setattr(table, "reach", reach)
 
     heard = lake.run(rivermouth_spark, "p")
 

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.cli.running import memory_of
 from rivermouth.config import load
+from rivermouth.databricks.workspace import secrets_here
 from rivermouth.kafka.client import Kafka
 from rivermouth.local.broker import Broker
-from rivermouth.local.heap import heap_settings
-from rivermouth.local.machine import memory_mb
+from rivermouth.local.machine import heap_settings, memory_mb
 from rivermouth.operate.status import State, status
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.run.starting import memory_of
 from rivermouth.testing import create_topic, produce
 
 pytestmark = pytest.mark.kafka
@@ -51,7 +51,7 @@ def test_a_run_gets_memory_by_the_partitions_that_it_reads(
     def memory(names: list[str], **more: object) -> Mapping[str, str]:
         file = tmp_path / "rivermouth.yml"
         file.write_text(json.dumps({**text, **more}), encoding="utf-8")
-        return memory_of(load(file), names)
+        return memory_of(load(file), secrets_here(), names)
 
     found = heap_settings([200], memory_mb())
     assert memory(["roomy"]) == found

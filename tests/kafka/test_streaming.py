@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.source.batches import Trigger
-from rivermouth.source.checkpoint import Checkpoint
-from rivermouth.source.streaming import Stream, streaming_options
+from rivermouth.source.streaming import Checkpoint, Stream, streaming_options
 from tests.builders import place
 from tests.lake import Lake, append_pipeline, bid
 from tests.waiting import wait_for

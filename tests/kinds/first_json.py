@@ -11,8 +11,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column
+from rivermouth.config.registry import FORMATS, KeyForm
 from rivermouth.formats.decoder import ValueDecoder
-from rivermouth.registry.formats import FORMATS, KeyForm
 
 _CORRUPT = "_rm_corrupt"
 

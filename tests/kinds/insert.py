@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
-from rivermouth.spark.address import quoted
+from rivermouth.spark.tables import quoted
 from rivermouth.write.rows import Keyed
 
 

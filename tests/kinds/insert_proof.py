@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rivermouth.verify.proofs.key_rules import Change, Expected, Rank
 from rivermouth.verify.proofs.keyed import verify_keyed
 from rivermouth.verify.proofs.proof import Stored, Workspace
-from rivermouth.verify.proofs.rule import Change, Expected, Rank
 from rivermouth.verify.subject import Subject
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rivermouth.registry.formats import FORMATS, Format
-from rivermouth.registry.landings import LANDINGS, Landing
-from rivermouth.registry.platforms import Capability
-from rivermouth.registry.shapes import SHAPES, Shape
+from rivermouth.config.platforms import Capability
+from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES, Format, Landing, Shape
 
 PAIRS = Format(
     name="pairs",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from rivermouth.verify.formats.keys import from_text
 from rivermouth.verify.formats.reader import Reader, Undecodable
-from rivermouth.verify.formats.texts import from_text
 
 
 def reader(schema: pa.Schema, columns: Sequence[str]) -> Reader:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.spark.address import quoted
-from rivermouth.write.counts import grouped_counts, quarantined
-from rivermouth.write.entry import session_confs, statement_confs
+from rivermouth.spark.tables import quoted
+from rivermouth.warehouse.spark_commits import session_confs, statement_confs
+from rivermouth.write.evaluation import grouped_counts, quarantined, staged
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.rows import Plain
-from rivermouth.write.staging import staged
 
 
 class StagedInsert:

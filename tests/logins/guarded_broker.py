@@ -11,8 +11,7 @@ from typing import Any
 
 import confluent_kafka.admin
 
-from rivermouth.local.broker import Broker
-from rivermouth.local.loopback import HOST, free_port
+from rivermouth.local.broker import HOST, Broker, free_port
 from tests.logins.certificates import Authority, Files
 from tests.logins.token_server import AUDIENCE, CLIENT, TokenServer
 

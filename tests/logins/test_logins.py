@@ -9,7 +9,7 @@ from rivermouth.config import unresolved
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.options import spark_options
 from rivermouth.protocol.offsets import TopicPartition
-from rivermouth.source.options import reader_options
+from rivermouth.source.batches import reader_options
 from tests.faults.outcomes import refusal
 from tests.lake import bid
 from tests.logins.certificates import Authority

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from rivermouth.registry.logins import HANDLER, LOGINS
+from rivermouth.config.mechanisms import HANDLER, LOGINS
 from tests.logins.certificates import PASSWORD
 from tests.logins.guarded_broker import SECRET, GuardedBroker
 from tests.logins.token_server import CLIENT

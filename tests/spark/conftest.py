@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
+from rivermouth.config.registry import resolve
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.registry.references import resolve
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.quarantine import QuarantineTable
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.tables import QuarantineTable
 from rivermouth.write.landing import Site
 
 RAW = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"

@@ -13,9 +13,9 @@ from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
-from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.files import FilesLanding
 from tests.points import passing
 from tests.spark.conftest import Bench, RawRow
 
@@ -69,7 +69,7 @@ class Table(InFolder):
     """The table ``numbers``, and batches that land in it."""
 
     pipeline: Pipeline
-    files: Files
+    files: FilesLanding
     sequence: int = 0
 
     def land(self, rows: list[RawRow] = GOOD, tasks: int | None = None) -> None:
@@ -95,4 +95,4 @@ def made(bench: Bench, **properties: str) -> Table:
     )
     site = bench.site(pipeline, "numbers")
     create_target(bench.spark, pipeline, site.address)
-    return Table(bench, "numbers", pipeline, Files(site))
+    return Table(bench, "numbers", pipeline, FilesLanding(site))

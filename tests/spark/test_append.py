@@ -15,13 +15,13 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import Outcome, Recorded, app_id, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.catalog.row_counts import with_counts
+from rivermouth.warehouse.catalog.warehouse import with_counts
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
-from rivermouth.write.entry import record
+from rivermouth.warehouse.spark_commits import record
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import Landing, RawBatch, Records, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
-from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.files import FilesLanding
 from tests.builders import entry_after, span
 from tests.spark.conftest import Bench, RawRow
 
@@ -41,7 +41,7 @@ def a_pipeline(columns: str = "n BIGINT") -> Pipeline:
     )
 
 
-@pytest.fixture(params=[DataFrameWriter, Files])
+@pytest.fixture(params=[DataFrameWriter, FilesLanding])
 def made(request: pytest.FixtureRequest) -> Made:
     """Both ways of landing rows to add have one behaviour."""
     made: Made = request.param
@@ -73,7 +73,7 @@ def test_a_clean_batch_is_one_commit_with_txn_and_entry(bench: Bench, made: Made
     assert written.txns == {app_id("p"): 1}
     entry = entry_of(written, "p")
     assert entry is not None
-    counts = (RowCounts(5, 0),) if made is Files else None  # else its files will tell
+    counts = (RowCounts(5, 0),) if made is FilesLanding else None  # else its files will tell
     assert entry.rows == counts
     assert numbers(bench) == [0, 1, 2, 3, 4]
     assert not (bench.folder / "numbers_quarantine").exists()

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.spark_commits import session_confs
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.arrow_batches import BYTES, ROWS, SHARE, ArrowBatches
-from rivermouth.write.entry import session_confs
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
 from tests.spark.conftest import Bench, RawRow, a_pipeline

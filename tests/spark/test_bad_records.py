@@ -16,7 +16,7 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.merge import Merge

@@ -20,9 +20,9 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.spark.errors import said
 from rivermouth.spark.session import separate
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import Landing, RawBatch
-from rivermouth.write.landings import broadcast
+from rivermouth.write.landings import folding
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
@@ -68,8 +68,8 @@ def too_large(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         told.append(said(fault))
         return judge(fault)
 
-    judge = broadcast.too_large
-    monkeypatch.setattr(broadcast, "too_large", noted)
+    judge = folding.too_large
+    monkeypatch.setattr(folding, "too_large", noted)
     return told
 
 
@@ -163,13 +163,13 @@ LARGE = 300_000
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("vectors", [False, True], ids=["files written anew", "vectors"])
-@pytest.mark.parametrize("most", [broadcast.RECORDS_MAX, 0], ids=["few", "many"])
+@pytest.mark.parametrize("most", [folding.RECORDS_MAX, 0], ids=["few", "many"])
 def test_changes_of_a_large_table_are_written_by_replace_using(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, most: int, vectors: bool
 ) -> None:
     """Spark takes the rows to be for as many as changes times rows of the table."""
     pipeline = by("order_id")
-    monkeypatch.setattr(broadcast, "RECORDS_MAX", most)
+    monkeypatch.setattr(folding, "RECORDS_MAX", most)
     lands = landing(bench, pipeline, "replaceUsing", vectors=vectors)
     bench.spark.range(LARGE).selectExpr(
         "id AS order_id",

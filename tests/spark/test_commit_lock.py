@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.spark.commit_lock import can_lock, commit_lock, under_commit_lock
+from rivermouth.spark.tables import can_lock, commit_lock, under_commit_lock
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.landings import by_driver
+from rivermouth.write.landings import driver_commits
 from tests.spark.conftest import Bench
 from tests.spark.files_table import BAD, GOOD, made
 from tests.spark.test_entries_alone import orders
@@ -79,7 +79,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         held.add(Path(path).name)
         under_commit_lock(session, path, act)
 
-    monkeypatch.setattr(by_driver, "under_commit_lock", lock)
+    monkeypatch.setattr(driver_commits, "under_commit_lock", lock)
     return held
 
 

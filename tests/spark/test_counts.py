@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.write.counts import CountedOnTheWay, grouped_counts
+from rivermouth.write.evaluation import CountedOnTheWay, grouped_counts
 from tests.builders import span
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

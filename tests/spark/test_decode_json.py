@@ -9,8 +9,8 @@ from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 
 from rivermouth.formats.decoder import decoder, decoder_to_fold
-from rivermouth.write.bad_records import refused
-from rivermouth.write.entry import session_confs
+from rivermouth.warehouse.spark_commits import session_confs
+from rivermouth.write.evaluation import refused
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench, RawRow, a_pipeline
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.spark.address import Address
+from rivermouth.spark.tables import Address
 from rivermouth.warehouse.deleted_rows import deleted_rows
 from tests.builders import span
 

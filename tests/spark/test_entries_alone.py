@@ -14,9 +14,9 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
-from rivermouth.write.landings import by_driver
+from rivermouth.write.landings import driver_commits
 from rivermouth.write.landings.merge import Merge
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.spark.files_table import InFolder, at
@@ -159,7 +159,7 @@ def test_the_configuration_may_ask_for_spark(bench: Bench) -> None:
 def test_where_threads_have_none_in_the_jvm_spark_commits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_driver, "can_lock", lambda session: False)
+    monkeypatch.setattr(driver_commits, "can_lock", lambda session: False)
     table = orders(bench)
     table.record()
     assert table.ways() == ["spark"]

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.formats.decoded import kafka_struct
-from rivermouth.write.files.file import DataFile, Files, Folder
-from rivermouth.write.files.known import Definition
+from rivermouth.config.source import kafka_struct
+from rivermouth.protocol.ways import Definition
+from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import leaves_of
-from rivermouth.write.files.table import definition_of
 from tests.spark.conftest import Bench
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

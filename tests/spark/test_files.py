@@ -16,15 +16,15 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.formats.decoder import decoder
-from rivermouth.formats.in_task import InTask
+from rivermouth.formats.tasks import InTask
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.write.files.apart import Apart
-from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import task
+from rivermouth.write.files.bad_records import Apart
+from rivermouth.write.files.data_files import Folder
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
+from rivermouth.write.landings.files import task
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 

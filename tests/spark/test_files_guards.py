@@ -17,15 +17,14 @@ from py4j.protocol import Py4JJavaError
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.ways import Definition
 from rivermouth.write.files import table as files_table
-from rivermouth.write.files.known import Definition
 from rivermouth.write.files.table import FilesTable
-from rivermouth.write.files.task import Written
+from rivermouth.write.landings import driver_commits, folding
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings import recording, sieving
-from rivermouth.write.landings.files import Files, Waiting
+from rivermouth.write.landings.files import FilesLanding, Waiting, Written
+from rivermouth.write.landings.folding import Sieving
 from rivermouth.write.landings.merge import Merge
-from rivermouth.write.landings.sieving import Sieving
 from tests.spark import test_files, test_recording, test_sieve
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
@@ -33,7 +32,7 @@ from tests.spark.files_table import made
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 Patch = Callable[[pytest.MonkeyPatch], object]
-REAL_LEFT = Files._left
+REAL_LEFT = FilesLanding._left
 
 
 @dataclass(frozen=True)
@@ -58,24 +57,24 @@ def _any_version(patch: pytest.MonkeyPatch) -> None:
 def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed for any ranges."""
 
-    def left(self: Files, plan: CommitPlan, table: Definition) -> Waiting | None:
+    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Waiting | None:
         waiting, self._waiting = self._waiting, None
         return None if waiting is None else replace(waiting, draft=plan.draft)
 
-    patch.setattr(Files, "_left", left)
+    patch.setattr(FilesLanding, "_left", left)
 
 
 def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed though the table was altered since."""
 
-    def left(self: Files, plan: CommitPlan, table: Definition) -> Waiting | None:
+    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Waiting | None:
         return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table)
 
-    patch.setattr(Files, "_left", left)
+    patch.setattr(FilesLanding, "_left", left)
 
 
 def _no_look_at_counts(patch: pytest.MonkeyPatch) -> None:
-    for room in (landing, sieving):
+    for room in (landing, folding):
         patch.setattr(room, "counted_ranges", lambda *given: (RowCounts(0, 0),) * len(given[2]))
 
 
@@ -97,7 +96,7 @@ GUARDS = {
         test_recording.test_an_entry_whose_plan_is_stale_is_not_committed,
     ),
     "an entry alone is left to Spark where the table is not understood": Guard(
-        lambda patch: patch.setattr(recording, "way_into", lambda known, *_: known),
+        lambda patch: patch.setattr(driver_commits, "way_into", lambda known, *_: known),
         test_recording.test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_longer_does,
     ),
     "what is not understood is left to Spark": Guard(

@@ -14,9 +14,9 @@ from rivermouth.errors import CommitConflict, TopicRecreated
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.offsets import Position, TopicPartition
-from rivermouth.write.files.way import Way
+from rivermouth.protocol.ways import Way
 from rivermouth.write.landing import Look, RawBatch
-from rivermouth.write.landings.files import Files
+from rivermouth.write.landings.files import FilesLanding
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -118,7 +118,7 @@ def test_where_spark_reads_a_range_in_parts_kafka_is_looked_at_before(bench: Ben
     assert table.files.looks_beside
     source = table.pipeline.source.model_copy(update={"min_partitions": 4})
     pipeline = table.pipeline.model_copy(update={"source": source})
-    assert not Files(bench.site(pipeline, "numbers")).looks_beside
+    assert not FilesLanding(bench.site(pipeline, "numbers")).looks_beside
 
 
 @pytest.mark.thorough
@@ -144,7 +144,7 @@ def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
 @pytest.mark.thorough
 def test_so_is_one_that_the_configuration_leaves_to_spark(bench: Bench) -> None:
     table = made(bench)
-    table.files = Files(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))
+    table.files = FilesLanding(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))
     looked_at_first(Kafka(table, [True]))
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable
 
+from rivermouth.config.registry import FORMATS
 from rivermouth.protocol.commits import app_id
-from rivermouth.registry.formats import FORMATS
-from rivermouth.write.entry import session_confs
+from rivermouth.warehouse.spark_commits import session_confs
 from tests.spark.conftest import ARRIVED, SESSION_SETTINGS, Bench
 from tests.spark.files_table import BAD, GOOD, Table, made
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.write.files.file import DataFile, Files, Folder
+from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import leaves_of
-from rivermouth.write.files.table import FilesTable, definition_of
+from rivermouth.write.files.table import FilesTable
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
 from tests.spark.test_file_statistics import CASES, cast, split

@@ -16,12 +16,11 @@ from deltalake import DeltaTable
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
-from rivermouth.write.preview import RowChanges, row_changes
-from rivermouth.write.rows import Keyed
-from rivermouth.write.shapes.first_again import first_again
+from rivermouth.write.rows import Keyed, RowChanges, row_changes
+from rivermouth.write.shapes.by_key import first_again
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -13,7 +13,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import Outcome, classify
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing

@@ -16,15 +16,13 @@ from deltalake import DeltaTable
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import add_mark, create_target
+from rivermouth.write.evaluation import staged
 from rivermouth.write.landing import Changing, Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
-from rivermouth.write.preview import RowChanges, row_changes
-from rivermouth.write.rows import Keyed
-from rivermouth.write.shapes.latest_again import latest_again
-from rivermouth.write.soft_delete import add_mark
-from rivermouth.write.staging import staged
+from rivermouth.write.rows import Keyed, RowChanges, row_changes
+from rivermouth.write.shapes.by_key import latest_again
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

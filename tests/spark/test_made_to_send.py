@@ -13,9 +13,9 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import TransformFailed
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.write.bad_records import kept
-from rivermouth.write.landings.made_to_send import MadeToSend
-from rivermouth.write.transform.transform import transform_of
+from rivermouth.write.evaluation import kept
+from rivermouth.write.landings.send import MadeToSend
+from rivermouth.write.transform import transform_of
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

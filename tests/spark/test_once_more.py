@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Column
-from rivermouth.write.shapes.once_more import differs
+from rivermouth.write.shapes.by_key import differs
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.write.bad_records import refused
-from rivermouth.write.entry import session_confs
+from rivermouth.warehouse.spark_commits import session_confs
+from rivermouth.write.evaluation import refused
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.folding import Folding
 from rivermouth.write.rows import Keyed

@@ -9,10 +9,9 @@ import pytest
 from pyspark.sql import DataFrameWriter
 
 from rivermouth.errors import SchemaDiffers, UpsertUnsupported
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.target import check_target, create_target
-from rivermouth.write.landings.probe import check_replace
-from rivermouth.write.soft_delete import add_mark
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.tables import add_mark, check_target, create_target
+from rivermouth.write.landings.replace_using import check_replace
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -12,8 +12,8 @@ from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.target import create_target
-from rivermouth.write.files.way import Way
+from rivermouth.protocol.ways import Way
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landings.send import Send
 from tests.spark.conftest import Bench
 from tests.spark.files_table import GOOD, InFolder, at

@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import replaced_rows

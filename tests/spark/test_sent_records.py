@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.formats.decoder import decoder
-from rivermouth.source.options import header_options
-from rivermouth.write.sinks.kafka import headers_of, key_of
-from rivermouth.write.sinks.order import in_order
+from rivermouth.source.batches import header_options
+from rivermouth.write.sinks import headers_of, in_order, key_of
 from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = pytest.mark.spark

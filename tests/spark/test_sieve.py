@@ -16,24 +16,21 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rivermouth.config import Commit, Pipeline
+from rivermouth.config.registry import FORMATS
 from rivermouth.errors import BatchFailed
+from rivermouth.formats.arrow import REFUSAL, OpenSieve
 from rivermouth.formats.decoder import decoder
-from rivermouth.formats.in_arrow import REFUSAL
-from rivermouth.formats.sieve import OpenSieve
 from rivermouth.protocol.commits import Outcome, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.registry.formats import FORMATS
-from rivermouth.spark.address import Address
+from rivermouth.spark.tables import Address
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.quarantine import QuarantineTable
-from rivermouth.warehouse.target import create_target
-from rivermouth.write.files.sieve import Sifted, sifted
+from rivermouth.warehouse.tables import QuarantineTable, create_target
+from rivermouth.write.files.bad_records import Sifted, sifted
 from rivermouth.write.landing import RawBatch, Site
-from rivermouth.write.landings import sieving
-from rivermouth.write.landings.folding import Folding
+from rivermouth.write.landings import folding
+from rivermouth.write.landings.folding import Folding, may_sieve
 from rivermouth.write.landings.merge import Merge
-from rivermouth.write.landings.sieving import may_sieve
 from rivermouth.write.rows import Keyed
 from tests.kinds.first_json import FIRST_JSON
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
@@ -113,7 +110,7 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
         reports.extend(folder.glob("*.json"))
         return sifted(folder, where)
 
-    monkeypatch.setattr(sieving, "sifted", counting)
+    monkeypatch.setattr(folding, "sifted", counting)
     plan = bench.plan(1, BATCH, Position())
 
     Merge(created(bench, told)).land(RawBatch(bench.raw(BATCH), never), plan)
@@ -345,7 +342,7 @@ def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None
 def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sieving, "sifted", lambda *_: Sifted(1, {}, ()))
+    monkeypatch.setattr(folding, "sifted", lambda *_: Sifted(1, {}, ()))
     told = pipeline("upsert")
     plan = bench.plan(1, BATCH, Position())
 

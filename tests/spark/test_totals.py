@@ -14,13 +14,13 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
+from rivermouth.config.registry import FORMATS
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import Outcome, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.registry.formats import FORMATS
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing

@@ -15,7 +15,7 @@ from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
+from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from tests.spark import own_code

@@ -19,13 +19,12 @@ from rivermouth.protocol.commits import Outcome, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.target import create_target
-from rivermouth.write.entry import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from rivermouth.warehouse.spark_commits import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from rivermouth.warehouse.tables import TOMBSTONE, add_mark, create_target
 from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.merge import MATERIALIZE_SOURCE, Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
-from rivermouth.write.soft_delete import TOMBSTONE, add_mark
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.waiting import wait_for
 

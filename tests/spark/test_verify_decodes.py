@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Pipeline
+from rivermouth.config.registry import FORMATS
 from rivermouth.formats.decoder import decoder
-from rivermouth.registry.formats import FORMATS
 from rivermouth.verify.formats.from_json.reader import reader as reader_of_version_1
+from rivermouth.verify.formats.json import reader as reader_of_version_2
 from rivermouth.verify.formats.keys import string as as_text
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
-from rivermouth.verify.formats.strict_json.reader import reader as reader_of_version_2
-from rivermouth.verify.tables.batches import canonical
+from rivermouth.verify.tables.ports import canonical
 from tests.kinds.first_json import FIRST_JSON
 from tests.spark.conftest import Bench, a_pipeline
 from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, UNTOLD, VALUES

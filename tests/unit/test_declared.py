@@ -30,7 +30,7 @@ ONLY_IN = {
     "aws_msk_iam_sasl_signer": ("kafka/msk.py",),
     "databricks": ("databricks/",),
     # pytest loads both by itself.
-    "pytest": ("testing.py", "bundle/templates/test_project.py"),
+    "pytest": ("testing.py", "databricks/templates/test_project.py"),
 }
 """Where a module may be imported that is not there in every installation that runs pipelines."""
 

@@ -11,8 +11,8 @@ import pytest
 
 from rivermouth import errors
 from rivermouth.config import codes
+from rivermouth.config.registry import FORMATS
 from rivermouth.errors import ConfigError, OffsetGap, RivermouthError
-from rivermouth.registry.formats import FORMATS
 
 pytestmark = pytest.mark.unit
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.debug import failpoints
+from rivermouth import debug
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow, pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[2]
-POINTS = re.findall(r"^P\d+|(?<=· )P\d+", failpoints.__doc__ or "", re.MULTILINE)
+POINTS = re.findall(r"^P\d+|(?<=· )P\d+", debug.__doc__ or "", re.MULTILINE)
 COLLECTED = """
 import json
 import pytest

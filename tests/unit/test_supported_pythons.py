@@ -25,7 +25,7 @@ def test_the_wheel_says_so_in_its_bounds_and_its_classifiers() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "Makefile", "src/rivermouth/bundle/templates/README.md"]
+    "page", ["README.md", "Makefile", "src/rivermouth/databricks/templates/README.md"]
 )
 def test_every_page_names_the_oldest_and_the_newest(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
@@ -45,6 +45,6 @@ def test_what_is_checked_and_locked_holds_for_the_oldest() -> None:
 
 
 def test_the_ci_of_a_new_project_has_one_of_them() -> None:
-    ci = (ROOT / "src/rivermouth/bundle/templates/ci.yml").read_text("utf-8")
+    ci = (ROOT / "src/rivermouth/databricks/templates/ci.yml").read_text("utf-8")
     [found] = re.findall(r'python-version: "3\.(\d+)"', ci)
     assert int(found) in MINORS

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.spark.address import Address
+from rivermouth.spark.tables import Address
 
 MEMORY = pytest.param("memory", marks=pytest.mark.unit)
 MEMORY_CATALOG = pytest.param("memory, as a catalog", marks=pytest.mark.unit)

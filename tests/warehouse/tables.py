@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.catalog.log import CatalogLog
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.catalog.warehouse import CatalogLog
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
+from rivermouth.warehouse.memory import MemoryLog, MemoryTable
 from rivermouth.warehouse.ports import LedgerLog
-from rivermouth.write.entry import writer_options
+from rivermouth.warehouse.spark_commits import writer_options
 
 _ROWS = pa.table({"id": pa.array([], pa.int64())})
 

@@ -17,7 +17,7 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.offsets_rows import SCHEMA, rows_of
 from rivermouth.warehouse.ports import Counted, OffsetsTable, Projection
 from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span

@@ -16,11 +16,11 @@ from rivermouth.protocol.commits import CommitPlan, Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.warehouse.catalog.warehouse import CatalogWarehouse
 from rivermouth.warehouse.folder.warehouse import FolderWarehouse
-from rivermouth.warehouse.memory.warehouse import MemoryWarehouse
+from rivermouth.warehouse.ledger import read_ledger
+from rivermouth.warehouse.memory import MemoryWarehouse
 from rivermouth.warehouse.ports import LedgerLog, Warehouse
-from rivermouth.warehouse.reading import read_ledger
-from rivermouth.warehouse.target import check_target, create_target
-from rivermouth.write.entry import writer_options
+from rivermouth.warehouse.spark_commits import writer_options
+from rivermouth.warehouse.tables import check_target, create_target
 from tests.builders import entry_after, plan_of, position, span
 from tests.doubles import NO_SESSION
 from tests.warehouse.conftest import CATALOG, FOLDER_WITH_SPARK, MEMORY, Schema

@@ -1,4 +1,4 @@
-"""``accept-deletes``: rows of a table were deleted on purpose, and the ledger remembers it."""
+"""``resume`` and ``accept-deletes``: an operator accepts what halted a pipeline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,81 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, load_local, named
+from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local
 
 if TYPE_CHECKING:
-    from rivermouth.run.deletes import AcceptedDelete
+    from rivermouth.run.accepting import AcceptedDelete
+
+
+Halted = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline that halted.")]
+Accepting = Annotated[
+    str,
+    typer.Option(
+        "--accept",
+        metavar="WHAT",
+        help="restore: continue from the restored state. reset: the table was emptied or "
+        "recreated; start again where the configuration says. identity: another source.key. "
+        "partitions: recorded partitions are gone. truncation: logs were cut below the position. "
+        "topic: topics were recreated. cluster: another cluster answers. "
+        "Several changes with commas: topic,partitions",
+    ),
+]
+AtOffsets = Annotated[
+    str,
+    typer.Option(
+        "--offsets",
+        metavar="WHERE",
+        help="For cluster. same: offsets mean the same records there. start: start again where "
+        'the configuration says. Or a JSON file: {"topic": {"partition": next offset}}',
+    ),
+]
+OnlyShow = Annotated[bool, typer.Option("--dry-run", help="Only show what it means.")]
+
+
+def resume(
+    file: ConfigFile,
+    pipeline: Halted,
+    accept: Accepting,
+    offsets: AtOffsets = "",
+    dry_run: OnlyShow = False,
+    json: AsJson = False,
+) -> None:
+    """Accept that the table or source of a pipeline changed.
+
+    Shows what is known and what may be lost or doubled, then writes a ledger entry that records
+    it; the next run continues from there. Only what is found now can be accepted.
+    """
+    from rivermouth.protocol.accept_changes import check_accepted, read_offsets
+
+    check_accepted(accept, offsets)
+    config = load_local(file)
+    name = config.named(pipeline)
+    at = read_offsets(offsets)
+    from rivermouth.local.commands import typed
+    from rivermouth.protocol.accept_changes import ResumePlan
+    from rivermouth.run.outcome import accepted
+    from rivermouth.run.report import Silent
+    from rivermouth.run.starting import local_run
+    from rivermouth.run.text import as_json, console
+
+    shown = console(stderr=json)
+    plans: list[ResumePlan] = []
+
+    def agree(plan: ResumePlan) -> bool:
+        plans.append(plan)
+        for line in plan.lines:
+            shown.print(f"{name}: {line}", soft_wrap=True)
+        return not dry_run
+
+    with local_run(config, shown, known_secrets()) as run:
+        position = run.resume(name, accept, Silent(), at, agree)
+    shown.print(accepted(name, accept, position, dry_run=dry_run), soft_wrap=True)
+    if not dry_run:
+        shown.print(f"Next: {typed('run', file)}", soft_wrap=True)
+    if json:
+        facts = {"accepted": None if dry_run else accept, "position": position.as_nested()}
+        as_json({"name": name, **facts, "plan": plans[0].as_dict()})
+
 
 Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline of the table.")]
 Versions = Annotated[
@@ -43,18 +114,18 @@ def accept_deletes(
     """
     wanted = versions_in(versions)
     config = load_local(file)
-    name = named(config, pipeline)
-    from rivermouth.cli.outcome import deletes_accepted, shown_delete
-    from rivermouth.cli.render import as_json, console
-    from rivermouth.cli.running import local_run
-    from rivermouth.local.typed import typed
+    name = config.named(pipeline)
+    from rivermouth.local.commands import typed
+    from rivermouth.run.outcome import deletes_accepted, shown_delete
+    from rivermouth.run.starting import local_run
+    from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
 
     def tell(each: AcceptedDelete) -> None:
         shown.print(shown_delete(name, each), soft_wrap=True, markup=False)
 
-    with local_run(config, shown) as run:
+    with local_run(config, shown, known_secrets()) as run:
         found = run.accept_deletes(name, wanted, tell, dry_run=dry_run)
     shown.print(deletes_accepted(found, dry_run=dry_run), soft_wrap=True)
     if not dry_run:

@@ -12,15 +12,13 @@ import typer
 from rivermouth import __version__
 from rivermouth.cli import (
     accepting,
+    asking,
     bundling,
     machine,
     maintaining,
     replaying,
-    resuming,
     running,
     settings,
-    tables,
-    topics,
 )
 from rivermouth.errors import RivermouthError
 
@@ -58,15 +56,15 @@ def rivermouth(
 
 
 app.command("run")(running.run)
-app.command("resume")(resuming.resume)
+app.command("resume")(accepting.resume)
 app.command("accept-deletes")(accepting.accept_deletes)
 app.command("replay")(replaying.replay)
-app.command("status")(tables.status)
-app.command("topic")(topics.topic)
-app.command("verify")(tables.verify)
-app.command("sql")(tables.sql)
+app.command("status")(asking.status)
+app.command("topic")(asking.topic)
+app.command("verify")(asking.verify)
+app.command("sql")(asking.sql)
 app.command("maintain")(maintaining.maintain)
-app.add_typer(tables.offsets, name="offsets")
+app.add_typer(asking.offsets, name="offsets")
 app.command("validate")(settings.validate)
 app.add_typer(settings.config, name="config")
 app.add_typer(bundling.bundle, name="bundle")

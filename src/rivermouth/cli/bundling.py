@@ -27,8 +27,8 @@ def about() -> None:
 @bundle.command("init")
 def init(folder: Folder, config: ConfigOption = None) -> None:
     """Write a project around a configuration: bundle, jobs, a test, a CI workflow."""
-    from rivermouth.bundle.scaffold import scaffold
-    from rivermouth.local.typed import quoted
+    from rivermouth.databricks.project import scaffold
+    from rivermouth.local.commands import quoted
 
     files = scaffold(folder, config)
     for each in files:

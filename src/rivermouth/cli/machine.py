@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rivermouth.cli.settings import known_secrets
-from rivermouth.cli.stopping import Stop
+from rivermouth.run.starting import Stop
 
 if TYPE_CHECKING:
     from rivermouth.operate.doctor import Check
@@ -67,7 +67,7 @@ def doctor(
         raise typer.BadParameter(
             "it needs CONFIG, which names what to check", param_hint="--databricks"
         )
-    from rivermouth.local.typed import typed
+    from rivermouth.local.commands import typed
 
     if databricks and file is not None:
         from rivermouth.databricks.doctor import check_workspace
@@ -94,7 +94,7 @@ def _machine(file: Path | None) -> Iterator[Check]:
 
 
 def _show(checks: Iterable[Check]) -> int:
-    from rivermouth.cli.render import console, wrapped
+    from rivermouth.run.text import console, wrapped
 
     out, failed = console(), 0
     for check in checks:
@@ -110,10 +110,10 @@ def _show(checks: Iterable[Check]) -> int:
 
 def broker(port: Port = 0, folder: Folder = None) -> None:
     """Run a real Kafka broker on this machine, in foreground."""
-    from rivermouth.cli.render import say
     from rivermouth.errors import SetupError
     from rivermouth.local.broker import Broker
     from rivermouth.local.jars import Downloading, jars
+    from rivermouth.run.text import say
 
     jars("broker", progress=Downloading(sys.stderr))
     stop = Stop("stopping the broker")
@@ -140,8 +140,7 @@ def _alive(pid: int) -> bool:
 
 def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
     """Kill a driver at the worst moment, and verify the tables."""
-    from rivermouth.local.demo.folder import DemoFolder
-    from rivermouth.local.demo.story import Story
+    from rivermouth.local.demo import DemoFolder, Story
 
     signal.signal(
         signal.SIGTERM, signal.default_int_handler

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, Select, load_local, selected
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_local
 
 RetainHours = Annotated[
     int,
@@ -30,18 +30,18 @@ def maintain(
     runs. No effective row changes. No run on this machine may write the tables at that time.
     """
     config = load_local(file)
-    names = selected(config, select)
-    from rivermouth.cli.running import require_spark, start_spark
+    names = config.selected(select)
+    from rivermouth.run.starting import require_spark, start_spark
 
     require_spark()
-    from rivermouth.cli.outcome import maintained
-    from rivermouth.cli.render import as_json, console
     from rivermouth.local.scratch import scratch_root
-    from rivermouth.operate.maintain.maintenance import Maintenance, check_retention
+    from rivermouth.operate.maintain import Maintenance, check_retention
+    from rivermouth.run.outcome import maintained
     from rivermouth.run.report import exit_code
+    from rivermouth.run.text import as_json, console
 
     check_retention(retain_hours)
-    session = start_spark(config, console(stderr=True))
+    session = start_spark(config, console(stderr=True), known_secrets())
     from rivermouth.local.session import ending
 
     with ending(session):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local, named
+from rivermouth.cli.settings import AsJson, ConfigFile, known_secrets, load_local
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
     from rivermouth.config import TableName
-    from rivermouth.reread.report import Replayed, ReplayPlan
+    from rivermouth.replay.report import Replayed, ReplayPlan
 
 Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline that read them.")]
 From = Annotated[
@@ -60,19 +60,19 @@ def replay(
     --into the pipeline's own table is mended: that is safe only in some modes, and all that was
     read since is applied in its order. With --into the rows go into a new table.
     """
-    from rivermouth.reread.asked import read_bound
+    from rivermouth.replay.request import read_bound
 
     first, last = read_bound("--from", begin), read_bound("--to", end) if end else None
     table = read_into(into)
     config = load_local(file, _IN_A_CATALOG)
-    name = named(config, pipeline)
-    from rivermouth.cli.running import require_spark, start_spark
+    name = config.named(pipeline)
+    from rivermouth.run.starting import require_spark, start_spark
 
     require_spark()
-    from rivermouth.cli.render import as_json, console
+    from rivermouth.local.commands import typed
     from rivermouth.local.scratch import scratch_root
-    from rivermouth.local.typed import typed
-    from rivermouth.reread.rereading import Rereading
+    from rivermouth.replay.command import Rereading
+    from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
 
@@ -83,7 +83,7 @@ def replay(
             return False
         return yes or not plan.rows or typer.confirm("Write this?", err=True)
 
-    session = start_spark(config, shown, [name])
+    session = start_spark(config, shown, known_secrets(), [name])
     from rivermouth.local.session import ending
 
     with ending(session):

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import logging
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rivermouth.cli.settings import (
-    AsJson,
-    ConfigFile,
-    Select,
-    known_secrets,
-    load_local,
-    selected,
-)
-from rivermouth.cli.stopping import Stop
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_local
+from rivermouth.run.starting import Stop, local_run
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.console import Console
 
-    from rivermouth.cli.progress import Behind
     from rivermouth.config import Config
     from rivermouth.protocol.offsets import Position, TopicPartition
+    from rivermouth.run.progress import Behind
     from rivermouth.run.report import PipelineReport
-    from rivermouth.run.run import Run
 
 Continuous = Annotated[
     bool,
@@ -65,11 +52,11 @@ def run(
     current batch; a second Ctrl-C aborts at once, which is safe too.
     """
     config = load_local(file)
-    names = selected(config, select)
-    from rivermouth.cli.outcome import ended
-    from rivermouth.cli.render import as_json, console
-    from rivermouth.local.typed import typed
+    names = config.selected(select)
+    from rivermouth.local.commands import typed
+    from rivermouth.run.outcome import ended
     from rivermouth.run.report import exit_code
+    from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
@@ -85,88 +72,6 @@ def run(
     raise typer.Exit(exit_code(reports))
 
 
-def require_spark() -> None:
-    """Raise MissingPackage if the extra with Spark is not installed."""
-    if importlib.util.find_spec("pyspark") is None:
-        from rivermouth.errors import MissingPackage
-
-        raise MissingPackage("the command needs Spark, and pyspark is not installed")
-
-
-def start_spark(config: Config, shown: Console, reading: Sequence[str] = ()) -> SparkSession:
-    """Start a local session with the settings of the file; print which slow step it is at.
-
-    ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
-    """
-    from rivermouth.local.jars import Downloading, jars
-    from rivermouth.local.scratch import scratch_root
-
-    # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
-    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
-    jars("spark", progress=Downloading(sys.stderr))
-    shown.print("starting Spark…")
-    from pyspark.logger import PySparkLogger
-
-    from rivermouth.local.session import start_session
-
-    # Spark logs what it refuses of a query, with the stack of the JVM, when somebody reads of it.
-    for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
-    return start_session(scratch_root(), {**memory_of(config, reading), **config.spark})
-
-
-def memory_of(config: Config, reading: Sequence[str]) -> Mapping[str, str]:
-    """The memory that the partitions of these pipelines need, as far as Kafka tells them."""
-    from rivermouth.errors import SetupError, SourceError
-    from rivermouth.kafka.client import Kafka
-    from rivermouth.kafka.facts import with_topics
-    from rivermouth.local.heap import MEMORY, heap_settings
-    from rivermouth.local.machine import memory_mb
-
-    if not reading:
-        return {}
-    topics: list[str] = []
-    counts: Mapping[str, int] = {}
-    with suppress(SourceError, SetupError):  # the run meets it again, and tells
-        kafka = Kafka(config.kafka.revealed(known_secrets()), timeout_s=3.0)
-        pipelines = [with_topics(kafka, config.pipelines[name], None) for name in reading]
-        topics = [topic for each in pipelines for topic in each.source.topics]
-        counts = kafka.partition_counts({*topics})
-    known = [counts.get(each, 0) for each in topics] if counts else None
-    return heap_settings(known, memory_mb(), str(config.spark.get(MEMORY, "")))
-
-
-@contextmanager
-def local_run(
-    config: Config,
-    shown: Console,
-    reading: Sequence[str] = (),
-    *,
-    continuous: bool = False,
-    audit: bool = False,
-) -> Iterator[Run]:
-    """A run in a local session, which ends with the block. Raises MissingPackage.
-
-    ``reading``: see ``start_spark``.
-    """
-    from rivermouth.local.scratch import scratch_root
-
-    require_spark()
-    session = start_spark(config, shown, reading)
-    from rivermouth.local.session import ending
-    from rivermouth.run.run import Run
-
-    with ending(session):
-        yield Run(
-            config,
-            session,
-            scratch_root(),
-            continuous=continuous,
-            audit=audit,
-            secrets=known_secrets(),
-        )
-
-
 def _run(
     config: Config,
     names: Sequence[str],
@@ -176,9 +81,11 @@ def _run(
     continuous: bool,
     audit: bool,
 ) -> list[PipelineReport]:
-    from rivermouth.cli.progress import listener
+    from rivermouth.run.progress import listener
 
-    with local_run(config, shown, names, continuous=continuous, audit=audit) as pipelines:
+    with local_run(
+        config, shown, known_secrets(), names, continuous=continuous, audit=audit
+    ) as pipelines:
         stop.listen()
         if stop.event.is_set():
             return []

@@ -5,7 +5,6 @@ Also the arguments that several commands share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,62 +46,22 @@ def load_local(file: Path, remedy: str = "") -> Config:
 
 def known_secrets() -> Secrets:
     """Reads the secrets that a configuration names, in the way that works in this process."""
-    from rivermouth.databricks.secrets import secrets_here
+    from rivermouth.databricks.workspace import secrets_here
 
     return secrets_here()
 
 
-def selected(config: Config, select: str) -> list[str]:
-    """The names in ``select``, in the order of the file; all names if it is empty.
-
-    A renamed pipeline may also be called by the name in its ledger, which messages may give.
-    Raises ConfigError with one line for each name that is not configured.
-    """
-    given = [name.strip() for name in select.split(",") if name.strip()]
-    wanted = _configured(config, given, "--select")
-    return [name for name in config.pipelines if not wanted or name in wanted]
-
-
-def named(config: Config, pipeline: str) -> str:
-    """The name of the pipeline that the argument PIPELINE gives, as it is configured.
-
-    Raises ConfigError.
-    """
-    [name] = _configured(config, [pipeline.strip()], "PIPELINE")
-    return name
-
-
-def _configured(config: Config, given: Iterable[str], option: str) -> list[str]:
-    """The configured names of the pipelines that ``option`` gives. Raises ConfigError."""
-    from rivermouth.errors import ConfigError
-
-    ledgers = {each.ledger_name: name for name, each in config.pipelines.items()}
-    wanted = [ledgers.get(name, name) for name in given]
-    unknown = [name for name in wanted if name not in config.pipelines]
-    if unknown:
-        raise ConfigError(tuple(_unknown(option, name, config.pipelines) for name in unknown))
-    return wanted
-
-
-def _unknown(option: str, name: str, known: Iterable[str]) -> str:
-    from rivermouth.config.problems import closest
-
-    guess = closest(name, known)
-    meant = f' — did you mean "{guess}"?' if guess else "."
-    return f'{option}: there is no pipeline "{name}"{meant} Configured: {", ".join(known)}'
-
-
 def validate(file: ConfigFile) -> None:
     """Check a configuration file; reads no topic."""
-    from rivermouth.local.typed import typed
+    from rivermouth.local.commands import typed
 
     config = load_config(file)
     pipelines = config.pipelines
     names = ", ".join(pipelines)
     typer.echo(f"OK: {file} describes {len(pipelines)} pipeline(s): {names}")
     if any("start" in each.source.model_fields_set for each in pipelines.values()):
-        from rivermouth.operate.idle_starts import idle_starts
-        from rivermouth.protocol.first_offsets import OVER
+        from rivermouth.operate.facts import idle_starts
+        from rivermouth.protocol.starts import OVER
 
         for name in idle_starts(config):
             typer.echo(f"{name}: {OVER}")

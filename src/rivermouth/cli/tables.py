@@ -1,144 +1,169 @@
-"""``status``, ``verify``, ``sql`` and ``offsets``: commands that read tables without a JVM."""
+"""The status of all pipelines, and what a topic holds, as tables for people."""
 
 from __future__ import annotations
 
-import sys
 import time
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import typer
+from rivermouth.operate.status import PipelineStatus, Status
+from rivermouth.operate.topic_report import Reader, Reading, TopicReport
+from rivermouth.protocol.kafka_facts import NOTHING_WAITS, Outlook, Retention, TimeLeft, in_words
+from rivermouth.run.outcome import ago, at, proof_note, proved
+from rivermouth.run.text import duration, number, text_table, wrapped
+from rivermouth.warehouse.folder.retry_notes import Retrying
 
-from rivermouth.cli.settings import (
-    AsJson,
-    ConfigFile,
-    Select,
-    known_secrets,
-    load_config,
-    selected,
-)
-
-Statement = Annotated[str, typer.Argument(metavar="STATEMENT", help='For example "SELECT …".')]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict", help="What cannot be checked is a fault too; compares every value of every row."
-    ),
-]
-SinceWhen = Annotated[
-    str,
-    typer.Option(
-        "--since",
-        metavar="last|TIME",
-        help="Read only what was committed since the last recorded proof, or since a time: "
-        "2026-11-21T06:00:00Z, or 1d for a day ago.",
-    ),
-]
-Record = Annotated[
-    bool, typer.Option("--record/--no-record", help="Record what is proved, for --since last.")
-]
-Processes = Annotated[
-    int,
-    typer.Option(
-        "--processes",
-        min=0,
-        metavar="N",
-        help="Verify at most N pipelines at once; 0: one per core and GB of memory, at most four.",
-    ),
-]
-AT_ONCE = 4
-"""Pipelines verified at once, at most: each needs temporary files of its own, too."""
-offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
+_HEADERS = ("pipeline", "state", "entry", "lag\n(offsets)", "lag\n(time)", "proved up to", "table")
+_NUMBERS = (2, 3, 4)
 
 
-def status(file: ConfigFile, json: AsJson = False) -> None:
-    """Show the state, position and lag of each pipeline. Starts no JVM."""
-    from rivermouth.cli.render import as_json
-    from rivermouth.cli.status_table import render
-    from rivermouth.operate.status import status as ask
-    from rivermouth.verify import standings
+def status_table(found: Status, now: Callable[[], float] = time.time) -> str:
+    """A table, at most 80 columns wide, and after it what is to be known besides."""
+    table = text_table(_HEADERS, [_row(each, now()) for each in found.pipelines], numbers=_NUMBERS)
+    reasons = [f"{each.name}: {each.reason}" for each in found.pipelines if each.reason]
+    accepted = [
+        f"{each.name}: accepted: {kind}, in entry {entry}"
+        for each in found.pipelines
+        for kind, entry in each.accepted
+    ]
+    retries = [
+        wrapped(f"{each.name}: {_retried(each.retrying, now())}", "  ", "")
+        for each in found.pipelines
+        if each.retrying is not None
+    ]
+    proofs = [
+        wrapped(f"{each.name}: {note}", "  ", "")
+        for each in found.pipelines
+        if each.proof is not None and (note := proof_note(each.proof, now()))
+    ]
+    mirrors = [
+        wrapped(f"{each.name}: {each.mirror.line()}", "  ", "")
+        for each in found.pipelines
+        if each.mirror is not None
+    ]
+    ways = [
+        wrapped(f"{each.name}: {each.way}", "  ", "")
+        for each in found.pipelines
+        if each.way is not None and each.way.reason
+    ]
+    return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors, *ways])
 
-    config = load_config(file)
-    found = ask(config, secrets=known_secrets(), proofs=standings(config))
-    if json:
-        as_json(found.as_dict())
-    else:
-        typer.echo(render(found))
 
-
-def verify(
-    file: ConfigFile,
-    select: Select = "",
-    strict: Strict = False,
-    since: SinceWhen = "",
-    record: Record = True,
-    processes: Processes = 0,
-    json: AsJson = False,
-) -> None:
-    """Prove by Kafka that no record is missing or duplicated.
-
-    Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault. What
-    cannot be checked is counted and named. What is proved is recorded, and status shows it.
-    """
-    config = load_config(file)
-    names = selected(config, select)
-    from rivermouth.cli.outcome import NOT_OK, verified
-    from rivermouth.cli.proving import Shares, read_since
-    from rivermouth.cli.render import as_json
-    from rivermouth.verify import beside_offsets
-    from rivermouth.verify import verify as prove
-
-    found = prove(
-        config,
-        names,
-        Shares(sys.stderr) if sys.stderr.isatty() else None,
-        secrets=known_secrets(),
-        strict=strict,
-        since=read_since(since, time.time()),
-        proofs=beside_offsets(config.folder),
-        record=record,
-        processes=processes or _at_once(),
+def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
+    return (
+        each.name,
+        each.state.value,
+        number(each.sequence),
+        number(each.lag_messages),
+        "-" if each.lag_seconds is None else duration(each.lag_seconds),
+        "-" if each.sequence is None else proved(each.proof, now_s),
+        each.table,
     )
-    if json:
-        as_json(found.as_dict())
+
+
+def _retried(note: Retrying, now_s: float) -> str:
+    since, last = (ago(now_s - ms / 1000) for ms in (note.since_ms, note.at_ms))
+    tries = "once" if note.tries == 1 else f"{note.tries:,} times"
+    return f"a run tried it again, {tries}, first {since}, last {last}: {note.reason}"
+
+
+_WORDS = {
+    Outlook.NOTHING_WAITS: "nothing waits",
+    Outlook.KEPT: "not deleted",
+    Outlook.BY_SIZE: "unknown: by size",
+    Outlook.GONE: "deleted",
+    Outlook.UNKNOWN: "unknown",
+}
+
+
+def topic_table(found: TopicReport) -> str:
+    """Partitions, and who reads them: tables at most 80 columns wide, with what they rest on."""
+    unknown = [f"{part}: unknown: {why}" for part, why in found.unknown.items()]
+    lines = [_partitions(found), "", *_folded([*_sums(found), *unknown])]
+    if found.readers:
+        lines += ["", _readers(found), "", *_folded(_notes(found.readers, found.unknown.values()))]
     else:
-        typer.echo(verified(found))
-    raise typer.Exit(0 if found.ok else NOT_OK)
+        lines.append("no pipeline of the configuration reads it")
+    return "\n".join(lines)
 
 
-def sql(file: ConfigFile, statement: Statement, json: AsJson = False) -> None:
-    """Query the tables, quarantine and offsets by name.
-
-    For example bronze.bids, bronze.bids_quarantine, rivermouth.offsets. Starts no JVM.
-    """
-    from rivermouth.cli.query_table import render
-    from rivermouth.cli.render import as_json
-    from rivermouth.operate.sql import query
-
-    found = query(load_config(file), statement)
-    if json:
-        as_json(found.as_dicts())
-    else:
-        typer.echo(render(found))
+def _folded(lines: Iterable[str]) -> list[str]:
+    return [wrapped(each, "  ", "") for each in lines]
 
 
-@offsets.callback()
-def about() -> None:
-    """About the offsets table."""
+def _partitions(found: TopicReport) -> str:
+    headers = ["partition", "leader", "replicas", "in sync", "earliest", "stable", "latest"]
+    rows = [
+        [
+            str(each.kept.partition),
+            "none" if each.kept.leader is None else str(each.kept.leader),
+            ",".join(map(str, each.kept.replicas)),
+            ",".join(map(str, each.kept.in_sync)),
+            *map(number, (each.earliest, each.last_stable, each.latest)),
+        ]
+        for each in found.partitions
+    ]
+    if found.at is not None:
+        headers.append("at time")
+        rows = [[*row, number(each.at)] for row, each in zip(rows, found.partitions, strict=True)]
+    return text_table(headers, rows, numbers={0, 1, *range(4, 8)})
 
 
-@offsets.command("rebuild")
-def rebuild(file: ConfigFile) -> None:
-    """Rebuild the offsets table from the logs of the tables."""
-    from rivermouth.local.typed import typed
-    from rivermouth.operate.rebuild import rebuild_offsets
+def _sums(found: TopicReport) -> Iterator[str]:
+    count = len(found.partitions)
+    held = f", {number(found.held_back)} behind open transactions" if found.held_back else ""
+    partitions = f"{count:,} partition{'' if count == 1 else 's'}"
+    yield f"{found.name}: {partitions}, at most {number(found.records_at_most)} records{held}"
+    if found.retention is not None:
+        yield _retention(found.retention)
+    if found.at is not None:
+        moment = at(found.at.timestamp() * 1000)
+        yield f"at time: the first offset from {moment} on; -: no record is that young"
 
-    for name, entries in rebuild_offsets(load_config(file)).items():
-        typer.echo(f"{name}: {entries:,} entries")
-    typer.echo(f"OK. Next: {typed('verify', file)}")
+
+def _retention(found: Retention) -> str:
+    age = "no limit" if found.age_ms is None else in_words(found.age_ms)
+    size = "no limit" if found.size is None else f"{found.size:,} bytes of each partition"
+    limits = f"retention.ms: {age}; retention.bytes: {size}"
+    return f"cleanup.policy: {found.policy}; {limits if found.deletes else 'deletes by no limit'}"
 
 
-def _at_once() -> int:
-    """How many pipelines are verified at once: each needs a core and its own memory."""
-    from rivermouth.local.machine import cores, memory_mb
+def _readers(found: TopicReport) -> str:
+    headers = ("pipeline", "partition", "position", "lag", "next record of", "time left")
+    rows = [
+        (
+            reader.name,
+            str(each.partition),
+            _position(each),
+            number(each.lag),
+            "-" if each.left.record_ms is None else at(each.left.record_ms),
+            _left(each.left),
+        )
+        for reader in found.readers
+        for each in reader.partitions
+    ]
+    return text_table(headers, rows, numbers=(1, 2, 3))
 
-    return max(1, min(AT_ONCE, cores(), memory_mb() // 1024))
+
+def _position(each: Reading) -> str:
+    new = each.position is not None and not each.recorded
+    return f"{number(each.position)}{' (new)' if new else ''}"
+
+
+def _left(found: TimeLeft) -> str:
+    if found.seconds is None:
+        return _WORDS[found.outlook]
+    if found.seconds == 0:
+        return "none: overdue"
+    left = duration(found.seconds)
+    return f"at least {left}" if found.outlook is Outlook.BY_AGE else f"{left} by age"
+
+
+def _notes(readers: Sequence[Reader], said: Iterable[str]) -> Iterator[str]:
+    """The lag of each pipeline, and what the times rest on that was not said before."""
+    for each in readers:
+        yield f"{each.name}: lag {number(each.lag)}, into {each.table}"
+        if each.reason is not None:
+            yield f"{each.name}: the next run would not go on: {each.reason}"
+    known = {*said, NOTHING_WAITS.basis, *(each.reason for each in readers)}
+    bases = dict.fromkeys(it.left.basis for each in readers for it in each.partitions)
+    yield from (f"time left: {basis}" for basis in bases if basis not in known)

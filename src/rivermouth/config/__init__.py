@@ -8,24 +8,21 @@ This folder reads the given file and nothing else. It lets Python find the funct
 names, see ``beside``.
 """
 
-from rivermouth.config.beside import found_in, functions, taken_from
-from rivermouth.config.catalog import Catalog
 from rivermouth.config.columns import Column
-from rivermouth.config.decoding import Timestamps
-from rivermouth.config.kafka import Kafka
 from rivermouth.config.loader import load
-from rivermouth.config.models import Config
-from rivermouth.config.names import OFFSETS_TABLE, TableName
+from rivermouth.config.models import Config, Kafka
+from rivermouth.config.names import OFFSETS_TABLE, Catalog, TableName
 from rivermouth.config.pipeline import Pipeline, Target
 from rivermouth.config.problems import codes
 from rivermouth.config.retry import Retry, pauses
 from rivermouth.config.schema import json_schema
 from rivermouth.config.secret import Secret, SecretName, Secrets, unresolved
-from rivermouth.config.sending import Delivery
-from rivermouth.config.source import Source
+from rivermouth.config.sinks import Delivery
+from rivermouth.config.source import Source, Timestamps
 from rivermouth.config.start import At, Start
 from rivermouth.config.topics import Topics
 from rivermouth.config.totals import KeyPart, Measure
+from rivermouth.config.user_modules import found_in, functions, taken_from
 from rivermouth.config.values import Commit, OnDataLoss, OnMissingTime
 
 __all__ = [

@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rivermouth.config.jaas import read_jaas
-from rivermouth.config.problems import Fault, Kind, Path, listed
-from rivermouth.config.secret import Secret
-from rivermouth.registry.logins import (
+from rivermouth.config.mechanisms import (
     CLIENT_ID,
     HANDLER,
     LOGINS,
@@ -21,6 +18,34 @@ from rivermouth.registry.logins import (
     WORD_FOR_WORD,
     Login,
 )
+from rivermouth.config.problems import Fault, KeyPath, Kind, listed
+from rivermouth.config.secret import Secret
+
+_FIELD = re.compile(
+    r"""([\w.$-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^"'\s;]+))""", re.DOTALL
+)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_jaas(line: str) -> dict[str, str]:
+    """The fields of a JAAS line; of a field that is given twice, the first one."""
+    fields: dict[str, str] = {}
+    for name, double, single, bare in _FIELD.findall(line):
+        quoted = re.sub(r"\\(.)", lambda it: _ESCAPES.get(it[1], it[1]), double or single)
+        fields.setdefault(name, bare or quoted)
+    return fields
+
+
+def write_jaas(module: str, fields: Mapping[str, str]) -> str:
+    """The JAAS line with these fields. Their text may hold any characters."""
+    words = [module, "required", *(f"{name}={_quoted(text)}" for name, text in fields.items())]
+    return " ".join(words) + ";"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r") + '"'
+
 
 CREDENTIAL = "databricks.serviceCredential"
 """The option that names the credential of Unity Catalog with which Spark authenticates."""
@@ -111,7 +136,7 @@ def _text(value: str | Secret) -> str:
     return value.reveal(lambda scope, key: "secret") if isinstance(value, Secret) else value
 
 
-def _fault(message: str, path: Path, fix: str, *, at_key: bool = True) -> Fault:
+def _fault(message: str, path: KeyPath, fix: str, *, at_key: bool = True) -> Fault:
     return Fault(Kind.LOGIN, message, path=path, fix=fix, at_key=at_key)
 
 

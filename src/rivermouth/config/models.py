@@ -6,34 +6,55 @@ file's own words (aliases, options given in place) into them; ``loader`` reports
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from rivermouth.config.catalog import offsets_table_faults
-from rivermouth.config.kafka import Kafka
-from rivermouth.config.names import TableName
-from rivermouth.config.pipeline import (
-    TEN_SECONDS,
-    Pipeline,
-    Pipelines,
-    RetryTimes,
-    Trigger,
-)
-from rivermouth.config.problems import checked
+from rivermouth.config.names import TableName, offsets_table_faults
+from rivermouth.config.options import catalog_faults
+from rivermouth.config.pipeline import TEN_SECONDS, Pipeline, Pipelines, RetryTimes, Trigger
+from rivermouth.config.problems import checked, closest
 from rivermouth.config.retry import Retry
+from rivermouth.config.secret import Secret, SecretName, Secrets
+from rivermouth.config.settings import InPlace, Model, Unwritten, given
 from rivermouth.config.shared_rules import shared_faults
-from rivermouth.config.sound import given
-from rivermouth.config.spark_conf import catalog_faults
 from rivermouth.config.value_types import (
+    KafkaOptions,
     OffsetsRetention,
     SparkConf,
     Version,
     Warehouse,
 )
-from rivermouth.config.written import Model, Unwritten
 from rivermouth.errors import ConfigError
+
+
+class Kafka(Model):
+    """Options of the Kafka client, word for word and without a prefix."""
+
+    options: Annotated[KafkaOptions, InPlace()]
+    """Values under sensitive names, and those that refer to secrets, are ``Secret``."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return str(self.options["bootstrap.servers"])
+
+    @property
+    def secret_names(self) -> list[SecretName]:
+        """The secrets that the options refer to, each once, in order."""
+        held = (each for each in self.options.values() if isinstance(each, Secret))
+        return sorted({name for each in held for name in each.names})
+
+    def revealed(self, secrets: Secrets) -> dict[str, str]:
+        """The options with their secrets as plain text: only for the moment of use.
+
+        ``secrets`` reads each secret that the file names; what it raises is raised here too.
+        """
+        return {
+            name: value.reveal(secrets) if isinstance(value, Secret) else value
+            for name, value in self.options.items()
+        }
 
 
 class Config(Model):
@@ -84,6 +105,33 @@ class Config(Model):
         """The pipelines whose target it is, in the order of the file."""
         return [each for each in self.pipelines.values() if each.target.table == table]
 
+    def selected(self, select: str) -> list[str]:
+        """The names in ``select``, in the order of the file; all names if it is empty.
+
+        A renamed pipeline may also be called by the name in its ledger, which messages may give.
+        Raises ConfigError with one line for each name that is not configured.
+        """
+        given = [name.strip() for name in select.split(",") if name.strip()]
+        wanted = self._configured(given, "--select")
+        return [name for name in self.pipelines if not wanted or name in wanted]
+
+    def named(self, pipeline: str) -> str:
+        """The name of the pipeline that the argument PIPELINE gives, as it is configured.
+
+        Raises ConfigError.
+        """
+        [name] = self._configured([pipeline.strip()], "PIPELINE")
+        return name
+
+    def _configured(self, given: Iterable[str], option: str) -> list[str]:
+        """The configured names of the pipelines that ``option`` gives. Raises ConfigError."""
+        ledgers = {each.ledger_name: name for name, each in self.pipelines.items()}
+        wanted = [ledgers.get(name, name) for name in given]
+        unknown = [name for name in wanted if name not in self.pipelines]
+        if unknown:
+            raise ConfigError(tuple(_unknown(option, name, self.pipelines) for name in unknown))
+        return wanted
+
     @model_validator(mode="after")
     def _pipelines_go_together(self) -> Config:
         tables = {name: pipeline.target.table for name, pipeline in self.pipelines.items()}
@@ -94,3 +142,9 @@ class Config(Model):
 
 
 _IN_A_CATALOG = "use the jobs of the bundle: databricks bundle run, see docs/databricks.md"
+
+
+def _unknown(option: str, name: str, known: Iterable[str]) -> str:
+    guess = closest(name, known)
+    meant = f' — did you mean "{guess}"?' if guess else "."
+    return f'{option}: there is no pipeline "{name}"{meant} Configured: {", ".join(known)}'

@@ -13,10 +13,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rivermouth.config.columns import Column
 from rivermouth.config.problems import Fault, Kind, Refused, checked
+from rivermouth.config.registry import FORMATS, SHAPES, Format, KeyForm, Shape
 from rivermouth.config.retry import Retry
 from rivermouth.config.rules import pipeline_faults
-from rivermouth.config.sending import SINKS, Delivery, by_itself, sink_identity
-from rivermouth.config.sink_settings import (
+from rivermouth.config.settings import Instead, Model, Unwritten, given
+from rivermouth.config.sinks import (
+    SINKS,
+    Delivery,
     DeliveryChoice,
     ForwardHeaders,
     HeaderColumns,
@@ -25,24 +28,26 @@ from rivermouth.config.sink_settings import (
     SinkFunction,
     SinkTopics,
     TopicColumn,
+    by_itself,
+    sink_identity,
 )
-from rivermouth.config.sound import given
 from rivermouth.config.source import Source
-from rivermouth.config.target_types import CommitChoice, Keys, Metrics, OrderBy, ShapeName
 from rivermouth.config.totals import KeyPart, key_parts, table_columns
 from rivermouth.config.transform import Explode, MadeColumns, Select, Transform
 from rivermouth.config.value_types import (
     Columns,
+    CommitChoice,
     Duration,
+    Keys,
     LedgerName,
+    Metrics,
+    OrderBy,
     PipelineName,
     Properties,
+    ShapeName,
     Table,
 )
 from rivermouth.config.values import Commit
-from rivermouth.config.written import Instead, Model, Unwritten
-from rivermouth.registry.formats import FORMATS, Format, KeyForm
-from rivermouth.registry.shapes import SHAPES, Shape
 
 JsonValue = str | bool | list[str] | None
 

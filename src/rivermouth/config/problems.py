@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value is: mapping keys and list indices from the top of the file."""
 
 
@@ -76,11 +76,11 @@ class Fault:
     found: str = ""
     suggestion: str = ""
     fix: str = ""
-    path: Path = ()
+    path: KeyPath = ()
     offset: int | None = None
     at_key: bool = False
     place: tuple[int, int] | None = None
-    quotes: Path = ()
+    quotes: KeyPath = ()
 
 
 class Refused(ValueError):

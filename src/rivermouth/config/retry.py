@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from rivermouth.config.problems import Fault, Kind, Refused
+from rivermouth.config.settings import Model
 from rivermouth.config.value_types import Duration
-from rivermouth.config.written import Model
 
 _TOTAL, _LONGEST = timedelta(minutes=10), timedelta(seconds=60)
 _FIRST = timedelta(milliseconds=200)

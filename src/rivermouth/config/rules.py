@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from rivermouth.config.column_rules import (
-    Columns,
-    Names,
-    are_columns,
-    article,
-    is_one_of,
-    of_sent_rows,
-)
-from rivermouth.config.decoding import fits_the_format
-from rivermouth.config.metadata import has_rows_of_records
+from rivermouth.config.columns import Column
 from rivermouth.config.names import OFFSETS_TABLE, QUARANTINE, TableName
-from rivermouth.config.problems import Fault, Kind, Path, closest
-from rivermouth.config.sink_rules import (
+from rivermouth.config.problems import Fault, KeyPath, Kind, closest, listed
+from rivermouth.config.registry import FORMATS, SHAPES, Shape
+from rivermouth.config.settings import Given
+from rivermouth.config.sinks import (
     ONLY_TO_A_TOPIC,
     delivery_is_kept,
     id_is_ours,
@@ -31,18 +25,92 @@ from rivermouth.config.sink_rules import (
     sinks_fit,
     topics_are_chosen,
 )
-from rivermouth.config.sound import Given
+from rivermouth.config.source import fits_the_format, has_rows_of_records
 from rivermouth.config.start import Start
 from rivermouth.config.topics import Topics
-from rivermouth.config.totals_rules import (
+from rivermouth.config.totals import (
     are_measurable,
     are_told_apart,
+    key_parts,
     need_metrics,
     windows_fit,
 )
 from rivermouth.config.transform import at_most_one, explodes_rows, fits_the_mode, tells_columns
-from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.shapes import SHAPES, Shape
+
+Names = tuple[str, ...]
+Columns = tuple[Column, ...]
+T = TypeVar("T")
+SentRule = Callable[[Columns, Columns | None, T], Iterator[Fault]]
+
+
+def are_columns(setting: str) -> Callable[[Columns, Names], Iterator[Fault]]:
+    """The rule that a list of ``target`` names columns of primitive types."""
+
+    def faults(schema: Columns, names: Names) -> Iterator[Fault]:
+        columns = {column.name: column for column in schema}
+        # Only a key of totals may be a window of a column.
+        plain = names if setting != "keys" else [each.column for each in key_parts(names)]
+        for index, name in enumerate(plain):
+            fault = _column_fault(setting, name, columns)
+            if fault is not None:
+                yield replace(fault, path=("target", setting, index))
+
+    return faults
+
+
+def is_one_of(setting: str, *kinds: str) -> Callable[[Columns, str | None], Iterator[Fault]]:
+    """The rule that a setting of ``target`` names a column of one of these types."""
+
+    def faults(schema: Columns, name: str | None) -> Iterator[Fault]:
+        if name is None:
+            return
+        columns = {column.name: column for column in schema}
+        fault = _column_fault(setting, name, columns)
+        if fault is None and columns[name].kind not in kinds:
+            message = f"{{path}} names {{value}}, which is {article(columns[name].kind)}"
+            fault = Fault(Kind.COLUMN_TYPE, message, fix=f"it must be {' or '.join(kinds)}")
+        if fault is not None:
+            yield replace(fault, path=("target", setting))
+
+    return faults
+
+
+def of_sent_rows(rule: Callable[[Columns, T], Iterator[Fault]]) -> SentRule[T]:
+    """The rule about columns of the rows that are sent: of ``target.schema``, where it is given."""
+
+    def faults(schema: Columns, made: Columns | None, value: T) -> Iterator[Fault]:
+        if made is None:
+            yield from rule(schema, value)
+            return
+        for each in rule(made, value):
+            message = each.message.replace("a column of schema", "a column of target.schema")
+            quotes: KeyPath = ("target", "schema") if each.quotes else ()
+            yield replace(each, message=message, quotes=quotes)
+
+    return faults
+
+
+def _column_fault(setting: str, name: str, columns: Mapping[str, Column]) -> Fault | None:
+    column = columns.get(name)
+    if column is None:
+        suggestion = closest(name, columns)
+        fix = "" if suggestion else f"columns: {listed(columns)}"
+        message = "{path} names {value}, which is not a column of schema"
+        fault = Fault(Kind.NO_COLUMN, message, suggestion=suggestion, fix=fix)
+        return replace(fault, quotes=("schema",))
+    message = f"{{path}} names {{value}}, which is {article(column.kind)}"
+    if not column.primitive:
+        fix = "use a column of a primitive type"
+        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
+    if column.floating and setting == "keys":
+        fix = "floating-point numbers cannot be compared exactly: use DECIMAL or BIGINT"
+        return Fault(Kind.COLUMN_TYPE, message, fix=fix)
+    return None
+
+
+def article(kind: str) -> str:
+    """The name of a type or mode with its article."""
+    return f"{'an' if kind[0].upper() in 'AEIOU' else 'a'} {kind}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +138,7 @@ def _needs_keys(mode: str, keys: Names) -> Iterator[Fault]:
 def _replaces_rows(mode: str, properties: Mapping[str, str]) -> Iterator[Fault]:
     for name, value in properties.items() if SHAPES.by_name[mode].keyed else ():
         if name.lower() == "delta.appendonly" and value.lower() == "true":
-            path: Path = ("target", "properties", name)
+            path: KeyPath = ("target", "properties", name)
             message = f"{{path}} does not go with mode: {mode}"
             yield Fault(Kind.KEYS_AND_MODE, message, path=path)
 
@@ -80,7 +148,7 @@ def _no_names(setting: str, takes: Callable[[Shape], bool]) -> Callable[..., Ite
         if names and not takes(SHAPES.by_name[mode]):
             message = f"{{path}} has no meaning in mode {mode}"
             fix = f"write mode: {_modes(takes)}, or remove it"
-            path: Path = ("target", setting)
+            path: KeyPath = ("target", setting)
             yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
 
     return faults
@@ -91,7 +159,7 @@ def _key_has_rows(key: str | None, mode: str) -> Iterator[Fault]:
         message = f"{{path}} has no meaning in mode {mode}"
         modes = _modes(lambda shape: shape.deletes)
         fix = f"it says which row a null value deletes; write mode: {modes}, or remove it"
-        path: Path = ("source", "key")
+        path: KeyPath = ("source", "key")
         yield Fault(Kind.MESSAGE_KEY, message, path=path, fix=fix, at_key=True)
 
 
@@ -120,7 +188,7 @@ def _key_is_integral(key: str | None, mode: str, keys: Names, schema: Columns) -
 def _topics_are_read(start: Start, topics: Topics) -> Iterator[Fault]:
     for topic in start.offsets:
         if not topics.take(topic):
-            path: Path = ("source", "start", topic)
+            path: KeyPath = ("source", "start", topic)
             suggestion = closest(topic, topics)
             message = "{path} names the topic {found}, which is not in topics"
             fault = Fault(Kind.OTHER_TOPIC, message, topic, suggestion, path=path, at_key=True)
@@ -136,14 +204,14 @@ def _topics_are_read(start: Start, topics: Topics) -> Iterator[Fault]:
 
 def _fewer_than_most(least: int | None, most: int) -> Iterator[Fault]:
     if least is not None and least > most:
-        path: Path = ("source", "min_offsets_per_trigger")
+        path: KeyPath = ("source", "min_offsets_per_trigger")
         message = "{path} is {value}, above max_offsets_per_trigger"
         fix = "lower it, or raise max_offsets_per_trigger (500000 by default)"
         yield Fault(Kind.BAD_VALUE, message, path=path, fix=fix)
 
 
 def _table_is_free(table: TableName, *sinks: object) -> Iterator[Fault]:
-    path: Path = ("target", "table")
+    path: KeyPath = ("target", "table")
     if any(sinks):  # the table of its ledger is ours
         return
     if table.schema.lower() == OFFSETS_TABLE.schema:

@@ -18,9 +18,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import CoreSchema, core_schema
 
 from rivermouth.config.models import Config
+from rivermouth.config.settings import Schema, Setting, settings
 from rivermouth.config.start import Start
 from rivermouth.config.values import shown_duration
-from rivermouth.config.written import Schema, Setting, settings
 
 
 def json_schema() -> dict[str, object]:

@@ -1,15 +1,22 @@
-"""Text that is never shown: which options hold it, and how the file refers to it."""
+"""Text that is never shown, and references to it: ``${env:NAME}``, ``${secret:scope/key}``.
+
+As in a shell, the default also replaces a variable that is set but empty. It ends at the first
+``}``, so it cannot hold a reference. ``$${`` is a literal ``${``. References inside the value of a
+variable or of a secret are not followed. The name of a secret may be made with variables:
+``${secret:${env:SCOPE}/key}``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from rivermouth.config.problems import Fault, Kind, Refused
 from rivermouth.errors import SecretUnavailable
 
 MASK = "********"
@@ -47,7 +54,7 @@ class SecretName:
 
 def unresolved(scope: str, key: str) -> NoReturn:
     """Reads no secret: the default where no reader of secrets was given."""
-    remedy = "Give it one, for example rivermouth.databricks.secrets.secrets_here()"
+    remedy = "Give it one, for example rivermouth.databricks.workspace.secrets_here()"
     raise SecretUnavailable(
         "nothing here reads secrets", where=str(SecretName(scope, key)), remedy=remedy
     )
@@ -102,3 +109,104 @@ class Secret:
         return core_schema.is_instance_schema(
             cls, serialization=core_schema.plain_serializer_function_ser_schema(lambda _: MASK)
         )
+
+
+_REFERENCE = re.compile(
+    r"\$\$\{|\$\{env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}"
+    r"|\$\{secret:(?P<secret>([A-Za-z0-9_.@/-]|\$\{env:[^{}]*\})+)\}"
+    r"|\$\{(?P<kind>[A-Za-z]+:)?"
+)
+KNOWN = (
+    "write ${env:NAME} or ${env:NAME:-default}, under kafka: also ${secret:scope/key}, "
+    "or $${ for a literal ${"
+)
+
+
+class EnvText(str):
+    """Text made with a variable. A field that is not text reads its own type from it."""
+
+    __slots__ = ()
+
+
+def whole(value: object) -> object:
+    """The whole number that a variable of the environment spells; anything else as it is."""
+    if isinstance(value, EnvText):
+        digits = value.strip().removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+            return int(value)
+    return value
+
+
+def substitute(
+    text: str, environ: Mapping[str, str], *, secret: bool, may_refer: bool = False
+) -> str | Secret:
+    """The text with every variable replaced: an ``EnvText`` if there was one. It is a ``Secret``
+    if the text refers to secrets, which only ``may_refer`` allows.
+
+    ``secret`` says that no part of the text may be quoted. Raises ``Refused`` with every missing
+    variable and malformed reference. The value of a variable is never in it.
+    """
+    parts: list[str | SecretName] = []
+    faults: list[Fault] = []
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        parts.append(text[end : match.start()])
+        end = match.end()
+        try:
+            parts.append(_replaced(match, environ, secret=secret, may_refer=may_refer))
+        except Refused as refused:
+            faults += refused.faults
+    if faults:
+        raise Refused(*faults)
+    parts.append(text[end:])
+    if any(isinstance(part, SecretName) for part in parts):
+        return Secret(*parts)
+    whole = "".join(map(str, parts))
+    return EnvText(whole) if any(isinstance(part, EnvText) for part in parts) else whole
+
+
+def _replaced(
+    match: re.Match[str], environ: Mapping[str, str], *, secret: bool, may_refer: bool
+) -> str | SecretName:
+    if match[0] == "$${":
+        return "${"
+    if match["secret"] is not None:
+        if not may_refer:
+            fix = "write the option at the top of the file, in the section kafka:"
+            message = "{path} cannot be a secret: only options under kafka: can"
+            raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
+        name = substitute(match["secret"], environ, secret=secret)
+        if not re.fullmatch(NAME, str(name)):
+            raise Refused(_malformed(match, secret))
+        return SecretName(*str(name).split("/"))
+    if match["name"] is None:
+        raise Refused(_malformed(match, secret))
+    return EnvText(_variable(match["name"], match["default"], environ))
+
+
+def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
+    value = environ.get(name)
+    if default is not None:
+        if "${" in default:
+            fix = "its default ends at the first }; set the variable instead"
+            message = f"{{path}} has a reference in the default of {name}"
+            raise Refused(Fault(Kind.BAD_REFERENCE, message, fix=fix))
+        return value or default[2:]
+    if value is None:
+        fix = f"set it, or write ${{env:{name}:-default}}"
+        message = f"{{path}} needs the environment variable {name}, which is not set"
+        raise Refused(Fault(Kind.NO_VARIABLE, message, fix=fix))
+    return value
+
+
+def _malformed(match: re.Match[str], secret: bool) -> Fault:
+    kind = match["kind"]
+    if match["secret"] is not None or kind == "secret:":
+        message = "{path} has a ${secret:…} reference without a valid scope, key or end"
+    elif kind is None or secret:
+        message = "{path} has a reference of unknown form"
+    elif kind == "env:":
+        message = "{path} has an ${env:…} reference without a valid name or end"
+    else:
+        message = '{path} has a reference of unknown kind "${' + kind + '…}"'
+    return Fault(Kind.BAD_REFERENCE, message, fix=KNOWN)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rivermouth.config.problems import Fault, Kind, Path, listed
-from rivermouth.config.sound import Given
+from rivermouth.config.problems import Fault, KeyPath, Kind, listed
+from rivermouth.config.registry import SHAPES
+from rivermouth.config.settings import Given
 from rivermouth.config.topics import Topics
-from rivermouth.registry.shapes import SHAPES
 
 AGREED = {
     "target.table": "spelling of the name",
@@ -39,7 +39,7 @@ def _of_tables(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
         if "target.table" not in pipeline:
             continue
         table = str(pipeline["target.table"]).lower()
-        path: Path = ("pipelines", name, "target", "table")
+        path: KeyPath = ("pipelines", name, "target", "table")
         other = first.setdefault(table, name)
         differs = _differences(pipeline, pipelines[other])
         if differs:
@@ -68,7 +68,9 @@ def _of_groups(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
             yield Fault(Kind.SHARED_GROUP, message, path=path, fix=fix)
 
 
-def _both(name: str, pipeline: Given, others: dict[str, Topics]) -> Iterator[tuple[Path, str, str]]:
+def _both(
+    name: str, pipeline: Given, others: dict[str, Topics]
+) -> Iterator[tuple[KeyPath, str, str]]:
     """The topics that ``others`` may read, too: where, which pipeline, and words to go on with.
 
     The pipeline is one of the others from then on.
@@ -76,7 +78,7 @@ def _both(name: str, pipeline: Given, others: dict[str, Topics]) -> Iterator[tup
     if "source.topics" not in pipeline:
         return
     topics: Topics = pipeline["source.topics"]
-    path: Path = ("pipelines", name, "source", "topics")
+    path: KeyPath = ("pipelines", name, "source", "topics")
     for index, topic in enumerate(topics):
         readers = {other: each for other, each in others.items() if each.take(topic)}
         if topic not in topics.assigned and readers:
@@ -99,7 +101,7 @@ def _of_ledgers(pipelines: Mapping[str, Given]) -> Iterator[Fault]:
         ledger = pipeline.get("ledger")
         if ledger is None:
             continue
-        path: Path = ("pipelines", name, "ledger")
+        path: KeyPath = ("pipelines", name, "ledger")
         if ledger in pipelines and ledger != name:
             message = "{path} is {value}, the name of another pipeline"
             fix = "a name that is in a ledger stays with it: give the other one another name"

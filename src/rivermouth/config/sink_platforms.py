@@ -7,9 +7,9 @@ opening of the pipeline, before anything is read.
 from __future__ import annotations
 
 from rivermouth.config.pipeline import Pipeline
-from rivermouth.config.sending import Delivery
+from rivermouth.config.platforms import Capability, Platform
+from rivermouth.config.sinks import Delivery
 from rivermouth.errors import SinkUnsupported
-from rivermouth.registry.platforms import Capability, Platform
 
 
 def check_platform(pipeline: Pipeline, platform: Platform) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from enum import Enum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from rivermouth.config.decoding import Lenient, Timestamps
-from rivermouth.config.metadata import Metadata
+from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest, repeated
+from rivermouth.config.registry import FORMATS, SHAPES
+from rivermouth.config.settings import InPlace, Model, Schema, SparkName, Written, one_of
 from rivermouth.config.start import Start
 from rivermouth.config.value_types import (
     Always,
@@ -24,8 +27,202 @@ from rivermouth.config.value_types import (
     TaskCount,
     TopicsRead,
 )
-from rivermouth.config.values import OnDataLoss, OnMissingTime
-from rivermouth.config.written import InPlace, Model, SparkName
+from rivermouth.config.values import OnDataLoss, OnMissingTime, read_choice
+
+
+class Unit(Enum):
+    """What a whole number in a TIMESTAMP column counts since 1970."""
+
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+    NANOSECONDS = "ns"
+
+
+class Fraction(Enum):
+    """What becomes of a part of a time that is less than a microsecond."""
+
+    CUT = "cut"
+
+
+UnitChoice = Annotated[
+    Unit,
+    BeforeValidator(lambda value: read_choice(Unit, value)),
+    Written(one_of(lambda: [each.value for each in Unit])),
+]
+FractionChoice = Annotated[
+    Fraction,
+    BeforeValidator(lambda value: read_choice(Fraction, value)),
+    Written(one_of(lambda: [each.value for each in Fraction])),
+]
+
+
+class Timestamps(Model):
+    """How times in records are read, beyond text of whole microseconds."""
+
+    unit: UnitChoice | None = Field(
+        default=None,
+        description="What a whole number in a `TIMESTAMP` column counts since 1970-01-01 UTC."
+        " Without it, such a number makes the record bad.",
+    )
+    fraction: FractionChoice | None = Field(
+        default=None,
+        description="`cut`: what is less than a microsecond is cut, towards the past. Without it,"
+        " such a time makes the record bad.",
+    )
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What is given, by its key; plain text."""
+        given = {"unit": self.unit, "fraction": self.fraction}
+        return {key: each.value for key, each in given.items() if each is not None}
+
+
+_NONE = "its decoder takes no such setting; remove it"
+LENIENT = ("number_in_text", "anything_as_text", "repeated_names", "any_case")
+"""The names that ``source.lenient`` may have."""
+
+
+def read_lenient(value: object) -> tuple[str, ...]:
+    """Names of what is allowed, each once; raises ``Refused``."""
+    if not isinstance(value, list | tuple):
+        message = "{path} must be a list of names, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=f"it may have: {', '.join(LENIENT)}"))
+    faults: list[Fault] = []
+    for index, each in enumerate(value):
+        if each not in LENIENT:
+            kind = Kind.BAD_VALUE if isinstance(each, str) else Kind.WRONG_TYPE
+            meant = closest(each, LENIENT) if isinstance(each, str) else ""
+            message = f"{{path}} must be {' or '.join(LENIENT)}, not {{value}}"
+            faults.append(Fault(kind, message, suggestion=meant, path=(index,)))
+    known = {each: each for each in LENIENT}
+    faults += repeated(each if each in known else f"{index}" for index, each in enumerate(value))
+    return checked(tuple(known.get(each, "") for each in value), faults)
+
+
+def _lenient_list() -> Schema:
+    return {"type": "array", "items": {"enum": [*LENIENT]}, "uniqueItems": True}
+
+
+Lenient = Annotated[
+    tuple[str, ...],
+    BeforeValidator(read_lenient),
+    Written(_lenient_list, "list of names, see below"),
+]
+
+
+def fits_the_format(setting: str, *keys: str) -> Callable[..., Iterator[Fault]]:
+    """The rule that the format of records has a decoder that knows a setting of ``source``.
+
+    ``keys`` are those of the section that it is, if it is one.
+    """
+
+    def faults(known: str, *values: object) -> Iterator[Fault]:
+        if setting in FORMATS.by_name[known].settings:
+            return
+        taking = [name for name, each in FORMATS.by_name.items() if setting in each.settings]
+        message = f"{{path}} has no meaning for format {known}"
+        fix = f"write format: {' or '.join(taking)}, or remove it" if taking else _NONE
+        paths: Sequence[KeyPath] = [(each,) for each in keys] or [()]
+        for path, value in zip(paths, values, strict=True):
+            if value not in (None, ()):
+                whole: KeyPath = ("source", setting, *path)
+                yield Fault(Kind.BAD_VALUE, message, path=whole, fix=fix, at_key=True)
+
+    return faults
+
+
+ALWAYS = ("topic", "partition", "offset", "timestamp")
+"""The fields of ``_kafka`` that every row has: by them it is proved."""
+METADATA = ("key", "headers")
+"""Those that may be asked for, in the order in which they follow."""
+
+
+def read_metadata(value: object) -> tuple[str, ...]:
+    """Names of fields, each once, in their order in ``_kafka``; raises ``Refused``."""
+    if not isinstance(value, list | tuple):
+        message = "{path} must be a list of names, not {value}"
+        raise Refused(Fault(Kind.WRONG_TYPE, message, fix=f"it may have: {', '.join(METADATA)}"))
+    faults: list[Fault] = []
+    for index, each in enumerate(value):
+        if each in ALWAYS:
+            message = "{path} is {value}, which every row has"
+            faults.append(Fault(Kind.BAD_VALUE, message, path=(index,), fix="remove it"))
+        elif each not in METADATA:
+            kind = Kind.BAD_VALUE if isinstance(each, str) else Kind.WRONG_TYPE
+            meant = closest(each, METADATA) if isinstance(each, str) else ""
+            message = f"{{path}} must be {' or '.join(METADATA)}, not {{value}}"
+            faults.append(Fault(kind, message, suggestion=meant, path=(index,)))
+    known = [each if each in METADATA else f"{index}" for index, each in enumerate(value)]
+    faults += repeated(known)
+    return checked(tuple(each for each in METADATA if each in known), faults)
+
+
+def has_rows_of_records(mode: str, metadata: tuple[str, ...]) -> Iterator[Fault]:
+    """The rule that a table has rows of single records, for their metadata to stand in."""
+    shape, path = SHAPES.by_name[mode], ("source", "metadata")
+    if metadata and shape.totals:
+        message = f"{{path}} has no meaning in mode {mode}"
+        fix = "a row of totals is of many records: remove it"
+        yield Fault(Kind.KEYS_AND_MODE, message, path=path, fix=fix, at_key=True)
+    if metadata and shape.sends:
+        message = "{path} has no meaning for a target that is no table"
+        fix = "a topic gets the headers by forward_headers: true; remove it"
+        yield Fault(Kind.SINK, message, path=path, fix=fix, at_key=True)
+
+
+def _metadata_list() -> Schema:
+    return {"type": "array", "items": {"enum": [*METADATA]}, "uniqueItems": True}
+
+
+def _where() -> str:
+    refusing = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.totals]
+    return f"Refused for mode {' or '.join(refusing)}, and for targets that are no table."
+
+
+Metadata = Annotated[
+    tuple[str, ...],
+    BeforeValidator(read_metadata),
+    Written(_metadata_list, "list of `key`, `headers`", more=_where),
+    Field(
+        description="What the column `_kafka` holds of a record beside topic, partition, offset and"
+        " timestamp, see [tables](tables.md#message-key-and-headers).",
+        examples=[["key", "headers"]],
+    ),
+]
+
+
+KAFKA_COLUMNS: Mapping[str, str] = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+}
+"""What a stage may be given of Kafka's rows, and may give on, with the types."""
+
+
+HEADERS: Mapping[str, str] = {"headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>"}
+"""What it is given besides where headers are asked for."""
+
+
+PLACE = ("topic", "partition", "offset", "timestamp")
+"""The fields of ``_kafka`` that every row has."""
+
+
+PARTITION = PLACE[:2]
+"""Those that name the partition of a record."""
+
+
+def kafka_struct(metadata: Sequence[str]) -> str:
+    """The type of ``_kafka``, with the fields that ``source.metadata`` asks for."""
+    return f"STRUCT<{', '.join(f'{e}: {kafka_field(e)}' for e in (*PLACE, *metadata))}>"
+
+
+def kafka_field(name: str) -> str:
+    """The type of a field of ``_kafka``."""
+    return {**KAFKA_COLUMNS, **HEADERS}[name]
 
 
 class Source(Model):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Literal
 
-from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest
-from rivermouth.config.substitute import whole
-from rivermouth.config.written import REFERENCE, Schema
+from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest
+from rivermouth.config.secret import whole
+from rivermouth.config.settings import REFERENCE, Schema
 
 Edge = Literal["earliest", "latest"]
 Whole = Edge | datetime
@@ -134,7 +134,7 @@ def _partitions(topic: str, value: Mapping[object, object]) -> dict[int, At]:
     return checked(partitions, faults)
 
 
-def _whole(value: object, path: Path, forms: str) -> Whole:
+def _whole(value: object, path: KeyPath, forms: str) -> Whole:
     if isinstance(value, str) and (at := _EDGES.get(value) or _time(value, path)):
         return at
     suggestion = closest(value, ("earliest", "latest")) if isinstance(value, str) else ""
@@ -143,7 +143,7 @@ def _whole(value: object, path: Path, forms: str) -> Whole:
     raise Refused(Fault(kind, message, suggestion=suggestion, path=path))
 
 
-def _time(text: str, path: Path) -> datetime | None:
+def _time(text: str, path: KeyPath) -> datetime | None:
     """None: it does not look like a time.
 
     Raises Refused without a zone, before 1970, and after the last time that UTC can write.
@@ -178,7 +178,7 @@ def _number(partition: object, topic: str) -> int:
     text = str(partition)
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 2**31):
         message = "{path} names the partition {found}, which is not a number"
-        path: Path = (topic, text)
+        path: KeyPath = (topic, text)
         raise Refused(Fault(Kind.BAD_VALUE, message, text, path=path, at_key=True))
     return int(text)
 
@@ -187,14 +187,14 @@ def _repeats(value: Mapping[object, object]) -> list[str]:
     return value.again if isinstance(value, _Object) else []
 
 
-def _again(what: str, name: str, path: Path) -> Fault:
+def _again(what: str, name: str, path: KeyPath) -> Fault:
     message = f"{{path}} names the {what} {{found}} again"
     return Fault(
         Kind.DUPLICATE_KEY, message, name, path=path, fix=f"name each {what} once", at_key=True
     )
 
 
-def _offset(value: object, path: Path) -> At:
+def _offset(value: object, path: KeyPath) -> At:
     value = whole(value)
     if isinstance(value, str) and (at := _EDGES.get(value) or _time(value, path)):
         return at

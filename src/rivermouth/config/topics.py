@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from rivermouth.config.problems import Fault, Kind, Path, Refused, checked, closest, repeated
-from rivermouth.config.substitute import whole
-from rivermouth.config.written import REFERENCE, Schema
+from rivermouth.config.problems import Fault, KeyPath, Kind, Refused, checked, closest, repeated
+from rivermouth.config.secret import whole
+from rivermouth.config.settings import REFERENCE, Schema
 
 _LEGAL = r"[A-Za-z0-9._-]{1,249}"
 LETTERS = "letters, digits, dot, _ and -, at most 249"
@@ -150,7 +150,7 @@ def _assigned(value: Mapping[object, object]) -> dict[str, tuple[int, ...]]:
     return checked(assigned, faults)
 
 
-def _numbers(value: object, path: Path) -> tuple[int, ...]:
+def _numbers(value: object, path: KeyPath) -> tuple[int, ...]:
     if not isinstance(value, (list, tuple)):
         message, fix = "{path} must be a list of partitions, not {value}", "for example [0, 1]"
         raise Refused(Fault(Kind.WRONG_TYPE, message, fix=fix, path=path))
@@ -160,7 +160,7 @@ def _numbers(value: object, path: Path) -> tuple[int, ...]:
     faults: list[Fault] = []
     numbers: list[int] = []
     for index, each in enumerate(map(whole, value)):
-        here: Path = (*path, index)
+        here: KeyPath = (*path, index)
         if not isinstance(each, int) or isinstance(each, bool) or not 0 <= each < 2**31:
             message = "{path} must be the number of a partition, not {value}"
             faults.append(Fault(Kind.BAD_VALUE, message, path=here))

@@ -12,12 +12,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rivermouth.config.columns import Column
-from rivermouth.config.ddl import read_columns
-from rivermouth.config.problems import Fault, Kind, Path, Refused
+from rivermouth.config.columns import Column, read_columns
+from rivermouth.config.problems import Fault, KeyPath, Kind, Refused
+from rivermouth.config.registry import SHAPES
+from rivermouth.config.settings import Schema, Written
 from rivermouth.config.value_types import Flag
-from rivermouth.config.written import Schema, Written
-from rivermouth.registry.shapes import SHAPES
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _FUNCTION = rf"{_NAME}(\.{_NAME})*:{_NAME}(\.{_NAME})*"
@@ -99,7 +98,7 @@ def tells_columns(
     if transform is None and select is None and columns is not None:
         message = "{path} has no meaning without transform or select"
         fix = "the rows have the columns of the pipeline's own schema: remove it"
-        path: Path = ("target", "schema")
+        path: KeyPath = ("target", "schema")
         yield Fault(Kind.TRANSFORM, message, path=path, fix=fix, at_key=True)
 
 

@@ -1,4 +1,4 @@
-"""The types of settings: how each is read from a plain value, and how it is written.
+"""The types of the settings of a target: its mode, keys, order and metrics.
 
 A ``BeforeValidator`` takes what the file may say, an ``AfterValidator`` checks what was read.
 Both raise ``Refused`` with our own words.
@@ -13,31 +13,34 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from rivermouth.config.catalog import Catalog, read_catalog
-from rivermouth.config.columns import Column
-from rivermouth.config.ddl import read_columns
+from rivermouth.config.columns import Column, read_columns
 from rivermouth.config.names import (
     IDENTIFIER,
     LONGEST_GROUP,
     PIPELINE,
+    Catalog,
     TableName,
+    read_catalog,
     read_group,
     read_ledger_name,
     read_pipeline_name,
     read_table,
 )
-from rivermouth.config.options import check_source_options, read_kafka_options
+from rivermouth.config.options import check_source_options, check_spark_names, read_kafka_options
+from rivermouth.config.registry import FORMATS, SHAPES, Shape
 from rivermouth.config.secret import REFERENCE as SECRET
-from rivermouth.config.secret import Secret
-from rivermouth.config.spark_conf import check_spark_names
+from rivermouth.config.secret import Secret, whole
+from rivermouth.config.settings import Schema, Written, one_of, or_reference
 from rivermouth.config.start import SCHEMA, Start, read_start
-from rivermouth.config.substitute import whole
 from rivermouth.config.topics import SCHEMA as TOPICS
 from rivermouth.config.topics import Topics, read_topics
+from rivermouth.config.totals import Measure, check_keys, read_metrics
 from rivermouth.config.values import (
+    Commit,
     OnDataLoss,
     OnMissingTime,
     check_count,
+    check_names,
     check_property_names,
     check_tasks,
     read_choice,
@@ -49,9 +52,6 @@ from rivermouth.config.values import (
     read_version,
     read_warehouse,
 )
-from rivermouth.config.written import Schema, Written, one_of, or_reference
-from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.shapes import SHAPES, Shape
 
 _TEXT: Schema = {"type": "string"}
 _OPTION: Schema = {"type": ["string", "number", "boolean"]}
@@ -216,4 +216,63 @@ PipelineName = Annotated[
     str,
     AfterValidator(read_pipeline_name),
     WithJsonSchema({"type": "string", "pattern": f"^{PIPELINE}$"}),
+]
+
+
+def _list() -> Schema:
+    return {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 0}
+
+
+def _needs_keys() -> str:
+    keyed = [f"`{name}`" for name, each in SHAPES.by_name.items() if each.keyed]
+    return f"Required for mode {' or '.join(keyed)}."
+
+
+def _summaries() -> str:
+    return " ".join(f"`{name}`: {each.summary}." for name, each in SHAPES.by_name.items())
+
+
+_Names = Annotated[tuple[str, ...], AfterValidator(check_names)]
+_METRICS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+_COLUMNS = "list of columns"
+Keys = Annotated[
+    _Names,
+    AfterValidator(check_keys),
+    Written(
+        _list,
+        _COLUMNS,
+        more=lambda: f"{_needs_keys()} {refused_by(lambda shape: shape.keyed)}",
+    ),
+]
+OrderBy = Annotated[
+    _Names,
+    Written(_list, _COLUMNS, more=lambda: refused_by(lambda shape: shape.ordered)),
+]
+Metrics = Annotated[
+    tuple[Measure, ...],
+    BeforeValidator(read_metrics),
+    Written(
+        lambda: _METRICS,
+        "mapping",
+        more=lambda: refused_by(lambda shape: shape.totals),
+        verbatim=True,
+    ),
+]
+CommitChoice = Annotated[
+    Commit,
+    BeforeValidator(lambda value: read_choice(Commit, value)),
+    Written(one_of(lambda: [each.value for each in Commit])),
+    Field(
+        description="How rows that are added get into the table, and bad records into quarantine."
+        " `auto`: tasks write data files and the driver commits them, where the table is in a"
+        " folder and asks for nothing that only Spark's writer knows; elsewhere through Spark."
+        " `spark`: always through Spark. It also says how entries that bring no rows are committed,"
+        " in each mode. The bad records of a pipeline that sends always go through Spark. See"
+        " [tables](tables.md#how-rows-are-added).",
+    ),
+]
+ShapeName = Annotated[
+    str,
+    BeforeValidator(lambda value: read_name(SHAPES.by_name, value)),
+    Written(one_of(lambda: SHAPES.by_name), more=_summaries),
 ]

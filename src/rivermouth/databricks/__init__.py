@@ -1,4 +1,5 @@
-"""The edge to a Databricks workspace: its secrets, and a check that it has what a run needs.
+"""Databricks: the jobs, a workspace's secrets and checks, and the project of ``bundle init``.
 
-Everything here uses databricks-sdk (the extra ``databricks``), which is imported at first use.
+What asks a workspace uses databricks-sdk (the extra ``databricks``), which is imported at first
+use.
 """

@@ -56,74 +56,70 @@
     │   └── OffsetsUnreadable  RM802          the offsets table could not be read
     └── Unexpected             RM900  exit 1  an error that nobody foresaw
 
-Bad *records* never raise: they go to quarantine under a code RM6xx (``registry.formats``). Each
+Bad *records* never raise: they go to quarantine under a code RM6xx (``config.registry``). Each
 error says what was expected and found, where, and what to do; docs/errors.md explains each code.
 """
 
 from __future__ import annotations
 
-from rivermouth.errors.failures import (
+from rivermouth.errors.passing import Passing, of_python, of_text, of_the_disk
+from rivermouth.errors.tree import (
     BatchFailed,
     CommitConflict,
     CommitError,
     CommitFailed,
     CommitUnknown,
     ConfigError,
+    DiskFull,
+    Halt,
+    IdentityChanged,
+    JarMismatch,
+    JarsUnreachable,
+    JavaMissing,
+    JavaUnsupported,
     KafkaRefused,
     KafkaUnreachable,
     KafkaUnsettled,
+    LedgerBroken,
+    LedgerTrimmed,
+    LogTruncated,
     LogUnreadable,
+    MissingPackage,
     NotDelivered,
     NotSent,
+    OffsetGap,
+    OffsetOverlap,
+    OffsetsTableAhead,
     OffsetsUnreadable,
+    OtherCluster,
+    PartitionGone,
     ProjectionFailed,
     QueryRefused,
     RangesRefused,
     Refusal,
     ReplayRefused,
     ResumeRefused,
+    RetentionLost,
     RivermouthError,
     ScaffoldRefused,
-    SourceError,
-    StoreError,
-    TopicMissing,
-    TransformFailed,
-    Unexpected,
-    as_ours,
-)
-from rivermouth.errors.halts import (
-    Halt,
-    IdentityChanged,
-    LedgerBroken,
-    LedgerTrimmed,
-    LogTruncated,
-    OffsetGap,
-    OffsetOverlap,
-    OffsetsTableAhead,
-    OtherCluster,
-    PartitionGone,
-    RetentionLost,
     SchemaDiffers,
+    SecretUnavailable,
+    SetupError,
+    SinkUnsupported,
+    SourceError,
     StartUnknown,
+    StoreError,
     Superseded,
     TableLocked,
     TableReplaced,
     TableUndone,
+    TopicMissing,
     TopicRecreated,
-)
-from rivermouth.errors.passing import Passing, of_python, of_text, of_the_disk
-from rivermouth.errors.setup import (
-    DiskFull,
-    JarMismatch,
-    JarsUnreachable,
-    JavaMissing,
-    JavaUnsupported,
-    MissingPackage,
-    SecretUnavailable,
-    SetupError,
-    SinkUnsupported,
+    TransformFailed,
+    Unexpected,
     UpsertUnsupported,
     WorkersUnfit,
+    as_ours,
 )
 
 __all__ = [

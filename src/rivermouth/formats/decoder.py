@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config import KeyPart, Pipeline
-from rivermouth.formats.in_arrow import InArrow
-from rivermouth.formats.sieve import Sieve
-from rivermouth.formats.staged import Asked, Before, keys_of, stage_of
-from rivermouth.registry.references import resolve
+from rivermouth.config.registry import resolve
+from rivermouth.formats.arrow import InArrow, Sieve
+from rivermouth.formats.tasks import Asked, Before, keys_of, stage_of
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _code(pipeline: Pipeline, value: ValueDecoder) -> SparkColumn:
 def _no_place(pipeline: Pipeline, value: ValueDecoder) -> list[SparkColumn]:
     """Why the record names no place to send it to, or null; none where it need not.
 
-    It need not where own code makes the rows: then they name it, see ``write.transform.place``.
+    It need not where own code makes the rows: then they name it, see ``write.transform``.
     """
     target, found = pipeline.target, []
     if pipeline.made_by:

@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from rivermouth.config import Column, Pipeline
-from rivermouth.formats.decoded import PLACE
+from rivermouth.config.source import PLACE
 from rivermouth.formats.decoder import ValueDecoder, settings_of
-from rivermouth.formats.in_task import InTask
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.types import JsonSettings
+from rivermouth.formats.tasks import InTask
 
 
 def value(columns: Sequence[Column], settings: Mapping[str, Any]) -> ValueDecoder:

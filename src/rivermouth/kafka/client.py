@@ -1,4 +1,8 @@
-"""The edge to Kafka: cluster and topic ids, partitions, watermarks. Reads only.
+"""The edge to Kafka: cluster and topic ids, partitions, watermarks, leader epochs. Reads only.
+
+If a replica that lacks the last records becomes leader, the log is truncated, and a new leader
+epoch begins. The broker knows the end offset of each epoch. So a record that was read at an
+offset in an epoch is still there if the broker's end offset of that epoch is not below it.
 
 It uses confluent-kafka: no JVM, no consumer group. Errors of the client are translated here.
 """
@@ -7,29 +11,110 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
 import confluent_kafka.admin
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as NativeTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
-from rivermouth.kafka.answers import no_topics
-from rivermouth.kafka.client_errors import refuses_login, translated
-from rivermouth.kafka.leader_epochs import CONSUMER, truncated_logs
-from rivermouth.kafka.login_files import LoginFiles
+from rivermouth.errors.kafka import no_topics
+from rivermouth.kafka.errors import refuses_login, translated
+from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
-from rivermouth.kafka.topic_settings import retention_of
-from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.kafka_facts import KafkaFacts, Retention
 from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
-from rivermouth.protocol.topic_retention import Retention
+
+CONSUMER = {
+    "group.id": "rivermouth-epochs",  # never joined: partitions are assigned
+    "enable.auto.commit": "false",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": "true",
+    "fetch.wait.max.ms": "10",
+    "max.partition.fetch.bytes": "1024",
+}
+"""Options of a consumer that notices truncation."""
+
+_TRUNCATED = re.compile(r"truncation detected.*broker end offset is (\d+)")
+
+
+def truncated_logs(
+    positions: Mapping[TopicPartition, Anchor], consumer: Callable[[], Consumer], timeout_s: float
+) -> dict[TopicPartition, int]:
+    """The end offset of each log that was truncated below its position, in the position's epoch.
+
+    ``positions`` are offset and leader epoch. ``consumer`` makes one with the options
+    ``CONSUMER``. Raises KafkaUnreachable if a partition does not answer within ``timeout_s``.
+    """
+    truncated: dict[TopicPartition, int] = {}
+    waiting = {(each.topic, each.partition) for each in positions}
+    with closing(consumer()) as reader:
+        reader.assign(
+            [
+                NativeTopicPartition(each.topic, each.partition, offset, leader_epoch=epoch)
+                for each, (offset, epoch) in positions.items()
+            ]
+        )
+        deadline = time.monotonic() + timeout_s
+        while waiting and time.monotonic() < deadline:
+            answer = reader.poll(0.5)
+            if answer is None or answer.topic() is None:
+                continue
+            answered = (str(answer.topic()), int(answer.partition() or 0))
+            waiting.discard(answered)
+            end = _end_if_truncated(answer)
+            if end is not None:
+                truncated[TopicPartition(*answered)] = end
+    if waiting:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(waiting))
+        raise KafkaUnreachable("no answer about leader epochs", where=names)
+    return truncated
+
+
+def _end_if_truncated(answer: Message) -> int | None:
+    """None for a record, an end of partition or an offset out of range: not truncated."""
+    error = answer.error()
+    if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:
+        return None
+    found = _TRUNCATED.search(error.str())
+    return int(found[1]) if found else None
+
+
+def retention_of(settings: Mapping[str, Any], where: str, topic: str) -> Retention:
+    """From an answer to ``describe_configs``. Raises KafkaRefused where a setting is not told."""
+    told: dict[str, str] = {}
+    for name in ("cleanup.policy", "retention.ms", "retention.bytes"):
+        value = getattr(settings.get(name), "value", None)
+        if value is None:
+            raise KafkaRefused(
+                f"the broker does not tell {name}",
+                where=f"{where} {topic}",
+                remedy="Look it up with the tools of your Kafka service",
+            )
+        told[name] = str(value)
+    age_ms, size = int(told["retention.ms"]), int(told["retention.bytes"])
+    return Retention(
+        policy=",".join(each.strip() for each in told["cleanup.policy"].split(",")),
+        age_ms=age_ms if age_ms >= 0 else None,
+        size=size if size >= 0 else None,
+    )
+
 
 T = TypeVar("T")
 

@@ -11,13 +11,11 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import KafkaUnsettled, TopicMissing
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry, starts_anew
-from rivermouth.protocol.first_offsets import times
 from rivermouth.protocol.guards import to_ask_about
-from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
+from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas, Retention
 from rivermouth.protocol.offsets import Anchor, PartitionOffset, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.protocol.topic_retention import Retention
-from rivermouth.protocol.vanished import vanished
+from rivermouth.protocol.starts import times, vanished
 
 
 class AskKafka(Protocol):

@@ -19,8 +19,8 @@ from rivermouth.config import Config
 from rivermouth.config.secret import Secrets
 from rivermouth.errors import KafkaRefused, Passing, RivermouthError
 from rivermouth.kafka.client import QUIET
-from rivermouth.kafka.client_errors import translated
-from rivermouth.kafka.login_files import LoginFiles
+from rivermouth.kafka.errors import translated
+from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
 from rivermouth.protocol.offsets import TopicPartition
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rivermouth.config.logins import named_once
 from rivermouth.errors import KafkaRefused, MissingPackage
-from rivermouth.kafka.tokens import Token
+from rivermouth.kafka.login import Token
 
 _REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 _VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")

@@ -1,7 +1,7 @@
 """Kafka client options for the two clients: the Java client and librdkafka.
 
 Spark reads the records with the Java client; librdkafka asks for everything else. If the two
-name an option differently, a configuration may use either name. ``registry.logins`` is the table
+name an option differently, a configuration may use either name. ``config.mechanisms`` is the table
 of logins. On Databricks the classes of the Java client have other names, and Spark may
 authenticate with a credential of Unity Catalog.
 """
@@ -14,12 +14,10 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
-from rivermouth.config.jaas import write_jaas
-from rivermouth.config.logins import CREDENTIAL, named_once
+from rivermouth.config.logins import CREDENTIAL, named_once, write_jaas
+from rivermouth.config.mechanisms import CLIENT_ID, LOGINS, PROVIDER, SHADED, SYSTEM, TOKEN_ENDPOINT
 from rivermouth.errors import KafkaRefused
-from rivermouth.kafka.pem import read_certificates, read_key
-from rivermouth.kafka.tokens import token_callback
-from rivermouth.registry.logins import CLIENT_ID, LOGINS, PROVIDER, SHADED, SYSTEM, TOKEN_ENDPOINT
+from rivermouth.kafka.login import read_certificates, read_key, token_callback
 
 Client = TypeVar("Client")
 

@@ -25,9 +25,8 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.core.context import SparkContext
 
 from rivermouth.local.broker import Broker
-from rivermouth.local.classes import archive_file
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java
+from rivermouth.local.java import archive_file, find_java
 from rivermouth.local.session import start_session
 
 _TIMEOUT_S = 300

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,12 +25,83 @@ from confluent_kafka.admin import AdminClient
 
 from rivermouth.errors import SetupError
 from rivermouth.local import supervisor
-from rivermouth.local.broker_settings import LOGGING, SETTINGS, properties_text
 from rivermouth.local.cache import writing
-from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java, java_environ
-from rivermouth.local.loopback import HOST, accepts, free_port, is_free
+from rivermouth.local.java import archive_options, find_java, java_environ
+
+__all__ = ["HOST", "accepts", "free_port", "is_free"]
+
+HOST = "127.0.0.1"
+# Below the range from which systems take the local ports of outgoing connections, so that a
+# port stays free between two starts.
+_PORTS = range(20000, 32000)
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(besides: int = 0) -> int:
+    while (port := random.choice(_PORTS)) == besides or not is_free(port):
+        pass
+    return port
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+__all__ = ["LOGGING", "SETTINGS", "properties_text"]
+
+LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "broker.session.timeout.ms": "3000",  # a killed broker may return only after this time
+    "broker.heartbeat.interval.ms": "500",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "log.cleaner.dedupe.buffer.size": "16777216",  # the default takes a quarter of the heap
+}
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    """The text of a file of Java properties, which Java reads as ISO 8859-1."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    units = memoryview(value.encode("utf-16")).cast("H")[1:]  # the first one is the byte order
+    return "".join(
+        chr(unit) if unit < 128 and unit != ord("\\") else f"\\u{unit:04x}" for unit in units
+    )
+
 
 __all__ = ["Broker"]
 

@@ -1,15 +1,21 @@
 """Download jars with the Ivy that ships inside pyspark.
 
+The layout, with big-endian numbers: magic, version 2, number of entries; for each certificate the
+tag 2, an alias, a time in milliseconds, the type "X.509" and the DER bytes; last the SHA-1 of the
+password in UTF-16, a fixed phrase and all bytes before.
+
 Ivy knows its public repository; a settings file of the user may name a mirror. ``jars`` compares
 every downloaded file with the lock.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
 import ssl
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +25,25 @@ from xml.sax.saxutils import quoteattr
 
 from rivermouth.errors import DiskFull, JarsUnreachable, MissingPackage
 from rivermouth.local.java import Java, java_environ
-from rivermouth.local.truststore import write_truststore
+
+__all__ = ["write_truststore"]
+
+_PASSWORD = "changeit"  # Java's default; certificates are public and need no protection
+
+
+def write_truststore(certificates: Sequence[bytes], path: Path) -> None:
+    """Write ``certificates`` (DER) to ``path``, as a trust store of type JKS."""
+    body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, der in enumerate(certificates):
+        body += struct.pack(">I", 2) + _text(f"ca{number}") + struct.pack(">Q", 0)
+        body += _text("X.509") + struct.pack(">I", len(der)) + der
+    seal = hashlib.sha1(_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body)
+    path.write_bytes(body + seal.digest())
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
+
 
 __all__ = ["Coordinate", "retrieve"]
 

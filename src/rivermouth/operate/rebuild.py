@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from rivermouth.config import OFFSETS_TABLE, Config
 from rivermouth.protocol.history import History
-from rivermouth.protocol.replay import replay
-from rivermouth.warehouse.folder.log import FolderLog
+from rivermouth.protocol.log_replay import replay
+from rivermouth.warehouse.folder.log import FolderLog, with_counts
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.folder.row_counts import with_counts
 
 
 def rebuild_offsets(config: Config) -> dict[str, int]:

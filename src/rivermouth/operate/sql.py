@@ -23,7 +23,7 @@ from rivermouth.config import OFFSETS_TABLE, Config, Pipeline, TableName
 from rivermouth.errors import QueryRefused
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
-from rivermouth.protocol.replay import replay
+from rivermouth.protocol.log_replay import replay
 from rivermouth.warehouse.folder.log import FolderLog
 
 _ENGINE = {

@@ -19,21 +19,82 @@ from rivermouth.config import Config, Pipeline, Secrets, unresolved
 from rivermouth.errors import Halt, RivermouthError, as_ours
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
-from rivermouth.operate.looking import assessed, ledger_or_fault, newest_of
-from rivermouth.operate.mirrors import MirrorStatus, mirror_of
-from rivermouth.operate.topic_facts import Answer, ConfiguredKafka, Fault, answers
-from rivermouth.operate.ways import way_now
+from rivermouth.operate.facts import (
+    Answer,
+    ConfiguredKafka,
+    Fault,
+    answers,
+    assessed,
+    ledger_or_fault,
+    newest_of,
+    way_now,
+)
 from rivermouth.protocol.assess import Assessment
-from rivermouth.protocol.first_offsets import OVER, start_is_over
+from rivermouth.protocol.offsets import TopicPartition, unnested
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.protocol.vanished import shown
-from rivermouth.warehouse.folder.ledger import folder_ledger
-from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
+from rivermouth.protocol.starts import OVER, shown, start_is_over
+from rivermouth.protocol.ways import Way
+from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.write.files.way import Way
 
-if TYPE_CHECKING:  # ``verify`` stands above
+if TYPE_CHECKING:
     from rivermouth.verify.proved import Standing
+
+
+@dataclass(frozen=True)
+class MirrorStatus:
+    """A group beside its ledger. ``behind`` is in offsets, over all partitions; None: not known.
+
+    ``reason`` says why it is not known, or what is strange.
+    """
+
+    group: str
+    behind: int | None = None
+    reason: str | None = None
+
+    def line(self) -> str:
+        """``group burrow: 1,200 offsets behind the ledger``."""
+        if self.behind is None:
+            return f"group {self.group}: not known how far it is behind the ledger: {self.reason}"
+        text = f"group {self.group}: {self.behind:,} offsets behind the ledger"
+        return f"{text}; {self.reason}" if self.reason else text
+
+
+def mirror_of(
+    answer: Answer, position: Mapping[str, Mapping[str, int]] | None, groups: Groups
+) -> MirrorStatus | None:
+    """The group of a pipeline whose ledger is at ``position``; None where it has no group.
+
+    Where Kafka did not ``answer`` for the topics, it is not asked again.
+    """
+    source = answer.pipeline.source
+    group, topics = source.mirror_group, source.topics
+    if group is None:
+        return None
+    if isinstance(answer.facts, Fault):
+        return MirrorStatus(group, reason=str(answer.facts))
+    stood = unnested(position or {}).items()
+    ours = {each: at for each, at in stood if topics.reads(each.topic, each.partition)}
+    if not ours:
+        return MirrorStatus(group, reason="the ledger tells no position")
+    try:
+        return _compared(group, ours, groups.read(group, ours))
+    except Exception as fault:
+        return MirrorStatus(group, reason=str(as_ours(fault, f"group {group}")))
+
+
+def _compared(
+    group: str, ours: Mapping[TopicPartition, int], held: Mapping[TopicPartition, int | None]
+) -> MirrorStatus:
+    missing = sum(held.get(each) is None for each in ours)
+    if missing:
+        return MirrorStatus(group, reason=f"it has no offset of {missing:,} partition(s)")
+    apart = [at - (held[each] or 0) for each, at in ours.items()]
+    ahead = -sum(each for each in apart if each < 0)
+    reason = f"{ahead:,} ahead: a run goes on, or the ledger was taken back" if ahead else None
+    return MirrorStatus(group, sum(each for each in apart if each > 0), reason)
+
 
 Proofs = Callable[[Pipeline], "Standing | None"]
 Stores = Callable[[Pipeline], LedgerStore]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from rivermouth.protocol.kafka_facts import Replicas
-from rivermouth.protocol.topic_retention import Outlook, Retention, TimeLeft
+from rivermouth.protocol.kafka_facts import Outlook, Replicas, Retention, TimeLeft
 
 
 @dataclass(frozen=True)

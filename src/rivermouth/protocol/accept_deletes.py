@@ -10,14 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rivermouth.errors import LedgerBroken, ResumeRefused
-from rivermouth.protocol.changes import Change
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
-from rivermouth.protocol.deleted import Deleted
 from rivermouth.protocol.drafts import still_draft
-from rivermouth.protocol.entry import Draft
-from rivermouth.protocol.history import History
+from rivermouth.protocol.entry import Change, Deleted, Draft
+from rivermouth.protocol.history import History, rolls_back
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.protocol.rollback import rolls_back
 
 RUNS_IN_ALL = 100_000
 """Of how many runs of offsets one DELETE is listed; what is beyond is only counted."""

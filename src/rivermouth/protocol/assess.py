@@ -23,8 +23,7 @@ from rivermouth.protocol.guards import (
 from rivermouth.protocol.kafka_facts import KafkaFacts, behind
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.protocol.starts import Starts, discovered, start_positions
-from rivermouth.protocol.vanished import vanished
+from rivermouth.protocol.starts import Starts, discovered, start_positions, vanished
 
 
 class State(Enum):

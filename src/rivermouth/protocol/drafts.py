@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.changes import Changes
-from rivermouth.protocol.entry import Accepted, Draft, Entry
-from rivermouth.protocol.history import History
+from rivermouth.protocol.entry import Accepted, Changes, Draft, Entry
+from rivermouth.protocol.history import History, Left
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.rollback import Left
 
 
 def next_draft(

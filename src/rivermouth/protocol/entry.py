@@ -1,5 +1,17 @@
 """The ledger entry: what one commit of ours says about itself. Pure.
 
+An entry that accepts changes is the one that follows on the newest entry and yet moves the
+position in another way than by reading. It says what was changed, and where each partition stood.
+
+They are named by the offsets of their records, so that a ledger never holds a key or a value: a
+person's data must not live on in the record of their erasure. In an entry::
+
+    "deletes": [{"version": 12, "rows": {"orders": {"0": [5, 2, 7, 1]}}},
+                {"version": 15, "unlisted": 3}]
+
+The numbers of a partition are the first offset, then in turn how many offsets are deleted and how
+many are not: here 5 and 6, then 14.
+
 A commit of a pipeline carries a ``txn`` action (see ``commits.app_id``) and, as ``userMetadata``,
 one line of JSON (``entry_json``): an ``Entry``. Before the commit exists there is its ``Draft``;
 the commit adds its id, the version it was planned on and, where they are known, the counts of its
@@ -8,13 +20,221 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from typing import Any
 
-from rivermouth.protocol.changes import Changes
-from rivermouth.protocol.deleted import Deleted
-from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, number
+
+
+class Change(Enum):
+    """A kind of change; the value is the word of ``resume --accept``."""
+
+    IDENTITY = "identity"
+    """A setting that gives the pipeline its identity has another value."""
+    PARTITIONS = "partitions"
+    """Recorded partitions are gone."""
+    TRUNCATION = "truncation"
+    """Logs were cut below the position; they hold other records from there on."""
+    TOPIC = "topic"
+    """Topics were deleted and created again."""
+    CLUSTER = "cluster"
+    """Another cluster answers: all topics are others."""
+
+
+NEVER_ACCEPTED = {
+    "table": "the rows are in another table",
+    "mode": "the rows that are there were made by another rule",
+    "keys": "the rows that are there have other keys",
+    "metrics": "the totals that are there were measured in another way",
+    "order_by": "another order decided which rows are there",
+}
+"""Settings of which a change cannot be accepted, with the reason."""
+
+
+def accepted_changes(words: str) -> frozenset[Change]:
+    """The kinds that ``words`` name, with commas; none where it names anything else."""
+    named = {each.strip() for each in words.split(",")}
+    known = {each.value: each for each in Change}
+    return frozenset(known[each] for each in named) if named <= known.keys() else frozenset()
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where the position of a partition goes; None: it was not known, or it is gone.
+
+    Earlier ranges of the partition mean other records than Kafka holds now: those from ``now`` on
+    where its log was cut, else all of them.
+    """
+
+    topic_partition: TopicPartition
+    was: int | None
+    now: int | None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes that one entry accepts, and what was recorded before.
+
+    ``settings`` are the earlier values of settings, ``cluster`` is the id of the earlier cluster
+    (empty: it is the same), ``topics`` the earlier ids of topics. A partition that is not in
+    ``moved`` holds the same records at the same offsets.
+    """
+
+    kinds: tuple[Change, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cluster: str = ""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    moved: tuple[Move, ...] = ()
+
+    def __post_init__(self) -> None:
+        of_topics = bool({Change.TOPIC, Change.CLUSTER} & {*self.kinds})
+        fits = (
+            bool(self.kinds)
+            and bool(self.settings) == (Change.IDENTITY in self.kinds)
+            and bool(self.cluster) == (Change.CLUSTER in self.kinds)
+            and (of_topics or not self.topics)
+        )
+        if not fits:
+            raise ValueError(f"changes that do not fit their kinds: {self}")
+
+    @property
+    def of_source(self) -> bool:
+        """Whether Kafka's part has changed, and not settings alone."""
+        return bool({*self.kinds} - {Change.IDENTITY})
+
+    def renews(self, topic: str) -> bool:
+        """Whether the topic is another one than before."""
+        return bool(self.cluster) or topic in self.topics
+
+    def applied(self, position: Position) -> Position:
+        """The position after the changes. Raises ValueError where they do not allow a move."""
+        moved = dict(position.offsets)
+        for each in self.moved:
+            place = each.topic_partition
+            if moved.pop(place, None) != each.was:
+                raise ValueError(f"{place} stood at {position.get(place)}, not at {each.was}")
+            if not self._allows(each):
+                raise ValueError(f"{place} may not move from {each.was} to {each.now}")
+            if each.now is not None:
+                moved[place] = each.now
+        return Position(moved)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object of an entry; what is empty is left out."""
+        told: dict[str, Any] = {
+            "settings": dict(self.settings),
+            "cluster": self.cluster,
+            "topics": dict(self.topics),
+            "moved": [
+                [each.topic_partition.topic, each.topic_partition.partition, each.was, each.now]
+                for each in self.moved
+            ],
+        }
+        kinds = [each.value for each in self.kinds]
+        return {"kinds": kinds, **{name: value for name, value in told.items() if value}}
+
+    @staticmethod
+    def from_dict(told: Mapping[str, Any]) -> Changes:
+        """The inverse of ``as_dict``. Raises LookupError, TypeError or ValueError."""
+        return Changes(
+            kinds=tuple(Change(each) for each in told["kinds"]),
+            settings=dict(told.get("settings", {})),
+            cluster=str(told.get("cluster", "")),
+            topics=dict(told.get("topics", {})),
+            moved=tuple(
+                Move(TopicPartition(topic, partition), was, now)
+                for topic, partition, was, now in told.get("moved", ())
+            ),
+        )
+
+    def _allows(self, move: Move) -> bool:
+        if move.now is None:
+            return Change.PARTITIONS in self.kinds and move.was is not None
+        if self.renews(move.topic_partition.topic):
+            return True
+        cut = move.was is not None and move.now < move.was
+        return cut and Change.TRUNCATION in self.kinds
+
+
+RUNS_MAX = 5_000
+"""How many runs of offsets one entry lists: some 60 KB."""
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What the DELETE at ``version`` took.
+
+    ``rows`` are the offsets of the rows' records, in order. Where nobody can tell them any more,
+    ``unlisted`` is how many rows the DELETE took at most. Raises ValueError unless it is one of
+    both.
+    """
+
+    version: int
+    rows: tuple[OffsetRange, ...] = ()
+    unlisted: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unlisted < 0 or bool(self.rows) == bool(self.unlisted):
+            raise ValueError(f"rows, or a number of them: {self}")
+
+    @property
+    def count(self) -> int:
+        """How many rows it took, at most where they are not listed."""
+        return sum(each.span for each in self.rows) + self.unlisted
+
+
+def listed(deleted: Deleted) -> dict[str, Any]:
+    """As an entry tells it, see the module."""
+    facts: dict[str, Any] = {"version": deleted.version}
+    if deleted.unlisted:
+        facts["unlisted"] = deleted.unlisted
+    numbers: dict[str, dict[str, list[int]]] = {}
+    reached: dict[TopicPartition, int] = {}
+    for each in deleted.rows:
+        of_partition = numbers.setdefault(each.topic, {}).setdefault(str(each.partition), [])
+        before = reached.get(each.topic_partition, 0)
+        of_partition += [each.from_offset - before, each.span]
+        reached[each.topic_partition] = each.until_offset
+    return {**facts, "rows": numbers} if numbers else facts
+
+
+def from_listed(facts: Mapping[str, Any]) -> Deleted:
+    """The inverse of ``listed``. Raises LookupError, TypeError, ValueError or AttributeError."""
+    rows = (
+        each
+        for topic, partitions in facts.get("rows", {}).items()
+        for partition, numbers in partitions.items()
+        for each in _runs(TopicPartition(topic, int(partition)), numbers)
+    )
+    return Deleted(number(facts["version"]), tuple(rows), number(facts.get("unlisted", 0)))
+
+
+def _runs(place: TopicPartition, numbers: Sequence[int]) -> Iterator[OffsetRange]:
+    at = 0
+    for skipped, span in zip(numbers[::2], numbers[1::2], strict=True):
+        start = at + number(skipped)
+        at = start + number(span)
+        yield OffsetRange(place, start, at)
+
+
+def portions(deletes: Iterable[Deleted], most: int = RUNS_MAX) -> Iterator[tuple[Deleted, ...]]:
+    """The same rows in portions of at most ``most`` runs: what one entry may list each."""
+    portion: list[Deleted] = []
+    room = most
+    for each in deletes:
+        if each.unlisted:
+            portion.append(each)
+        rows = each.rows
+        while rows:
+            if not room:
+                yield tuple(portion)
+                portion, room = [], most
+            portion.append(Deleted(each.version, rows[:room]))
+            rows, room = rows[room:], max(0, room - len(rows))
+    if portion:
+        yield tuple(portion)
 
 
 @dataclass(frozen=True)

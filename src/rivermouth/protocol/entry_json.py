@@ -23,11 +23,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.changes import Changes
-from rivermouth.protocol.compact import from_runs, number, packed, runs, unpacked
-from rivermouth.protocol.deleted import from_listed, listed
-from rivermouth.protocol.entry import Accepted, Entry, RowCounts
-from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, unnested
+from rivermouth.protocol.entry import Accepted, Changes, Entry, RowCounts, from_listed, listed
+from rivermouth.protocol.offsets import (
+    OffsetRange,
+    Position,
+    TopicPartition,
+    from_runs,
+    number,
+    packed,
+    runs,
+    unnested,
+    unpacked,
+)
 
 ENTRY_FORMAT = 2
 

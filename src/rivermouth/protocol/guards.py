@@ -20,14 +20,12 @@ from rivermouth.errors import (
     TableReplaced,
     TopicRecreated,
 )
-from rivermouth.protocol.changes import NEVER_ACCEPTED
 from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, app_id
-from rivermouth.protocol.entry import Entry, topics_begun
-from rivermouth.protocol.history import History
+from rivermouth.protocol.entry import NEVER_ACCEPTED, Entry, topics_begun
+from rivermouth.protocol.history import History, accepting
 from rivermouth.protocol.kafka_facts import KafkaFacts, differ
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition, Watermarks
-from rivermouth.protocol.replay import replay
-from rivermouth.protocol.rollback import accepting
 
 
 def check_ledger(history: History, txn: int, projected: int, *, forgotten: bool) -> None:

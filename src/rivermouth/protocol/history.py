@@ -1,19 +1,210 @@
 """The history of one pipeline's ledger, as far as a table's log has been replayed. Pure.
 
+RESTORE, REPLACE and TRUNCATE roll commits back and leave their ``txn`` behind. So what is in
+effect is a tree: each entry rests on the one that was in effect before it.
+
 A ``History`` is a value. ``replay.replay`` makes the next one from it and the commits that follow;
 at a start that is the audit of invariants 1, 2 and 5, and again after each commit of ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, Recorded
-from rivermouth.protocol.effective import NOTHING, Effective, Marks, known_before, newest_marks
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.rollback import accepting, way_on
+from rivermouth.protocol.offsets import Position, TopicPartition
+
+
+@dataclass(frozen=True)
+class Effective:
+    """The entry in effect, by its sequence, and the one that it rests on. Sequence 0: none.
+
+    ``before`` is None where nothing is before it, or where the log does not tell.
+    """
+
+    sequence: int
+    before: Effective | None = field(default=None, compare=False, repr=False)
+
+    def chain(self) -> Iterator[Effective]:
+        """This entry and those that it rests on, the newest first."""
+        each: Effective | None = self
+        while each is not None and each.sequence > 0:
+            yield each
+            each = each.before
+
+
+NOTHING = Effective(0)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """From ``version`` on, until the next mark, ``effective`` was in effect; None: unknown.
+
+    ``before`` are the earlier marks. Versions never go down.
+    """
+
+    version: int
+    effective: Effective | None
+    before: Marks | None = field(default=None, compare=False, repr=False)
+
+    def backwards(self) -> Iterator[Marks]:
+        """All marks, the newest first."""
+        each: Marks | None = self
+        while each is not None:
+            yield each
+            each = each.before
+
+
+MARKS_KEPT = 100
+"""How many marks a run keeps: a RESTORE to what is older halts it anyway."""
+
+
+def newest_marks(marks: Marks) -> Marks:
+    """The newest marks, each with its entry alone: a run must not grow with what it commits."""
+    kept: Marks | None = None
+    for each in [*islice(marks.backwards(), MARKS_KEPT)][::-1]:
+        alone = Effective(each.effective.sequence) if each.effective is not None else None
+        kept = Marks(each.version, alone, kept)
+    return kept or marks
+
+
+def effective_at(marks: Marks | None, version: Any) -> Effective | None:
+    """What a RESTORE to ``version`` leaves in effect; None where the log does not tell.
+
+    A RESTORE to a point in time does not record the version. It cannot be found again: Delta goes
+    by the times of files, in the time zone of a session. Nor can an entry that log clean-up took.
+    """
+    if not str(version).isdigit() or marks is None:
+        return None
+    reached = (each for each in marks.backwards() if each.version <= int(version))
+    found = next(reached, None)
+    return found.effective if found is not None else None
+
+
+def known_before(marks: Marks | None, version: int) -> int | None:
+    """The newest version before ``version`` of which the log tells what was in effect."""
+    if marks is None:
+        return None
+    if effective_at(marks, version - 1) is not None:
+        return version - 1
+    known = (each.version for each in marks.backwards() if each.effective is not None)
+    return max((each for each in known if each < version), default=None)
+
+
+def rolls_back(record: CommitRecord) -> bool:
+    """Whether an operation takes rows back as a whole without touching our ``txn``.
+
+    Spark and deltalake spell it differently. What names some rows is left to ``verify``.
+    """
+    operation, parameters = record.operation.upper(), record.parameters
+    if operation == "RESTORE":
+        return True
+    everything = str(parameters.get("predicate") or "").lower() in _EVERYTHING
+    if operation == "DELETE":
+        return everything
+    if operation == "WRITE" and parameters.get("mode") == "Overwrite":
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        by_row = any(name.startswith("replace") for name in parameters)  # replaceUsing, replaceOn
+        return everything and not dynamic and not by_row
+    return operation in ("TRUNCATE", "CLONE") or "REPLACE TABLE" in operation
+
+
+_EVERYTHING = {"", "[]", "true", '["true"]'}
+
+
+def kind_of(record: CommitRecord) -> str:
+    """What an operator accepts with an operation that rolled commits back: restore or reset."""
+    return "restore" if record.operation == "RESTORE" else "reset"
+
+
+def accepting(pipeline: str, kind: str) -> str:
+    """The command by which an operator accepts a rollback, see ``kind_of``."""
+    return f"rivermouth resume CONFIG {pipeline} --accept {kind}"
+
+
+def way_on(pipeline: str, rolled_back_by: Sequence[CommitRecord], known: bool) -> str:
+    """What to do about rollbacks; ``known``: the log tells which entry is in effect."""
+    undo = f"To undo it: RESTORE TABLE ... TO VERSION AS OF {rolled_back_by[0].version - 1}"
+    if not known:
+        return f"{undo}; or RESTORE again, by a version, and accept that"
+    return f"{undo}; to go on: {accepting(pipeline, kind_of(rolled_back_by[-1]))}"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a rollback leaves: where to go on, and what is known of the logs up to there.
+
+    ``epochs`` are leader epochs in which they reached there; only these can tell whether a log was
+    cut below it since. ``accepted`` are the accepted changes that are in effect.
+    """
+
+    position: Position
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    accepted: tuple[tuple[str, int], ...] = ()
+
+
+Same = Callable[[Entry, str], bool]
+"""Whether an entry was read from the topic of that name that there is now."""
+
+
+def in_effect(entries: Sequence[Entry], standing: int) -> Entry | None:
+    """The newest entry up to ``standing``; None where there is none that can be read."""
+    return next((each for each in reversed(entries) if each.sequence <= standing), None)
+
+
+def telling_of(entries: Sequence[Entry], standing: int) -> Entry | None:
+    """The entry that tells what is in effect: that itself, or else the first that can be read.
+
+    None where nothing is in effect.
+    """
+    if not standing:
+        return None
+    return in_effect(entries, standing) or next(iter(entries), None)
+
+
+def left_by_restore(entries: Sequence[Entry], standing: int, same: Same) -> Left:
+    """What is left once ``standing`` is the newest entry that still counts.
+
+    ``entries`` and ``same`` are as for ``restored_position``.
+    """
+    telling = telling_of(entries, standing)
+    accepted = telling.accepted if telling is not None else ()
+    position = restored_position(entries, standing, same)
+    return Left(position, _epochs(entries, standing, same), accepted)
+
+
+def restored_position(entries: Iterable[Entry], standing: int, same: Same) -> Position:
+    """Where to go on once ``standing`` is the newest entry that still counts.
+
+    ``entries`` are all that can be read of the pipeline, in order; ``standing`` may be the
+    one before them. A partition that was born later starts again where it was born, so that
+    nothing between is skipped; where it was born in another topic, it is not known.
+    """
+    stood, born = Position(), dict[TopicPartition, int]()
+    for number, entry in enumerate(entries):
+        if entry.sequence <= standing:
+            stood, born = entry.position, {}
+        else:
+            if number == 0 and entry.sequence > 1:
+                starts = {each.topic_partition: each.from_offset for each in entry.ranges}
+                stood = Position({**entry.position.offsets, **starts})
+            for each in entry.ranges:
+                if same(entry, each.topic_partition.topic):
+                    born.setdefault(each.topic_partition, each.from_offset)
+    return Position({**born, **stood.offsets})
+
+
+def _epochs(entries: Iterable[Entry], standing: int, same: Same) -> dict[TopicPartition, int]:
+    epochs: dict[TopicPartition, int] = {}
+    for entry in entries:
+        told = {each: n for each, n in entry.epochs.items() if same(entry, each.topic)}
+        epochs = {**told, **({} if entry.sequence <= standing else epochs)}
+    return epochs
 
 
 @dataclass(frozen=True)

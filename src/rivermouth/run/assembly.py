@@ -12,32 +12,33 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config, Pipeline, TableName, taken_from
+from rivermouth.config.platforms import Capability, Platform
+from rivermouth.config.registry import resolve
 from rivermouth.config.secret import Secrets
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDiffers
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.imports import standing_for
-from rivermouth.local.scratch import ScratchFolder, shared_folder
-from rivermouth.registry.platforms import Capability, Platform
-from rivermouth.registry.references import resolve
+from rivermouth.local.scratch import ScratchFolder, shared_folder, standing_for
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
-from rivermouth.run.noting import noting
-from rivermouth.run.offsets_upkeep import OffsetsUpkeep
-from rivermouth.run.projecting import AtOnce, OffsetsWriter, Projecting, flushed
+from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
-from rivermouth.source.options import kafka_options
+from rivermouth.run.supervision import noting
+from rivermouth.source.batches import kafka_options
 from rivermouth.spark.errors import FAULTS
 from rivermouth.spark.session import import_from
-from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.creation import MadeOnce
-from rivermouth.warehouse.others import Others
-from rivermouth.warehouse.ports import LedgerLog, LedgerWrites, OffsetsTable, Warehouse
-from rivermouth.warehouse.quarantine import COLUMNS, QuarantineTable
-from rivermouth.warehouse.target import check_target, create_target
+from rivermouth.warehouse.ledger import Others
+from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerWrites, OffsetsTable, Warehouse
+from rivermouth.warehouse.tables import (
+    COLUMNS,
+    MadeOnce,
+    QuarantineTable,
+    check_target,
+    create_target,
+)
 from rivermouth.write.landing import Landing, Records, Site, landing_of
 from rivermouth.write.rows import Rows
 

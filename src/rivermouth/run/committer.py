@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from rivermouth.debug import trace
-from rivermouth.debug.failpoints import reach
+from rivermouth import debug
+from rivermouth.debug import reach
 from rivermouth.errors import (
     CommitConflict,
     CommitFailed,
@@ -24,6 +24,7 @@ from rivermouth.errors import (
     RivermouthError,
     Superseded,
 )
+from rivermouth.protocol.accept_rollback import nothing_left
 from rivermouth.protocol.commits import (
     CommitPlan,
     CommitRecord,
@@ -34,13 +35,11 @@ from rivermouth.protocol.commits import (
 )
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
-from rivermouth.protocol.replay import replay
-from rivermouth.protocol.resume import nothing_left
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.snapshot import trimmed
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
-from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, Projection
+from rivermouth.warehouse.ports import Attempts, Counted, LedgerStore, LedgerWrites, Projection
 
 Write = Callable[[CommitPlan], object]
 """Makes the commit of a plan. What it raises says little: only the log tells what happened."""
@@ -79,7 +78,7 @@ class Committer:
         ``beside``: Kafka is looked at while the batch is read; until then nothing is committed.
         """
         facts = {"kind": purpose.value, "sequence": draft.sequence, "beside": beside}
-        trace.step(self.history.pipeline, "plan", ranges=trace.listed(draft.ranges), **facts)
+        debug.step(self.history.pipeline, "plan", ranges=debug.listed(draft.ranges), **facts)
         return CommitPlan(purpose, draft, new_commit(), self.history.version)
 
     def record(
@@ -127,22 +126,22 @@ class Committer:
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
             self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
-            trace.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
+            debug.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
     def _commit(self, plan: CommitPlan, write: Write, then: Write | None) -> None:
         began = time.monotonic()
         name, draft = self.history.pipeline, plan.draft
         reach("P3")
-        ranges, position = trace.listed(draft.ranges), draft.position.as_nested
+        ranges, position = debug.listed(draft.ranges), draft.position.as_nested
         facts = {"sequence": plan.sequence, "ranges": ranges, "position": position}
-        trace.step(name, "write", commit=plan.commit, **facts)
+        debug.step(name, "write", commit=plan.commit, **facts)
         fault: Exception | None = None
         try:
             write(plan)
         except Exception as raised:  # whatever it says, only the log knows what happened
             fault = raised
         said = None if fault is None else type(fault).__name__
-        trace.step(name, "returned", commit=plan.commit, fault=said)
+        debug.step(name, "returned", commit=plan.commit, fault=said)
         reach("P6")
         recorded = self._read_back(plan, fault)
         reach("P7")
@@ -171,7 +170,7 @@ class Committer:
         outcome = classify(plan, since)
         self.history, recorded = replay(before, since)
         said = {"commit": plan.commit, "outcome": outcome.value, "version": self.history.version}
-        trace.step(before.pipeline, "read_back", **said)
+        debug.step(before.pipeline, "read_back", **said)
         if outcome is Outcome.SUPERSEDED or outcome is Outcome.ALREADY_COMMITTED:
             raise self._superseded(plan.sequence, plan)
         absent = outcome is Outcome.ABSENT

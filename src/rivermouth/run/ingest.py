@@ -6,22 +6,25 @@ the ledger, decoding, landing, committing.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rivermouth import debug
 from rivermouth.config import Pipeline
-from rivermouth.debug import trace
-from rivermouth.debug.failpoints import reach
+from rivermouth.debug import reach
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
-from rivermouth.protocol.accepting import Offsets
+from rivermouth.protocol.accept_changes import Offsets, ResumePlan
+from rivermouth.protocol.batches import Action, decide, waiting_after
 from rivermouth.protocol.commits import CommitPlan, Purpose
-from rivermouth.protocol.consequences import ResumePlan
 from rivermouth.protocol.drafts import next_draft, renewed
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.guards import (
@@ -32,21 +35,59 @@ from rivermouth.protocol.guards import (
 )
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.protocol.rate_limit import waiting_after
-from rivermouth.protocol.relation import Action, decide
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
+from rivermouth.run.accepting import check_no_other_rollback, plan_resume
 from rivermouth.run.committer import Committer, Coordinates
-from rivermouth.run.looking import beside, leader_changed
 from rivermouth.run.opening import note_rollback, opened, trace_open
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
-from rivermouth.run.resuming import check_no_other_rollback, plan_resume
-from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.others import Others
-from rivermouth.warehouse.ports import LedgerStore, LedgerWrites
-from rivermouth.warehouse.reading import audit_ledger, read_ledger, with_others
+from rivermouth.warehouse.ledger import Others, audit_ledger, read_ledger, with_others
+from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
 from rivermouth.write.landing import Landing, Look, LooksBeside, RawBatch, SendsAfter, looked_before
+
+Seen = TypeVar("Seen")
+
+
+@contextmanager
+def beside(look: Callable[[], Seen]) -> Iterator[Callable[[], Seen]]:
+    """``look`` goes on in a thread of its own; what the block is given waits for what it returns.
+
+    The block ends when ``look`` has ended. If it fails and ``look`` has failed, too, that is
+    raised: a topic that is gone may well be why it cannot be read.
+    """
+    told: Future[Seen] = Future()
+    # Not by an executor: that starts no thread once the interpreter's main thread has ended.
+    thread = threading.Thread(target=_tell, args=(told, look), name="kafka")
+    thread.start()
+    try:
+        yield told.result
+    except Exception:
+        told.result()
+        raise
+    finally:
+        thread.join()
+
+
+def _tell(told: Future[Seen], look: Callable[[], Seen]) -> None:
+    try:
+        told.set_result(look())
+    except BaseException as fault:  # whoever waits has to hear of it
+        told.set_exception(fault)
+
+
+def leader_changed(
+    ranges: Iterable[OffsetRange],
+    before: Mapping[TopicPartition, int],
+    now: Mapping[TopicPartition, int],
+) -> bool:
+    """Whether a partition of ``ranges`` has another leader epoch ``now`` than ``before``, or its
+    first known one.
+
+    What was read in between may be of a log that was cut since.
+    """
+    read = (each.topic_partition for each in ranges)
+    return any(each in now and now[each] != before.get(each) for each in read)
 
 
 @dataclass(frozen=True)
@@ -231,7 +272,7 @@ class Ingest:
                 history, said = self._opened().history, passed()
                 draft = renewed(plan.draft, history.newest, said)
                 changed = leader_changed(ranges, plan.draft.epochs, draft.epochs)
-                trace.step(history.pipeline, "see", commit=plan.commit, again=changed)
+                debug.step(history.pipeline, "see", commit=plan.commit, again=changed)
                 return replace(plan, draft=draft), not changed
 
             yield look

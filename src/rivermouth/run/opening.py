@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rivermouth import debug
 from rivermouth.config import Pipeline
-from rivermouth.debug import trace
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.assess import Assessment
 from rivermouth.protocol.entry import topics_begun
-from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.protocol.starts import start_is_over
 from rivermouth.run.report import OpenReport
 from rivermouth.warehouse.ports import OffsetsTable
 from rivermouth.write.landing import Landing, TellsWay
@@ -51,7 +51,7 @@ def _through_spark(landing: Landing) -> str:
 def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:
     """Say in the trace what was read. ``asked``: of a command, what it was told to accept."""
     history = ledger.history
-    trace.step(
+    debug.step(
         history.pipeline,
         "open",
         version=history.version,

@@ -1,20 +1,26 @@
-"""Writing what was committed into the offsets table: at once, or off the batch's critical path.
+"""Upkeep of the offsets table by the run that writes it, every so many commits.
 
 A run has one ``OffsetsWriter`` for all its pipelines. It gathers for a moment what they have
 committed, and writes that together, in a thread of its own. The truth is in the tables' logs: what
 a killed process had gathered, the next start projects from there. How much that may be is bounded.
+
+Each commit adds a small file. So the small ones are made large, and rows that are older than the
+configuration keeps them are deleted. Nothing depends on either: what fails is tried again after as
+many commits.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol, TypeVar
 
-from rivermouth.debug import trace
-from rivermouth.debug.failpoints import reach
+from rivermouth import debug
+from rivermouth.debug import reach
 from rivermouth.errors import ProjectionFailed
 from rivermouth.warehouse.ports import OffsetsTable, Projection
 
@@ -196,6 +202,47 @@ def _joined(before: Projection | None, after: Projection) -> Projection:
 
 def _tell(projection: Projection) -> None:
     """Say that these entries are in the offsets table."""
-    trace.step(projection.pipeline, "project", sequence=projection.sequence)
+    debug.step(projection.pipeline, "project", sequence=projection.sequence)
     for _ in projection.entries:
         reach("P8")
+
+
+EVERY = 100
+"""So many commits of the table, whoever made them, are between two upkeeps."""
+
+
+@dataclass
+class OffsetsUpkeep:
+    """To be called after each write of this process. Raises nothing.
+
+    ``pipelines`` are those of the configuration: rows of others are not its to delete.
+    ``retention`` is how long rows are kept; None: for ever. ``clock`` is in seconds since 1970.
+    """
+
+    offsets: OffsetsTable
+    pipelines: Collection[str] = ()
+    retention: timedelta | None = None
+    every: int = EVERY
+    clock: Callable[[], float] = time.time
+    _seen: int | None = None
+    """The version after the last write."""
+
+    def __call__(self) -> None:
+        """Do what is due."""
+        with suppress(Exception):
+            if not self._is_due():
+                return
+            with suppress(Exception):
+                self._forget()
+            self.offsets.compact()
+
+    def _is_due(self) -> bool:
+        version = self.offsets.version()
+        before = version - 1 if self._seen is None else self._seen
+        self._seen = version
+        return version // self.every > before // self.every
+
+    def _forget(self) -> None:
+        if self.retention is not None:
+            before_s = self.clock() - self.retention.total_seconds()
+            self.offsets.forget(int(before_s * 1000), self.pipelines)

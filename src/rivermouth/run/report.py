@@ -1,17 +1,16 @@
-"""What a commit, a pipeline and a run did: as values, as JSON, as one line each. Pure."""
+"""Summing up what one pipeline commits in a run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.first_offsets import OVER
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.protocol.vanished import shown
+from rivermouth.protocol.starts import OVER, shown
 
 _LOG = logging.getLogger(__name__)
 
@@ -248,3 +247,30 @@ class PassingOn:
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)
+
+
+class Tally(PassingOn):
+    """Passes everything on to ``listener`` and sums up one pipeline's commits in ``report``."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(listener)
+        self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
+
+    def opened(self, report: OpenReport) -> None:
+        self.report = replace(self.report, sequence=report.sequence)
+        super().opened(report)
+
+    def committed(self, report: CommitReport) -> None:
+        self.report = replace(self.report, sequence=report.sequence)
+        if any(each.span for each in report.ranges):
+            self.report = replace(
+                self.report,
+                commits=self.report.commits + 1,
+                applied=self.report.applied + report.applied,
+                quarantined=self.report.quarantined + report.quarantined,
+            )
+        super().committed(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self.report = replace(self.report, retries=self.report.retries + 1)
+        super().tries_again(report)

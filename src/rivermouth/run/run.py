@@ -13,28 +13,25 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rivermouth import debug
 from rivermouth.config import Config, Pipeline
+from rivermouth.config.platforms import LOCAL, Capability, Platform
 from rivermouth.config.secret import Secrets, unresolved
-from rivermouth.debug import trace
 from rivermouth.errors import RivermouthError
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.login_files import LoginFiles
-from rivermouth.protocol.accepting import Offsets
-from rivermouth.protocol.consequences import ResumePlan
+from rivermouth.kafka.login import LoginFiles
+from rivermouth.protocol.accept_changes import Offsets, ResumePlan
 from rivermouth.protocol.offsets import Position
-from rivermouth.registry.platforms import LOCAL, Capability, Platform
+from rivermouth.run.accepting import AcceptedDelete, accept_deletes
 from rivermouth.run.assembly import Assembly
-from rivermouth.run.deletes import AcceptedDelete, accept_deletes
-from rivermouth.run.feeding import Feeding
+from rivermouth.run.feeding import Feeding, OtherTopics, UntilStale
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.projecting import AtOnce, Projecting
-from rivermouth.run.report import Listener, PipelineReport
-from rivermouth.run.stale import OtherTopics, UntilStale
+from rivermouth.run.report import Listener, PipelineReport, Tally
 from rivermouth.run.supervision import Supervision, giving_way, told
-from rivermouth.run.tally import Tally
 from rivermouth.spark.session import POOL
-from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.deleted_rows import deleted_rows
+from rivermouth.warehouse.ports import Attempts
 from rivermouth.warehouse.warehouse import warehouse_of
 
 
@@ -117,7 +114,7 @@ class Run:
     ) -> tuple[AcceptedDelete, ...]:
         """Record which rows DELETEs of others took from the table of a pipeline.
 
-        See ``run.deletes``. Kafka is not asked. Raises what stands against it.
+        See ``run.accepting``. Kafka is not asked. Raises what stands against it.
         """
         pipeline = self._config.pipelines[name]
         at = self._shared.coordinates(pipeline)
@@ -154,9 +151,9 @@ class Run:
             raise
         except BaseException as fault:  # a panic of a library in Rust is no Exception
             error = told(fault, pipeline.name)
-            trace.step(pipeline.ledger_name, "halt", code=error.code)
+            debug.step(pipeline.ledger_name, "halt", code=error.code)
             return error
-        trace.step(pipeline.ledger_name, "close")
+        debug.step(pipeline.ledger_name, "close")
         return None
 
     def _attempt(self, pipeline: Pipeline, watch: Supervision, together: _Together) -> None:

@@ -1,4 +1,4 @@
-"""Trying a pipeline again, in the same process, while what ended it may pass by itself.
+"""A listener that leaves a note of each pipeline that is tried again, see ``RetryNotes``.
 
 To try again is what the next run would do: open the pipeline anew, from what its ledger says.
 So nothing that failed is remembered, and nothing has to be undone.
@@ -7,14 +7,24 @@ So nothing that failed is remembered, and nothing has to be undone.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from rivermouth.config import OnDataLoss, Pipeline
-from rivermouth.debug import trace
+from rivermouth import debug
+from rivermouth.config import Config, OnDataLoss, Pipeline
 from rivermouth.errors import Passing, RetentionLost, RivermouthError, as_ours
-from rivermouth.run.report import CommitReport, Listener, OpenReport, PassingOn, RetryReport
+from rivermouth.run.report import (
+    CommitReport,
+    Listener,
+    OpenReport,
+    PassingOn,
+    PipelineReport,
+    RetryReport,
+)
 from rivermouth.spark.errors import FAULTS, translate
-from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
+from rivermouth.warehouse.ports import Attempts
 
 
 class Supervision(PassingOn):
@@ -77,7 +87,7 @@ class Supervision(PassingOn):
         pause_s = patience.next_pause()
         if pause_s is None:
             return False
-        trace.step(self._pipeline.ledger_name, "halt", code=error.code)
+        debug.step(self._pipeline.ledger_name, "halt", code=error.code)
         self.tries_again(RetryReport(self._pipeline.name, error, pause_s, patience.tries))
         return not self._pause(pause_s)
 
@@ -134,3 +144,44 @@ def told(fault: BaseException, pipeline: str) -> RivermouthError:
     error = translate(fault, pipeline)
     error.__cause__ = fault
     return error
+
+
+def noting(listener: Listener, config: Config) -> Listener:
+    """The listener of a run, which leaves notes where its tables lie in a folder."""
+    warehouse = config.warehouse
+    return Noting(listener, RetryNotes(warehouse)) if isinstance(warehouse, Path) else listener
+
+
+class Noting(PassingOn):
+    """Passes all on to ``listener``. A note goes once its pipeline is open again, or has ended.
+
+    Whoever never opened a pipeline leaves the note of the run that has it.
+    """
+
+    def __init__(
+        self, listener: Listener, notes: RetryNotes, now: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(listener)
+        self._notes = notes
+        self._now = now
+        self._since_ms: dict[str, int] = {}
+        self._ours: set[str] = set()
+
+    def opened(self, report: OpenReport) -> None:
+        self._ours.add(report.pipeline)
+        self._notes.remove(report.pipeline)
+        super().opened(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        name, now_ms = report.pipeline, int(self._now() * 1000)
+        if report.tries == 1:
+            self._since_ms[name] = now_ms
+        since_ms = self._since_ms.get(name, now_ms)
+        self._ours.add(name)
+        self._notes.write(name, Retrying(since_ms, now_ms, report.tries, str(report.error)))
+        super().tries_again(report)
+
+    def finished(self, report: PipelineReport) -> None:
+        if report.pipeline in self._ours:
+            self._notes.remove(report.pipeline)
+        super().finished(report)

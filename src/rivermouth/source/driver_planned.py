@@ -1,5 +1,7 @@
 """Driver-planned batches: the driver names the offset ranges, and Spark reads exactly these.
 
+A pipeline that has nothing to read asks Kafka alone.
+
 For where Spark is reached through Spark Connect. Structured Streaming would run the function
 given to ``foreachBatch`` in another process there, away from the ledger it has to keep. And for
 pipelines with a rate for each partition, which Structured Streaming does not know. No checkpoint
@@ -19,12 +21,44 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
-from rivermouth.debug.failpoints import reach
+from rivermouth.debug import reach
+from rivermouth.protocol.batches import Ends, Pace, lag, next_ranges
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
-from rivermouth.protocol.rate_limit import Ends, Pace, lag, next_ranges
 from rivermouth.source.batches import Batches, Stop, Trigger
-from rivermouth.source.keep_alive import KeepAlive
 from rivermouth.spark.errors import translate
+
+ASK_S = 300.0
+"""Seconds without a question; servers may be set to fewer than an hour."""
+_SETTING = "spark.sql.session.timeZone"  # any session tells it; the server is asked each time
+
+
+class KeepAlive:
+    """Waits, and asks ``session`` a small question every ``ASK_S`` seconds.
+
+    ``clock`` tells seconds that never go back.
+    """
+
+    def __init__(self, session: SparkSession, clock: Callable[[], float] = time.monotonic) -> None:
+        self._session = session
+        self._clock = clock
+        self._asked = clock()
+
+    def wait(self, seconds: float, stop: Stop) -> bool:
+        """Wait as long, or until ``stop`` is set; say whether it is.
+
+        Raises what the session raises.
+        """
+        until = self._clock() + seconds
+        while True:
+            left = max(0.0, until - self._clock())
+            if stop.wait(min(left, ASK_S)):
+                return True
+            if self._clock() - self._asked >= ASK_S:
+                self._session.conf.get(_SETTING)
+                self._asked = self._clock()
+            if left <= ASK_S:
+                return False
+
 
 _RATE_S = 1.0
 """A rate is that of a second: in less than one, a slow partition would have no offset."""

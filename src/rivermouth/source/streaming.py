@@ -1,5 +1,12 @@
 """Structured Streaming from Kafka plans micro-batches, and we commit them.
 
+What Spark does between two batches (it notes that one has ended, asks Kafka, plans the next one)
+takes longer than a small commit. So it does that while the commit is made, and while the batch is
+read, too, where another full one waits.
+
+Nothing is ever resumed from it, so a lost, stale, corrupt or foreign checkpoint cannot
+matter: each run has a fresh one, in a scratch folder.
+
 Each run starts a fresh scratch checkpoint at explicit offsets from the ledger. What Spark
 notes of its own progress is never read again after the run.
 """
@@ -9,20 +16,140 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rivermouth.config import Pipeline, Topics
-from rivermouth.debug.failpoints import reach
-from rivermouth.protocol.offsets import Position
+from rivermouth.debug import reach
+from rivermouth.errors import BatchFailed
+from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.protocol.starts import ranges_between
 from rivermouth.source.batches import Batches, Stop, Trigger
-from rivermouth.source.beside import Beside
-from rivermouth.source.checkpoint import Checkpoint
 from rivermouth.spark.errors import translate
 from rivermouth.spark.session import same_pool
+
+Work = Callable[[Callable[[], object]], object]
+"""One batch; it is given what it may call once nobody need wait for it to be read."""
+
+
+class Beside:
+    """Does one piece of work at a time, in one thread, which keeps its connection to the JVM."""
+
+    def __init__(self) -> None:
+        self.fault: BaseException | None = None
+        """What the newest piece raised. Spark would give back only its text."""
+        self.done = 0
+        """How many pieces have ended well."""
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._goes_on, self._idle = threading.Event(), threading.Event()
+        self._idle.set()
+
+    def start(self, prepare: Callable[[], object]) -> None:
+        """Start the thread, which first calls ``prepare``; ``settle`` raises what that raises."""
+        self._idle.clear()
+        self._work.put(lambda was_read: prepare())
+        self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
+        self._thread.start()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is being done, and the last piece, if there was one, has ended well."""
+        return self._idle.is_set() and self.fault is None  # in this order: a fault comes before
+
+    def begin(self, work: Work) -> None:
+        """Begin with it; return once it was read or has ended. Raises what it raised till then.
+
+        ``settle`` comes before.
+        """
+
+        def counted(was_read: Callable[[], object]) -> None:
+            work(was_read)
+            self.done += 1
+
+        self._goes_on.clear()
+        self._idle.clear()
+        self._work.put(counted)
+        self._goes_on.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    def settle(self) -> None:
+        """Wait until the work has ended. Raises what it raised, each time."""
+        self._idle.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    def end(self) -> None:
+        """Wait until the work has ended; there will be no more."""
+        self._idle.wait()
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work(self._goes_on.set)
+            except BaseException as fault:  # whoever waits has to hear of it
+                self.fault = fault
+            self._goes_on.set()
+            self._idle.set()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint folder of one streaming query with one source."""
+
+    path: Path
+
+    def ranges(self, batch_id: int) -> tuple[OffsetRange, ...]:
+        """The exact ranges of a micro-batch, as Spark wrote them down before it ran.
+
+        The end is ``offsets/N``, the start ``offsets/N-1``; for batch 0 ``sources/0/0``.
+        Raises BatchFailed where they cannot be read.
+        """
+        try:
+            if batch_id == 0:
+                before = _source_offsets(self.path / "sources" / "0" / "0")
+            else:
+                before = _logged_offsets(self.path / "offsets" / str(batch_id - 1))
+            after = _logged_offsets(self.path / "offsets" / str(batch_id))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as fault:
+            raise BatchFailed(
+                "the checkpoint of this run cannot be read",
+                where=str(self.path),
+                found=repr(fault),
+                remedy="Run again; let nothing clear the temporary folder during a run",
+            ) from fault
+        return ranges_between(before, after)
+
+
+def _logged_offsets(file: Path) -> Position:
+    """The offsets of the only source in an offset log file of format v1 or v2."""
+    lines = file.read_text("utf-8").split("\n")
+    text = lines[2]
+    if lines[0] == "v2":
+        text = text.split(":", 1)[1]
+    elif lines[0] != "v1":
+        raise ValueError(f"offset log format {lines[0]!r} is not v1 or v2")
+    return Position.from_nested(json.loads(text))
+
+
+def _source_offsets(file: Path) -> Position:
+    """The offsets a query started from: one NUL byte, ``v1``, then JSON."""
+    text = file.read_bytes().lstrip(b"\0").decode("utf-8")
+    version, offsets = text.split("\n", 1)
+    if version != "v1":
+        raise ValueError(f"source offset format {version!r} is not v1")
+    return Position.from_nested(json.loads(offsets))
 
 
 def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) -> dict[str, str]:

@@ -1,12 +1,16 @@
-"""Sessions beside the running one, and threads beside the one that a session works in."""
+"""Sessions beside the running one, and the plans that one makes of a DataFrame."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 _PATH = "PYTHONPATH"
 
@@ -42,3 +46,46 @@ def same_pool(session: SparkSession) -> Callable[[], object]:
     context = session.sparkContext
     pool = context.getLocalProperty(POOL)
     return partial(context.setLocalProperty, POOL, pool) if pool else lambda: None
+
+
+_BRANCHES = re.compile(r"^[\s:+\-]*")
+_ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)\n== Optimized", re.DOTALL)
+
+
+def analyzed(rows: DataFrame) -> Sequence[str]:
+    """The lines of the analyzed plan from the top on, a node each, without the tree's branches.
+
+    Nothing is evaluated. Empty where Spark shows none.
+    """
+    return nodes(_analyzed(rows))
+
+
+def nodes(text: str) -> Sequence[str]:
+    """The nodes of a plan's text, a line each; a line break in a literal ends none of them."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        inside = found and line[:1] not in (" ", ":", "+", "-")
+        if inside:
+            found[-1] += line
+        elif line.strip():
+            found.append(_BRANCHES.sub("", line))
+    return found
+
+
+def _analyzed(rows: Any) -> str:
+    jvm = getattr(rows, "_jdf", None)
+    if jvm is not None:
+        return str(jvm.queryExecution().analyzed().toString())
+    found = _ANALYZED.search(rows._explain_string(mode="extended"))
+    return found[1] if found else ""
+
+
+T = TypeVar("T")
+
+
+def balanced(combine: Callable[[T, T], T], items: Sequence[T]) -> T:
+    """``items`` in their order, two at a time; at least one. As deep as their number has bits."""
+    if len(items) == 1:
+        return items[0]
+    half = len(items) // 2
+    return combine(balanced(combine, items[:half]), balanced(combine, items[half:]))

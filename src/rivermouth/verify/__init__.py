@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import ConfigError
 from rivermouth.verify.beginning import Since
-from rivermouth.verify.checker import Checker
 from rivermouth.verify.kafka.client import client_options
+from rivermouth.verify.pipeline import Checker
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.recording import (
     Attempt,

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rivermouth.config import Pipeline
-from rivermouth.verify.ledger.commits import Commits
-from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.ledger.starting import (
+from rivermouth.verify.ledger.entry import Commits, Partition
+from rivermouth.verify.ledger.log import (
+    Ledger,
     Void,
     note_foreign,
+    read_ledger,
     read_since,
     read_since_time,
     void_since,

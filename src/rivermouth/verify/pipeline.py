@@ -1,27 +1,29 @@
-"""The order of a verification: ledger, what Kafka shows, quarantine, rows, offsets table."""
+"""What verifies the pipelines of a configuration, one at a time. A worker gets a copy of it."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from rivermouth.config import Config, Pipeline
-from rivermouth.registry.references import resolve
+from rivermouth.config.registry import FORMATS, SHAPES, Formats, Shapes, resolve
 from rivermouth.verify.beginning import NOTHING, Known, Since, begin
+from rivermouth.verify.kafka.client import KafkaSource, Source
 from rivermouth.verify.kafka.readable import readable
-from rivermouth.verify.kafka.source import Source
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 from rivermouth.verify.ledger.erased import Erased
-from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.ledger.starting import place_of
+from rivermouth.verify.ledger.log import Ledger, place_of
 from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
 from rivermouth.verify.proved import Before, Offsets, Reach
+from rivermouth.verify.recording import Attempt, Proofs, attempt
 from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
+from rivermouth.verify.sharing import Prove
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, Tables, Unreadable
 
@@ -194,3 +196,49 @@ def _check_txn(subject: Subject, table: Rows) -> None:
         if not recorded:
             left = "all rows: log clean-up removed every entry"
             subject.findings.leave(Unchecked.ENTRIES, left, txn)
+
+
+@dataclass(frozen=True)
+class Checker:
+    """``options`` are those of the Kafka client, with secrets in clear text; else see ``verify``.
+
+    It can be pickled where its ``tables`` and ``proofs`` can, and ``config`` holds no secret.
+    ``formats`` and ``shapes`` are what is registered where it was made.
+    """
+
+    config: Config
+    options: Mapping[str, str] = field(repr=False)
+    tables: Tables
+    bounds: Bounds
+    strict: bool
+    since: Since | None
+    proofs: Proofs | None
+    formats: Formats = field(default_factory=lambda: FORMATS)
+    shapes: Shapes = field(default_factory=lambda: SHAPES)
+
+    def open(self) -> Prove:
+        """Connect to Kafka; the client serves all pipelines that the answer is called for."""
+        FORMATS.by_name.update(self.formats.by_name)
+        FORMATS.plain_keys.update(self.formats.plain_keys)
+        SHAPES.by_name.update(self.shapes.by_name)
+        return partial(self._attempt, KafkaSource(self.options))
+
+    def _attempt(self, source: Source, name: str, progress: Progress) -> Attempt:
+        return attempt(
+            self.proofs,
+            self.config.pipelines[name],
+            partial(self._prove, source, progress),
+        )
+
+    def _prove(self, source: Source, progress: Progress, name: str, known: Known) -> PipelineProof:
+        return verify_pipeline(
+            self.config,
+            self.tables,
+            self.config.pipelines[name],
+            source,
+            progress,
+            self.bounds,
+            strict=self.strict,
+            since=self.since,
+            known=known,
+        )

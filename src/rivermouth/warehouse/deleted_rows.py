@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from rivermouth.errors import LogUnreadable
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.spark.address import Address
 from rivermouth.spark.errors import FAULTS, reason, said
-from rivermouth.write.soft_delete import TOMBSTONE
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.tables import TOMBSTONE
 
 # As Delta and Spark name it: a version, or a file of one, that clean-up or VACUUM has taken.
 _GONE = re.compile(

@@ -6,13 +6,16 @@ behaviour suite runs over all of them (``tests/warehouse``).
 
 from __future__ import annotations
 
+import random
+import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rivermouth.config import Pipeline, TableName
+from rivermouth.config import Pipeline, Retry, TableName, pauses
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded
 from rivermouth.protocol.entry import Counts
@@ -21,7 +24,7 @@ from rivermouth.protocol.snapshot import ProjectedEntry
 if TYPE_CHECKING:  # ``status`` reads ledgers where Spark is not installed
     from pyspark.sql import SparkSession
 
-    from rivermouth.spark.address import Address
+    from rivermouth.spark.tables import Address
 
 
 @dataclass(frozen=True)
@@ -171,3 +174,36 @@ class Warehouse(Protocol):
 
     def prepare(self, session: SparkSession, pipeline: Pipeline) -> None:
         """Create the side tables that must exist before the first batch."""
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How often something is attempted, and how long the pauses between are.
+
+    ``pauses`` gives the pauses in seconds, and ends when the time for them is used up. ``pause``
+    waits, and says whether to stop trying.
+    """
+
+    pauses: Callable[[], Iterator[float]]
+    pause: Callable[[float], bool | None] = time.sleep
+
+    @staticmethod
+    def by(retry: Retry, stop: threading.Event | None = None) -> Attempts:
+        """Attempts for as long as the configuration says, or until ``stop`` is set."""
+        pause = stop.wait if stop is not None else time.sleep
+        return Attempts(lambda: pauses(retry, random.random, time.monotonic), pause)
+
+    def each(self) -> Iterator[int]:
+        """The number of each attempt, from 0, after the pause before it.
+
+        Ask for the next one only where an attempt has failed.
+        """
+        yield 0
+        for number, seconds in enumerate(self.pauses(), 1):
+            if self.pause(seconds):
+                return
+            yield number
+
+
+ATTEMPTS = Attempts.by(Retry())
+"""Attempts by the defaults of the configuration."""

@@ -10,10 +10,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Config
-from rivermouth.warehouse.attempts import Attempts
 from rivermouth.warehouse.catalog.warehouse import CatalogWarehouse
 from rivermouth.warehouse.folder.warehouse import FolderWarehouse
-from rivermouth.warehouse.ports import Warehouse
+from rivermouth.warehouse.ports import Attempts, Warehouse
 
 
 def warehouse_of(config: Config, session: SparkSession) -> Warehouse:

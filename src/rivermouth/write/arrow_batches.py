@@ -15,9 +15,9 @@ from typing import TypeVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.spark.address import literal
 from rivermouth.spark.errors import said
-from rivermouth.write.entry import session_confs
+from rivermouth.spark.tables import literal
+from rivermouth.warehouse.spark_commits import session_confs
 from rivermouth.write.landing import Site
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"

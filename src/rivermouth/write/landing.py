@@ -12,19 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
+from rivermouth.config.platforms import Platform
+from rivermouth.config.registry import LANDINGS, resolve
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
-from rivermouth.registry.landings import LANDINGS
-from rivermouth.registry.platforms import Platform
-from rivermouth.registry.references import resolve
-from rivermouth.spark.address import Address
-from rivermouth.write.bad_records import kept
-from rivermouth.write.files.way import Way
-from rivermouth.write.overflow import without_overflow
-from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent
+from rivermouth.protocol.ways import Way
+from rivermouth.spark.tables import Address
+from rivermouth.write.evaluation import kept
+from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent, without_overflow
 
 Decode = Callable[[DataFrame], DataFrame]
-"""Makes decoded rows (``formats.decoded``) of Kafka's."""
+"""Makes decoded rows (``formats.tasks``) of Kafka's."""
 Look = Callable[[CommitPlan], tuple[CommitPlan, bool]]
 """Waits for what Kafka says; gives the plan with it, and whether what was read meanwhile may count.
 
@@ -134,7 +132,7 @@ class Records(Protocol):
     """A landing that makes the commits that bring no rows in its own way, too."""
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """Make such a commit, as ``write.entry.record`` does."""
+        """Make such a commit, as ``warehouse.spark_commits.record`` does."""
 
 
 @runtime_checkable

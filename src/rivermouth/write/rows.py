@@ -1,4 +1,7 @@
-"""What a shape gives to a landing: rows to add, one change per key, or rows to send."""
+"""What a shape gives to a landing: rows to add, one change per key, or rows to send.
+
+Asked only after a commit was refused, so that no other batch pays for it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from rivermouth.formats.sieve import Sieve
-from rivermouth.registry.references import Reference
-from rivermouth.write.transform.transform import Transform
+from rivermouth.config.registry import Reference
+from rivermouth.formats.arrow import Sieve
+from rivermouth.warehouse.tables import TOMBSTONE
+from rivermouth.write.transform import Transform
 
 RECORDS = "records"
 """The column of a fold that counts the rows of a key."""
@@ -34,7 +39,7 @@ class Partly:
 
     ``before`` makes of Kafka's rows some with ``_kafka`` STRUCT<topic, partition>, ``records``, how
     many of them each stands for, and what ``fold`` asks for. It fails by
-    ``formats.in_arrow.REFUSAL`` at a bad record, or gives it to a sieve. ``fold`` makes of these
+    ``formats.arrow.REFUSAL`` at a bad record, or gives it to a sieve. ``fold`` makes of these
     what ``Keyed.fold`` makes of the records.
     """
 
@@ -53,7 +58,7 @@ class Keyed:
     holds, ``updates`` give its columns; where no row has the key and ``insert`` holds, ``inserts``
     give the new one. A shape that never deletes or never updates leaves ``delete`` or ``update`` at
     None. Where ``overflows`` holds, a value of the row would not fit into its column; ``updates``
-    and ``inserts`` fail there by ``formats.in_arrow.REFUSAL``, and the records of the key are bad.
+    and ``inserts`` fail there by ``formats.arrow.REFUSAL``, and the records of the key are bad.
     ``reads`` are the columns of ``row`` that ``fold`` reads, beside the key; None: all.
     ``ordered``: it reads the whole ``_kafka``; else no more than topic and partition.
     ``partly``: the same fold in two steps; None where there is none.
@@ -76,7 +81,7 @@ class Keyed:
 class Sent:
     """Each good record is sent to a sink, and the table gets no row.
 
-    ``sink`` is ``(write.landing.Site) -> write.sinks.sink.Sink``. ``first``: it is sent before the
+    ``sink`` is ``(write.landing.Site) -> write.sinks.Sink``. ``first``: it is sent before the
     commit of its batch, else after it. ``transform`` makes of the records what is sent; None: they
     are it.
     """
@@ -87,3 +92,66 @@ class Sent:
 
 
 Rows = Plain | Keyed | Sent
+
+
+OVERFLOW = "RM606"
+
+
+def without_overflow(decoded: DataFrame, table: DataFrame, rows: Rows) -> DataFrame:
+    """The decoded rows; the good ones of a key that overflows have the code RM606.
+
+    ``table`` is the table as it stands. All records of the key in the batch are bad then: to take
+    some of them would make the total depend on where a batch ends.
+    """
+    if not isinstance(rows, Keyed) or rows.overflows is None:
+        return decoded
+    folded = rows.fold(decoded.where("code IS NULL"))
+    changes = folded.select(F.struct(*folded.columns).alias("s"))
+    there = table.select(F.struct(*table.columns).alias("t"))
+    key = F.col("s").getField("key_columns")
+    same = [F.col("t").getField(each) == key.getField(each) for each in rows.keys]
+    joined = changes.join(there, same, "left").where(F.expr(rows.overflows))
+    found = joined.select(key.alias("overflowing"))
+    marked = decoded.join(found, F.col("key_columns") == F.col("overflowing"), "left")
+    code = F.when(F.col("overflowing").isNotNull(), OVERFLOW)
+    return marked.select(
+        *(
+            F.coalesce("code", code).alias(each) if each == "code" else each
+            for each in decoded.columns
+        )
+    )
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """Rows that would be inserted, updated and deleted."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+    @property
+    def total(self) -> int:
+        """Rows that would change."""
+        return self.inserted + self.updated + self.deleted
+
+
+def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> RowChanges:
+    """What ``changes`` (see ``Keyed.fold``) would do to ``table`` as it is now."""
+    there = table.where(F.col(TOMBSTONE).isNull()) if TOMBSTONE in table.columns else table
+    old = there.select(F.struct(*there.columns).alias("t"))
+    new = changes.select(F.struct(*changes.columns).alias("s"))
+    key = F.col("s").getField("key_columns")
+    same = [F.col("t").getField(each) == key.getField(each) for each in rows.keys]
+    joined = new.join(old, same, "left")
+    absent = F.col("t").isNull()
+    deletes = ~absent & F.coalesce(F.expr(rows.delete or "false"), F.lit(False))
+    counted = {
+        "inserted": absent & F.expr(rows.insert),
+        "updated": ~absent & ~deletes & F.expr(rows.update or "false"),
+        "deleted": deletes,
+    }
+    [found] = joined.agg(
+        *(F.count_if(each).alias(name) for name, each in counted.items())
+    ).collect()
+    return RowChanges(**found.asDict())

@@ -1,7 +1,7 @@
 """Which way an append's commits are made, what changes it, and which way they were made.
 
 Rows land as files, unless the configuration says ``spark``, or the table has a property that who
-writes files does not understand (``rivermouth.write.files.known``). Both change in a campaign.
+writes files does not understand (``rivermouth.protocol.ways``). Both change in a campaign.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def walk(log: Log, first: int, audit: bool, undo_aware: bool) -> Ledger:
 
 @lru_cache(REMEMBERED)
 def recent(log: Log, first: int, projected: int, guards: Guards) -> int:
-    """The version from which on a start reads the log, see ``warehouse.end_of_log``."""
+    """The version from which on a start reads the log, see ``warehouse.ledger``."""
     back_to, ends_at = len(log), NOT_TOLD
     for version in range(len(log) - 1, first - 1, -1):
         if version <= ends_at:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rivermouth.protocol.changes import accepted_changes
+from rivermouth.protocol.entry import accepted_changes
 from tests.faults.model.machine import apply
 from tests.faults.model.opening import ACCEPT, DELETES, RETENTION_LOST, TOPIC
 from tests.faults.model.reading import erasures, truth

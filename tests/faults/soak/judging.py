@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from rivermouth.errors import LedgerBroken, TableUndone
-from rivermouth.verify.ledger.commits import Commits
+from rivermouth.verify.ledger.entry import Commits
 from rivermouth.verify.result import Findings
 
 UNDONE, TORN = TableUndone.code, LedgerBroken.code
@@ -14,7 +14,7 @@ UNDONE, TORN = TableUndone.code, LedgerBroken.code
 GROWTH_AT_MOST = 1.05
 """Above this, memory is not flat."""
 _FAILED = re.compile(r"^FAILED (\S+)\n +(RM\d+)\b", re.MULTILINE)
-"""How a command tells that a pipeline stopped, see ``rivermouth.cli.render.failure``."""
+"""How a command tells that a pipeline stopped, see ``rivermouth.run.text.failure``."""
 Failure = tuple[str, str]
 """A pipeline, and the code of its error."""
 

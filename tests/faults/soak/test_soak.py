@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from rivermouth.cli.render import failure
 from rivermouth.errors import KafkaUnreachable, TableUndone
+from rivermouth.run.text import failure
 from rivermouth.testing import Record
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from tests.builders import TableLog, replayed, span
 from tests.faults.soak import feed as feeding
 from tests.faults.soak.feed import Feed

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rivermouth.cli.accepting import versions_in
-from rivermouth.cli.outcome import deletes_accepted, shown_delete, verified
 from rivermouth.errors import ConfigError
-from rivermouth.run.deletes import AcceptedDelete
+from rivermouth.run.accepting import AcceptedDelete
+from rivermouth.run.outcome import deletes_accepted, shown_delete, verified
 from rivermouth.verify import PipelineProof, Verification
 from tests.unit.cli.conftest import Rivermouth
 

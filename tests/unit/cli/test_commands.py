@@ -15,11 +15,11 @@ import pytest
 
 import rivermouth as package
 from rivermouth.cli.app import main
-from rivermouth.cli.outcome import NOT_OK
 from rivermouth.config import json_schema
 from rivermouth.errors import RivermouthError, SetupError
-from rivermouth.local.heap import CAPACITY, MEMORY, heap_settings
+from rivermouth.local.machine import CAPACITY, MEMORY, heap_settings
 from rivermouth.local.scratch import scratch_root
+from rivermouth.run.outcome import NOT_OK
 from rivermouth.run.report import exit_code
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
@@ -287,7 +287,7 @@ def test_the_session_of_a_run_has_the_memory_for_its_partitions_and_the_settings
         given.append(settings)
         raise SetupError("no Spark here")
 
-    monkeypatch.setattr("rivermouth.cli.stopping.Stop.listen", lambda stop: None)
+    monkeypatch.setattr("rivermouth.run.starting.Stop.listen", lambda stop: None)
     monkeypatch.setattr("rivermouth.kafka.client.Kafka", TwoTopics)
     monkeypatch.setattr("rivermouth.local.machine.memory_mb", lambda: 24_000)
     monkeypatch.setattr("rivermouth.local.jars.jars", lambda *_, **named: ())

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.outcome import maintained
 from rivermouth.errors import BatchFailed, TableLocked
-from rivermouth.operate.maintain.maintenance import SCRATCH, MaintenanceReport, TableReport
+from rivermouth.operate.maintain import SCRATCH, MaintenanceReport, TableReport
+from rivermouth.run.outcome import maintained
 from rivermouth.run.report import exit_code
 from tests.unit.cli.conftest import Rivermouth
 

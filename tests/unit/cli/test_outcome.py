@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.outcome import ended
 from rivermouth.errors import OffsetGap, RivermouthError
+from rivermouth.run.outcome import ended
 from rivermouth.run.report import Listener, PipelineReport
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
@@ -50,7 +50,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Ending:
         yield run
 
     monkeypatch.setattr("rivermouth.cli.running.local_run", made)
-    monkeypatch.setattr("rivermouth.cli.stopping.Stop.listen", lambda stop: None)
+    monkeypatch.setattr("rivermouth.run.starting.Stop.listen", lambda stop: None)
     return run
 
 

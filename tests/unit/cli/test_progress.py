@@ -9,11 +9,10 @@ import threading
 import pytest
 from rich.console import Console
 
-from rivermouth.cli.progress import Lines, LiveRows, listener
-from rivermouth.cli.render import compact, console, failure, wrapped
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, OffsetGap, RivermouthError
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.run.progress import Lines, LiveRows, listener
 from rivermouth.run.report import (
     CommitReport,
     MirrorReport,
@@ -21,6 +20,7 @@ from rivermouth.run.report import (
     PipelineReport,
     RetryReport,
 )
+from rivermouth.run.text import compact, console, failure, wrapped
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rivermouth.cli.outcome import verified
-from rivermouth.cli.proving import Shares, ago, proof_note, proved, read_since
-from rivermouth.cli.status_table import render
+from rivermouth.cli.tables import status_table as render
 from rivermouth.errors import ConfigError
 from rivermouth.operate.status import PipelineStatus, State, Status
+from rivermouth.run.outcome import Shares, ago, proof_note, proved, read_since, verified
 from rivermouth.verify import Since, Verification
 from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
 from rivermouth.verify.result import PipelineProof

@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 WAITS = """
-from rivermouth.cli.stopping import Stop
+from rivermouth.run.starting import Stop
 stop = Stop("asked", "insisted")
 stop.listen()
 print("ready", flush=True)

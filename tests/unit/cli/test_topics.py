@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.topic_table import render
-from rivermouth.cli.topics import read_time
+from rivermouth.cli.asking import read_time
+from rivermouth.cli.tables import topic_table as render
 from rivermouth.errors import ConfigError
 from rivermouth.operate.topic_report import PartitionReport, Reader, Reading, TopicReport
-from rivermouth.protocol.kafka_facts import Replicas
-from rivermouth.protocol.topic_retention import (
+from rivermouth.protocol.kafka_facts import (
     NOTHING_WAITS,
+    Replicas,
     Retention,
     TimeLeft,
     gone,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.protocol.first_offsets import OVER
+from rivermouth.protocol.starts import OVER
 from tests.archives import unpack
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config import Config, beside, found_in, functions, load, taken_from
+from rivermouth.config import Config, found_in, functions, load, taken_from, user_modules
+from rivermouth.config.registry import own
 from rivermouth.errors import ConfigError, MissingPackage
-from rivermouth.registry.references import own
 from tests.unit.config.conftest import LAKE
 
 pytestmark = pytest.mark.unit
@@ -32,7 +32,7 @@ PROVIDER = (
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No configuration was loaded yet, and what is imported meanwhile is forgotten."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(beside, "_TAKEN", {})
+    monkeypatch.setattr(user_modules, "_TAKEN", {})
     known = {*sys.modules}
     yield
     for each in {*sys.modules} - known:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Config, json_schema
-from rivermouth.registry.formats import FORMATS, Format, KeyForm
-from rivermouth.registry.shapes import SHAPES, Shape
+from rivermouth.config.registry import FORMATS, SHAPES, Format, KeyForm, Shape
 
 Loads = Callable[..., Config]
 Problems = Callable[..., list[str]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Config, json_schema
-from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.config.registry import FORMATS, Format
 from tests.kinds.first_json import FIRST_JSON
 
 pytestmark = pytest.mark.unit

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from rivermouth.config import Config
-from rivermouth.config.ddl import parse_columns
-from rivermouth.config.written import keys_of
+from rivermouth.config.columns import parse_columns
+from rivermouth.config.settings import keys_of
 from tests.unit.config.examples import FILES, TEXT
 from tools.configuration_tables import MARKED, TABLES, page
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import Config
+from rivermouth.protocol.batches import next_ranges
 from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.rate_limit import next_ranges
 from tests.builders import place
 
 pytestmark = pytest.mark.unit

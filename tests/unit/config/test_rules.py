@@ -9,10 +9,9 @@ from pydantic import Field
 
 from rivermouth.config import Config, Pipeline, Source
 from rivermouth.config.rules import RULES, Rule
+from rivermouth.config.settings import given, keys_of, sound
 from rivermouth.config.shared_rules import AGREED
-from rivermouth.config.sound import given, sound
 from rivermouth.config.value_types import Count
-from rivermouth.config.written import keys_of
 
 Loads = Callable[..., Config]
 

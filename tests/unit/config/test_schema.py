@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from rivermouth.config import Config, Pipeline, Source, Target, json_schema
-from rivermouth.config.written import keys_of
+from rivermouth.config.settings import keys_of
 from tests.unit.config.examples import FILES
 
 LAKE = """

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from rivermouth.config import Config
+from rivermouth.config.platforms import PLATFORMS
 from rivermouth.config.sink_platforms import check_platform
 from rivermouth.errors import SinkUnsupported
-from rivermouth.registry.platforms import PLATFORMS
 
 pytestmark = pytest.mark.unit
 

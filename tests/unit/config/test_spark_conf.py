@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import Config
-from rivermouth.config.spark_conf import NOT_YOURS
+from rivermouth.config.options import NOT_YOURS
 from rivermouth.errors import ConfigError
 from rivermouth.local.session import DELTA, session_settings
-from rivermouth.write.entry import TXN_APP_ID, TXN_VERSION, USER_METADATA
+from rivermouth.warehouse.spark_commits import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from rivermouth.write.landings.merge import MATERIALIZE_SOURCE
 
 pytestmark = pytest.mark.unit

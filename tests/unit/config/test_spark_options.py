@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import Config, Source
-from rivermouth.config.written import keys_of, settings
+from rivermouth.config.settings import keys_of, settings
 
 pytestmark = pytest.mark.unit
 

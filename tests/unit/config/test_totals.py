@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rivermouth.config import KeyPart, Measure
-from rivermouth.config.columns import Column
-from rivermouth.config.ddl import parse_columns
+from rivermouth.config.columns import Column, parse_columns
 from rivermouth.config.totals import key_parts, read_metrics, table_columns
 
 pytestmark = pytest.mark.unit

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import OFFSETS_TABLE, Column, Secret, Start, TableName
-from rivermouth.config.ddl import parse_columns
+from rivermouth.config.columns import parse_columns
 from rivermouth.config.names import read_table
 from rivermouth.config.problems import Refused
-from rivermouth.config.secret import sensitive
+from rivermouth.config.secret import sensitive, substitute
 from rivermouth.config.start import read_start
-from rivermouth.config.substitute import substitute
 from rivermouth.config.values import check_servers, read_duration
 
 TYPES = [

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 PASS = """
 import sys
-from rivermouth.debug.failpoints import reach
+from rivermouth.debug import reach
 for point in sys.argv[1:]:
     reach(point)
     print(point, flush=True)

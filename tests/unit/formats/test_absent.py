@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.in_arrow import absent
+from rivermouth.formats.arrow import absent
 
 pytestmark = pytest.mark.unit
 

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.strict_json import alike
-from rivermouth.formats.strict_json.alike import read_alike
+from rivermouth.config.columns import parse_columns
+from rivermouth.formats.strict_json import layout
+from rivermouth.formats.strict_json.chunk import Texts
+from rivermouth.formats.strict_json.columns import ReadAs
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of
-from rivermouth.formats.strict_json.parser import ReadAs
-from rivermouth.formats.strict_json.pieces import Texts
-from rivermouth.formats.strict_json.settings import JsonSettings
+from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of, read_alike
+from rivermouth.formats.strict_json.types import JsonSettings
 from tests.unit.formats.two_ways import differences
 
 pytestmark = pytest.mark.unit
@@ -87,12 +86,12 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The records of which a layout was made, in a process that has read none before."""
     samples: list[bytes] = []
 
-    def layout(sample: bytes, row: pa.StructType) -> Layout | None:
+    def sampled_layout(sample: bytes, row: pa.StructType) -> Layout | None:
         samples.append(sample)
         return layout_of(sample, row)
 
-    monkeypatch.setattr(alike, "_latest", {})
-    monkeypatch.setattr(alike, "layout_of", layout)
+    monkeypatch.setattr(layout, "_latest", {})
+    monkeypatch.setattr(layout, "layout_of", sampled_layout)
     return samples
 
 
@@ -112,7 +111,7 @@ def test_a_layout_is_forgotten_only_by_as_many_records_of_another(sampled: list[
     assert len(taken(ONES)) == MANY
     assert sampled == [ONES[0], SWAPPED[0]]
     assert len(taken([b"7"] * MANY)) == 0
-    assert alike._latest == {}
+    assert layout._latest == {}
 
 
 def test_a_layout_is_forgotten_where_fewer_than_half_have_it(sampled: list[bytes]) -> None:

@@ -10,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.strict_json.compiled import decode_at_once
-from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.guards import as_text, framed
-from rivermouth.formats.strict_json.parser import ReadAs
-from rivermouth.formats.strict_json.pieces import Texts
-from rivermouth.formats.strict_json.settings import JsonSettings
-from rivermouth.formats.strict_json.usual import fitting, usual_form
+from rivermouth.config.columns import parse_columns
+from rivermouth.formats.strict_json.chunk import Texts
+from rivermouth.formats.strict_json.columns import ReadAs
+from rivermouth.formats.strict_json.decoder import StrictJson, decode_at_once
+from rivermouth.formats.strict_json.guards import as_text, fitting, framed, usual_form
+from rivermouth.formats.strict_json.types import JsonSettings
 from tests.unit.formats.two_ways import differences
 
 pytestmark = pytest.mark.unit

@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.collector import spare_what_is_loaded, without_collector
-from rivermouth.formats.in_arrow import Stage
-from rivermouth.write.files.apart import Apart
-from rivermouth.write.files.file import Folder
-from rivermouth.write.files.task import task
+from rivermouth.formats.arrow import Stage, spare_what_is_loaded, without_collector
+from rivermouth.write.files.bad_records import Apart
+from rivermouth.write.files.data_files import Folder
+from rivermouth.write.landings.files import task
 
 pytestmark = pytest.mark.unit
 

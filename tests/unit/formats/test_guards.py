@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rivermouth.formats.strict_json.chunk import beyond_ascii, joined
 from rivermouth.formats.strict_json.guards import as_text, framed, holds_two_objects, safe
-from rivermouth.formats.strict_json.marks import beyond_ascii, joined
 
 pytestmark = pytest.mark.unit
 

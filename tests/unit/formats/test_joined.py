@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats import joined as room
-from rivermouth.formats.joined import joined
+from rivermouth.formats import arrow as room
+from rivermouth.formats.arrow import joined
 
 pytestmark = pytest.mark.unit
 

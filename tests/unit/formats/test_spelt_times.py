@@ -7,10 +7,9 @@ from datetime import date, datetime, timezone
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.strict_json import spelt_times
-from rivermouth.formats.strict_json.faults import Bad
-from rivermouth.formats.strict_json.spelt_times import times_of
-from rivermouth.formats.strict_json.times import days, micros
+from rivermouth.formats.strict_json import columns
+from rivermouth.formats.strict_json.columns import times_of
+from rivermouth.formats.strict_json.scalars import Bad, days, micros
 
 pytestmark = pytest.mark.unit
 ZONED, LOCAL, DATE = pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()
@@ -110,7 +109,7 @@ def test_what_may_be_no_time_is_doubtful_among_others(no_time: str, count: int) 
 
 
 def test_zones_ahead_and_behind_are_spelt_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelt_times, "_by_pattern", lambda *_: pytest.fail("by a pattern"))
+    monkeypatch.setattr(columns, "_by_pattern", lambda *_: pytest.fail("by a pattern"))
     zones = (texts(f"2026-01-28T10:00:00{zone}") for zone in ("+02:00", "-05:00"))
     assert "doubtful" not in read(
         [each for both in zip(*zones, strict=True) for each in both], ZONED
@@ -126,7 +125,7 @@ def test_what_is_spelt_otherwise_alone_is_looked_at_by_a_pattern(
         looked.append(len(given))
         return pa.nulls(len(given), kind)
 
-    monkeypatch.setattr(spelt_times, "_by_pattern", by_pattern)
+    monkeypatch.setattr(columns, "_by_pattern", by_pattern)
     read([*texts("2026-01-28T10:00:00Z"), *["2026-01-28T10:00:00.5Z"] * 7], ZONED)
     assert looked == [7, 7]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.ddl import parse_columns
+from rivermouth.config.columns import parse_columns
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.settings import JsonSettings, Leniency, Unit
+from rivermouth.formats.strict_json.types import JsonSettings, Leniency, Unit
 from tests.unit.formats.two_ways import exactly, parsers_differ, rows
 
 pytestmark = pytest.mark.unit

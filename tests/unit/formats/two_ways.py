@@ -16,18 +16,16 @@ from itertools import zip_longest
 import numpy as np
 import pyarrow as pa
 
-from rivermouth.config.ddl import parse_columns
-from rivermouth.formats.strict_json.alike import read_alike
-from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
-from rivermouth.formats.strict_json.decoder import Decoded, StrictJson
-from rivermouth.formats.strict_json.document import read
-from rivermouth.formats.strict_json.exact import decode_one_by_one
-from rivermouth.formats.strict_json.faults import Bad
+from rivermouth.config.columns import parse_columns
+from rivermouth.formats.strict_json.chunk import Texts
+from rivermouth.formats.strict_json.columns import ReadAs
+from rivermouth.formats.strict_json.decoder import Decoded, StrictJson, can_compile, decode_at_once
+from rivermouth.formats.strict_json.document import parse, read
 from rivermouth.formats.strict_json.guards import as_text
-from rivermouth.formats.strict_json.parser import ReadAs
-from rivermouth.formats.strict_json.pieces import Texts
-from rivermouth.formats.strict_json.settings import JsonSettings, Leniency, Unit
-from rivermouth.formats.strict_json.spelling import parse
+from rivermouth.formats.strict_json.layout import read_alike
+from rivermouth.formats.strict_json.scalars import Bad
+from rivermouth.formats.strict_json.types import JsonSettings, Leniency, Unit
+from rivermouth.formats.strict_json.values import decode_one_by_one
 from tests.unit.formats.broken_records import broken
 from tests.unit.formats.made_records import ddl, document, producer
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rivermouth.config.platforms import SERVERLESS
+from rivermouth.databricks.job import Job, finish, parameters
 from rivermouth.errors import ConfigError, TopicMissing
-from rivermouth.job import Job, finish, parameters
-from rivermouth.registry.platforms import SERVERLESS
 
 pytestmark = pytest.mark.unit
 
@@ -92,7 +92,7 @@ def test_a_script_depends_on_one_module_of_rivermouth(script: Path) -> None:
     tree = ast.parse(script.read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names = {x.name for node in ast.walk(tree) if isinstance(node, ast.Import) for x in node.names}
-    assert modules | names == {"__future__", "rivermouth.job"}
+    assert modules | names == {"__future__", "rivermouth.databricks.job"}
 
 
 def test_a_job_that_went_well_returns_and_any_other_ends_the_process_with_its_code(

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from rivermouth.databricks.job import Together
 from rivermouth.errors import (
     BatchFailed,
     KafkaRefused,
@@ -13,7 +14,6 @@ from rivermouth.errors import (
     RivermouthError,
     TopicRecreated,
 )
-from rivermouth.job.together import Together
 from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, exit_code
 from tests.builders import position
 from tests.lake import Heard

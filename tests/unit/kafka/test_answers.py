@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from rivermouth.errors import Passing, SourceError
-from rivermouth.kafka.answers import JAVA, NATIVE, Answer, java_answer, native_answer, source_error
+from rivermouth.errors.kafka import JAVA, NATIVE, Answer, java_answer, native_answer, source_error
 from rivermouth.kafka.client import Kafka
 
 pytestmark = pytest.mark.unit

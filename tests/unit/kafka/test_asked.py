@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from rivermouth.errors import RangesRefused
-from rivermouth.kafka.asked import check_topics, record_time, zoned
+from rivermouth.kafka.topics import check_topics, record_time, zoned
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from rivermouth.kafka.first_records import first_timestamps
+from rivermouth.kafka.topics import first_timestamps
 from tests.builders import place
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from rivermouth.errors import KafkaUnreachable
-from rivermouth.kafka.leader_epochs import truncated_logs
+from rivermouth.kafka.client import truncated_logs
 from rivermouth.protocol.offsets import TopicPartition as Partition
 from tests.builders import place
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.kafka.login_files import LoginFiles
+from rivermouth.kafka.login import LoginFiles
 
 pytestmark = pytest.mark.unit
 

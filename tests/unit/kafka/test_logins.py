@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.config.jaas import read_jaas, write_jaas
+from rivermouth.config.logins import read_jaas, write_jaas
+from rivermouth.config.mechanisms import LOGINS, PROVIDER
 from rivermouth.errors import KafkaRefused
 from rivermouth.kafka.options import java_options, native_options, spark_options
-from rivermouth.registry.logins import LOGINS, PROVIDER
 
 pytestmark = pytest.mark.unit
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from rivermouth.config.mechanisms import PROVIDER
 from rivermouth.errors import KafkaRefused, MissingPackage
 from rivermouth.kafka.client import Kafka
+from rivermouth.kafka.login import Token, token_callback
 from rivermouth.kafka.msk import region_of
-from rivermouth.kafka.tokens import Token, token_callback
-from rivermouth.registry.logins import PROVIDER
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from rivermouth.errors import KafkaRefused
-from rivermouth.kafka.topic_settings import retention_of
-from rivermouth.protocol.topic_retention import Retention
+from rivermouth.kafka.client import retention_of
+from rivermouth.protocol.kafka_facts import Retention
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.local.broker_settings import properties_text
+from rivermouth.local.broker import properties_text
 
 pytestmark = pytest.mark.unit
 

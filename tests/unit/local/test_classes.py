@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.local.classes import archive_file, archive_options
-from rivermouth.local.java import Java
+from rivermouth.local.java import Java, archive_file, archive_options
 
 pytestmark = pytest.mark.unit
 

@@ -10,10 +10,9 @@ import pytest
 
 from rivermouth.config import load
 from rivermouth.errors import SetupError
-from rivermouth.local.demo import records
-from rivermouth.local.demo.folder import DemoFolder
-from rivermouth.local.demo.story import QUERIES, Sizes
-from rivermouth.local.typed import typed
+from rivermouth.local import demo_records
+from rivermouth.local.commands import typed
+from rivermouth.local.demo import QUERIES, DemoFolder, Sizes
 
 pytestmark = pytest.mark.unit
 
@@ -29,30 +28,30 @@ def good(value: bytes | None, field: str) -> bool:
 
 
 def test_the_records_are_the_same_at_every_run() -> None:
-    assert list(records.bids(2_000)) == list(records.bids(2_000))
-    assert list(records.orders(2_000)) == list(records.orders(2_000))
+    assert list(demo_records.bid_records(2_000)) == list(demo_records.bid_records(2_000))
+    assert list(demo_records.order_records(2_000)) == list(demo_records.order_records(2_000))
 
 
 def test_one_bid_in_a_thousand_is_bad_in_several_ways_and_the_rest_is_of_real_size() -> None:
-    bids = list(records.bids(COUNT))
+    bids = list(demo_records.bid_records(COUNT))
     bad = [value for _, value, _ in bids if not good(value, "auction")]
     assert len(bids) == COUNT
     assert len(bad) == COUNT // 1_000
     assert len(set(bad)) >= 5
     sizes = [len(value or b"") for _, value, _ in bids if good(value, "auction")]
     assert 200 <= sum(sizes) / len(sizes) <= 250
-    assert {place for *_, place in bids} == set(range(records.BID_PARTITIONS))
+    assert {place for *_, place in bids} == set(range(demo_records.BID_PARTITIONS))
 
 
 def test_orders_are_changed_in_one_partition_each_with_tombstones_and_bad_records() -> None:
-    changes = list(records.orders(COUNT))
+    changes = list(demo_records.order_records(COUNT))
     assert len(changes) == COUNT
     places: dict[bytes, set[int]] = {}
     for key, _, place in changes:
         assert key is not None
         places.setdefault(key, set()).add(place)
     assert max(map(len, places.values())) == 1
-    assert len(places) >= records.ORDERS - 50
+    assert len(places) >= demo_records.ORDERS - 50
     kinds = Counter(
         "tombstone" if value is None else "good" if good(value, "order_id") else "bad"
         for _, value, _ in changes
@@ -62,14 +61,16 @@ def test_orders_are_changed_in_one_partition_each_with_tombstones_and_bad_record
 
 
 def test_no_record_of_the_aborted_transaction_could_pass_for_another() -> None:
-    assert all(b"ABORTED" in (value or b"") for _, value, _ in records.aborted(10))
-    assert not any(b"ABORTED" in (value or b"") for _, value, _ in records.orders(5_000))
+    assert all(b"ABORTED" in (value or b"") for _, value, _ in demo_records.aborted_records(10))
+    assert not any(
+        b"ABORTED" in (value or b"") for _, value, _ in demo_records.order_records(5_000)
+    )
 
 
 @pytest.mark.parametrize("sizes", [Sizes(), Sizes(bids=9_000, changes=3_000)])
 def test_each_topic_is_read_in_exactly_three_batches(sizes: Sizes) -> None:
     bids_per_batch, changes_per_batch = sizes.per_batch
-    markers = records.ORDER_PARTITIONS
+    markers = demo_records.ORDER_PARTITIONS
     assert 2 * bids_per_batch < sizes.bids <= 3 * bids_per_batch
     offsets = sizes.changes + sizes.aborted + markers
     assert 2 * changes_per_batch < offsets <= 3 * changes_per_batch

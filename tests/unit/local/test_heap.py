@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.local.heap import CAPACITY, MEMORY, heap_settings
+from rivermouth.local.machine import CAPACITY, MEMORY, heap_settings
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.local.imports import standing_for
+from rivermouth.local.scratch import standing_for
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rivermouth.local.ivy import write_truststore
 from rivermouth.local.java import find_java
-from rivermouth.local.truststore import write_truststore
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.cli.query_table import render
 from rivermouth.config import Config, load
 from rivermouth.errors import QueryRefused
 from rivermouth.operate.sql import query
@@ -20,6 +19,7 @@ from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.offsets import OffsetRange, Position
+from rivermouth.run.text import query_table as render
 from rivermouth.warehouse.folder.log import FolderLog
 from tests.builders import place
 

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.cli.status_table import render
+from rivermouth.cli.tables import status_table as render
 from rivermouth.config import Config, Pipeline, Start, Topics, load
 from rivermouth.errors import KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.facts import AskKafka
-from rivermouth.operate.mirrors import MirrorStatus
-from rivermouth.operate.status import PipelineStatus, State, Status, status
+from rivermouth.operate.status import MirrorStatus, PipelineStatus, State, Status, status
 from rivermouth.protocol.commits import Recorded, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
@@ -33,8 +32,8 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
-from rivermouth.warehouse.folder.ledger import folder_ledger
-from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
+from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import Counted, LedgerLog, LedgerStore
 from tests.doubles import MemoryGroups
 

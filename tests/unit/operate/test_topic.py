@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rivermouth.cli.topic_table import render
+from rivermouth.cli.tables import topic_table as render
 from rivermouth.config import Config, Pipeline, Start, load
 from rivermouth.errors import (
     ConfigError,
@@ -24,7 +24,7 @@ from rivermouth.errors import (
 from rivermouth.operate.topic import topic
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas
+from rivermouth.protocol.kafka_facts import NOTHING_WAITS, KafkaFacts, Outlook, Replicas, Retention
 from rivermouth.protocol.offsets import (
     Anchor,
     PartitionOffset,
@@ -32,9 +32,7 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
-from rivermouth.protocol.topic_retention import NOTHING_WAITS, Outlook, Retention
-from rivermouth.warehouse.memory.log import MemoryLog, MemoryTable
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory import MemoryLog, MemoryOffsets, MemoryTable
 from rivermouth.warehouse.ports import LedgerStore
 
 pytestmark = pytest.mark.unit

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.cli.status_table import render
+from rivermouth.cli.tables import status_table as render
 from rivermouth.config import Config, load, unresolved
 from rivermouth.operate.doctor import check_config
+from rivermouth.operate.facts import way_now
 from rivermouth.operate.status import PipelineStatus, State, Status
-from rivermouth.operate.ways import way_now
 from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.ways import AS_FILES, Way
 from rivermouth.run.report import OpenReport
-from rivermouth.write.files.way import AS_FILES, Way
 
 pytestmark = pytest.mark.unit
 

@@ -17,11 +17,19 @@ from rivermouth.protocol.accept_deletes import (
     deletes_draft,
     standing_deletes,
 )
-from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.protocol.deleted import Deleted, from_listed, listed, portions
 from rivermouth.protocol.drafts import still_draft
-from rivermouth.protocol.entry import Accepted, Draft, RowCounts
+from rivermouth.protocol.entry import (
+    Accepted,
+    Change,
+    Changes,
+    Deleted,
+    Draft,
+    RowCounts,
+    from_listed,
+    listed,
+    portions,
+)
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, Position

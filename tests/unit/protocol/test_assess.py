@@ -16,7 +16,7 @@ import pytest
 from rivermouth.config import Config, Kafka, OnDataLoss, Pipeline, Start
 from rivermouth.errors import Halt
 from rivermouth.kafka.facts import with_truncations
-from rivermouth.operate.maintain.maintainable import maintainable
+from rivermouth.operate.maintain import maintainable
 from rivermouth.operate.status import PipelineStatus, status
 from rivermouth.operate.status import State as Shown
 from rivermouth.protocol.assess import Assessment, State, assess
@@ -25,9 +25,9 @@ from rivermouth.protocol.entry import Draft, Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ledger import audit_ledger, read_ledger
+from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import audit_ledger, read_ledger
 from tests.builders import place, position, replayed, span
 from tests.doubles import (
     NO_SESSION,

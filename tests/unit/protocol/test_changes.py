@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.changes import Change, Changes, Move, accepted_changes
 from rivermouth.protocol.drafts import changing_draft
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Change, Changes, Entry, Move, accepted_changes
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import Position, TopicPartition

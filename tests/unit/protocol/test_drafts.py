@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from rivermouth.config import Pipeline
-from rivermouth.protocol.changes import Change, Changes, Move
+from rivermouth.config.registry import FORMATS
 from rivermouth.protocol.drafts import accepting_draft, changing_draft, next_draft, still_draft
-from rivermouth.protocol.entry import Accepted, Draft
+from rivermouth.protocol.entry import Accepted, Change, Changes, Draft, Move
 from rivermouth.protocol.entry_json import from_json, to_json
+from rivermouth.protocol.history import Left
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.rollback import Left
-from rivermouth.registry.formats import FORMATS
 from tests.builders import TABLE, TableLog, place, position, replayed, span
 from tests.kinds.first_json import FIRST_JSON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.protocol.effective import NOTHING, Effective, Marks, effective_at, known_before
+from rivermouth.protocol.history import NOTHING, Effective, Marks, effective_at, known_before
 
 pytestmark = pytest.mark.unit
 

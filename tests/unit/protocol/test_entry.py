@@ -12,11 +12,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rivermouth.errors import LedgerBroken
+from rivermouth.protocol.batches import Action, decide
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.relation import Action, decide
 from tests.builders import PIPELINE, entry_after, replayed, span
 from tests.faults.checker.first_format import first_format
 

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, app_id
-from rivermouth.protocol.effective import Effective
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.entry_json import from_json
-from rivermouth.protocol.history import History
+from rivermouth.protocol.history import Effective, History, restored_position
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.protocol.replay import replay
-from rivermouth.protocol.rollback import restored_position
 from tests.builders import (
     PIPELINE,
     TableLog,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from rivermouth.protocol.batches import Ends, Pace, lag, next_ranges, share, waiting_after
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.rate_limit import Ends, Pace, lag, next_ranges, share, waiting_after
 from tests.builders import place, position, span
 
 pytestmark = pytest.mark.unit

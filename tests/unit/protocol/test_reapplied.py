@@ -10,17 +10,10 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import ReplayRefused
-from rivermouth.protocol.changes import Change, Changes
 from rivermouth.protocol.commits import Recorded
-from rivermouth.protocol.deleted import Deleted
-from rivermouth.protocol.entry import Accepted, Entry, RowCounts
+from rivermouth.protocol.entry import Accepted, Change, Changes, Deleted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
-from rivermouth.protocol.reapplied import (
-    all_entries,
-    recorded_begins,
-    replay_draft,
-    whole_entries,
-)
+from rivermouth.protocol.reapply import all_entries, recorded_begins, replay_draft, whole_entries
 from tests.builders import TABLE, TableLog, entry_after, place, replayed, span
 
 pytestmark = pytest.mark.unit

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
+from rivermouth.protocol.batches import Action, Relation, decide, relate
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
-from rivermouth.protocol.relation import Action, Relation, decide, relate
 from tests.builders import PIPELINE, entry_after, place, span
 
 pytestmark = pytest.mark.unit

@@ -10,7 +10,7 @@ import pytest
 from rivermouth.errors import LedgerTrimmed
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.history import History
-from rivermouth.protocol.replay import replay
+from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
 from tests.builders import (
     CLUSTER,

@@ -20,10 +20,15 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.first_offsets import start_is_over
 from rivermouth.protocol.kafka_facts import KafkaFacts, behind
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.protocol.starts import Starts, discovered, ranges_between, start_positions
+from rivermouth.protocol.starts import (
+    Starts,
+    discovered,
+    ranges_between,
+    start_is_over,
+    start_positions,
+)
 from tests.builders import CLUSTER, TOPIC, TOPICS, entry_after, place, position, span
 from tests.doubles import a_pipeline
 

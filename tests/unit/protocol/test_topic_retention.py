@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.protocol.topic_retention import Outlook, Retention, TimeLeft, time_left
+from rivermouth.protocol.kafka_facts import Outlook, Retention, TimeLeft, time_left
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 from rivermouth.errors import OtherCluster, RangesRefused, RetentionLost, TopicRecreated
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
-from rivermouth.reading.asked import (
+from rivermouth.replay.ranges import (
     apart,
     check_kept,
     check_same_source,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.reading.counted import ReadableRange, counted
+from rivermouth.replay.readable import ReadableRange, counted
 from rivermouth.verify.ledger.entry import Partition
 from tests.builders import span
 from tests.unit.verify.doubles import ZERO, MemorySource, message

@@ -9,8 +9,8 @@ import pytest
 
 from rivermouth.errors import RangesRefused
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
-from rivermouth.reading.counted import readable
-from rivermouth.reading.times import ranges_between, spans
+from rivermouth.replay.ranges import ranges_between, spans
+from rivermouth.replay.readable import readable
 from tests.builders import place, span
 from tests.unit.verify.doubles import configured
 

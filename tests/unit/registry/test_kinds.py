@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from rivermouth.config.platforms import CLUSTER, CONNECT, LOCAL, SERVERLESS, Platform
+from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES, Format, Landings, resolve
 from rivermouth.errors import ConfigError, MissingPackage
-from rivermouth.registry.formats import FORMATS, Format
-from rivermouth.registry.landings import LANDINGS, Landings
-from rivermouth.registry.platforms import CLUSTER, CONNECT, LOCAL, SERVERLESS, Platform
-from rivermouth.registry.references import resolve
-from rivermouth.registry.shapes import SHAPES
 from tests.kinds.kinds import PAIRS, registered
 
 pytestmark = pytest.mark.unit

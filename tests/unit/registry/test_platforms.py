@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from rivermouth.errors import ConfigError
-from rivermouth.registry.platforms import (
+from rivermouth.config.platforms import (
     CLASSIC,
     CLUSTER,
     CONNECT,
@@ -19,6 +18,7 @@ from rivermouth.registry.platforms import (
     Platform,
     platform_of,
 )
+from rivermouth.errors import ConfigError
 
 pytestmark = pytest.mark.unit
 

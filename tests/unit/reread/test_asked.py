@@ -6,7 +6,7 @@ import pytest
 
 from rivermouth.errors import ConfigError, ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.reread.asked import Known, Times, asked_ranges, read_bound, times_of
+from rivermouth.replay.request import Known, Times, asked_ranges, read_bound, times_of
 from tests.builders import place, position, span
 
 pytestmark = pytest.mark.unit

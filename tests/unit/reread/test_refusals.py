@@ -10,11 +10,11 @@ from rivermouth.cli.replaying import read_into, replayed
 from rivermouth.config import Config, TableName, load
 from rivermouth.errors import ConfigError, ReplayRefused
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.reapplied import WholeEntries
-from rivermouth.reread.checks import check_all_there, check_alone, check_counts, check_inserts
-from rivermouth.reread.into_table import check_free
-from rivermouth.reread.report import RangeRead, Replayed, ReplayPlan
-from rivermouth.reread.rereading import check_mode
+from rivermouth.protocol.reapply import WholeEntries
+from rivermouth.replay.command import check_mode
+from rivermouth.replay.in_place import check_all_there, check_alone, check_counts, check_inserts
+from rivermouth.replay.into_table import check_free
+from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
 from tests.builders import place, span
 
 pytestmark = pytest.mark.unit

@@ -22,7 +22,7 @@ from rivermouth.errors import (
 )
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
-from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.ports import Attempts
 from tests.builders import PIPELINE, place, position, replayed
 from tests.doubles import NO_SESSION, Driver, MemoryKafka, World, a_pipeline, until_done
 

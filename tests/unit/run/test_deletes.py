@@ -13,14 +13,13 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import LedgerBroken, ResumeRefused, TableUndone
 from rivermouth.protocol.accept_deletes import RUNS_IN_ALL
 from rivermouth.protocol.commits import CommitRecord, entry_of
-from rivermouth.protocol.deleted import Deleted, portions
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry import Deleted, Entry, portions
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.snapshot import LedgerSnapshot
-from rivermouth.run import deletes
-from rivermouth.run.deletes import AcceptedDelete
+from rivermouth.run import accepting
+from rivermouth.run.accepting import AcceptedDelete
+from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger
 from tests.builders import place, replayed, span
 from tests.doubles import STEPS, Driver, Killed, World, accept_in
 
@@ -110,7 +109,7 @@ def test_killed_anywhere_the_delete_is_accepted_once(crash: str) -> None:
 def test_what_one_entry_cannot_list_goes_into_several_also_after_a_kill(
     crash: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deletes, "portions", partial(portions, most=1))
+    monkeypatch.setattr(accepting, "portions", partial(portions, most=1))
     world = erased()
     try:
         accept(world, 4, crash=crash)
@@ -133,7 +132,7 @@ def test_two_records_share_an_offset_only_where_a_change_was_accepted(
         history = replace(ledger.history, recorded=replace(recorded, entry=told))
         return replace(ledger, history=history)
 
-    monkeypatch.setattr(deletes, "read_ledger", changed)
+    monkeypatch.setattr(accepting, "read_ledger", changed)
     asked: list[tuple[int, int, bool]] = []
     accept_in(erased(), 4, rows=TOOK, dry_run=True, asked=asked)
     assert asked == [(4, RUNS_IN_ALL, shared)]
@@ -175,7 +174,7 @@ def test_a_restore_while_the_rows_are_compared_stops_it(monkeypatch: pytest.Monk
         world.restore(2)
         return portions(found)
 
-    monkeypatch.setattr(deletes, "portions", meanwhile)
+    monkeypatch.setattr(accepting, "portions", meanwhile)
     with pytest.raises(LedgerBroken, match="rolled back"):
         accept(world, 4)
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rivermouth.registry.platforms import PLATFORMS, Platform
+from rivermouth.config.platforms import PLATFORMS, Platform
 from rivermouth.run.feeding import GivingWay, planned_by_driver
 from tests.doubles import a_pipeline
 

@@ -30,13 +30,12 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.protocol.effective import MARKS_KEPT
 from rivermouth.protocol.entry import Entry, RowCounts
-from rivermouth.protocol.history import History
+from rivermouth.protocol.history import MARKS_KEPT, History
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run import committer
 from rivermouth.run.ingest import Ingest
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.ports import Counted, Projection
 from tests.builders import TABLE, TOPICS, place, position, replayed, span
 from tests.doubles import (

@@ -8,10 +8,8 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import Halt, ResumeRefused
-from rivermouth.protocol.accepting import Offsets
-from rivermouth.protocol.changes import Change, Move
-from rivermouth.protocol.consequences import ResumePlan
-from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.accept_changes import Offsets, ResumePlan
+from rivermouth.protocol.entry import Change, Entry, Move
 from rivermouth.protocol.offsets import Position
 from tests.builders import place, position, replayed
 from tests.doubles import NO_SESSION, STEPS, Driver, Killed, World, a_pipeline

@@ -9,7 +9,7 @@ import pytest
 
 from rivermouth.config import OnMissingTime, Pipeline, Start
 from rivermouth.errors import IdentityChanged, StartUnknown, TableUndone, TopicRecreated
-from rivermouth.protocol.accepting import START
+from rivermouth.protocol.accept_changes import START
 from rivermouth.protocol.offsets import Position
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, World, a_pipeline

@@ -10,7 +10,7 @@ import pytest
 from rivermouth.errors import KafkaUnreachable, LogTruncated, OffsetGap, TopicRecreated
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.looking import beside, leader_changed
+from rivermouth.run.ingest import beside, leader_changed
 from tests.builders import place, replayed, span
 from tests.doubles import Driver, World, until_done
 

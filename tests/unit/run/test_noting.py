@@ -10,9 +10,9 @@ import pytest
 
 from rivermouth.errors import KafkaUnreachable
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.noting import Noting
 from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, Silent
-from rivermouth.warehouse.folder.retrying import Retrying, RetryNotes
+from rivermouth.run.supervision import Noting
+from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 
 pytestmark = pytest.mark.unit
 

@@ -13,15 +13,13 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import Pipeline, load
-from rivermouth.registry.platforms import SERVERLESS
+from rivermouth.config.platforms import SERVERLESS
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
-from rivermouth.run.offsets_upkeep import EVERY, OffsetsUpkeep
-from rivermouth.run.projecting import Projecting
+from rivermouth.run.projecting import EVERY, OffsetsUpkeep, Projecting
 from rivermouth.run.report import Listener, Silent
 from rivermouth.run.run import Run
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
-from rivermouth.warehouse.memory.warehouse import MemoryWarehouse
+from rivermouth.warehouse.memory import MemoryOffsets, MemoryWarehouse
 from tests.builders import place
 from tests.doubles import NO_SESSION, Crash, World, edges
 

@@ -13,7 +13,7 @@ import pytest
 from rivermouth.errors import ProjectionFailed, RetentionLost
 from rivermouth.protocol.commits import Recorded
 from rivermouth.run.projecting import AtOnce, OffsetsWriter, flushed
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.ports import Counted, Projection
 from tests.builders import entry_after, span
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rivermouth.config import load
+from rivermouth.config.platforms import SERVERLESS
 from rivermouth.config.secret import unresolved
 from rivermouth.errors import UpsertUnsupported
-from rivermouth.registry.platforms import SERVERLESS
 from rivermouth.run.assembly import Assembly
-from rivermouth.warehouse.attempts import ATTEMPTS
+from rivermouth.warehouse.ports import ATTEMPTS
 from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
 

@@ -11,7 +11,7 @@ import pytest
 from rivermouth.config import Pipeline, Topics
 from rivermouth.errors import KafkaUnreachable
 from rivermouth.kafka.facts import AskKafka
-from rivermouth.run.stale import OtherTopics, UntilStale
+from rivermouth.run.feeding import OtherTopics, UntilStale
 from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit

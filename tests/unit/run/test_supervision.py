@@ -35,12 +35,12 @@ from rivermouth.run.report import (
     PipelineReport,
     RetryReport,
     Silent,
+    Tally,
 )
 from rivermouth.run.supervision import Supervision, giving_way
-from rivermouth.run.tally import Tally
 from rivermouth.source.batches import Trigger
 from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.ports import Attempts
 from tests.builders import place, position, replayed, span
 from tests.doubles import NO_SESSION, Crash, World, a_pipeline, edges, until_done
 

@@ -9,7 +9,7 @@ import pytest
 
 from rivermouth.errors import BatchFailed, LogTruncated
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.source.checkpoint import Checkpoint
+from rivermouth.source.streaming import Checkpoint
 from tests.builders import span
 
 pytestmark = pytest.mark.unit

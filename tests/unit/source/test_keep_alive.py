@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from rivermouth.source.keep_alive import ASK_S, KeepAlive
+from rivermouth.source.driver_planned import ASK_S, KeepAlive
 
 pytestmark = pytest.mark.unit
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rivermouth.config import Source, Topics
-from rivermouth.registry.platforms import LOCAL, STANDARD
-from rivermouth.source.options import (
-    READER_DEFAULTS,
-    kafka_options,
-    reader_options,
-    task_options,
-)
+from rivermouth.config.platforms import LOCAL, STANDARD
+from rivermouth.source.batches import READER_DEFAULTS, kafka_options, reader_options, task_options
 
 pytestmark = pytest.mark.unit
 

@@ -15,9 +15,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import BatchFailed, KafkaUnreachable
 from rivermouth.source.batches import Batches, Trigger
-from rivermouth.source.beside import Beside
-from rivermouth.source.checkpoint import Checkpoint
-from rivermouth.source.streaming import Stream, streaming_options
+from rivermouth.source.streaming import Beside, Checkpoint, Stream, streaming_options
 from tests.builders import position
 from tests.doubles import a_pipeline
 

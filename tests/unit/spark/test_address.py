@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.spark.address import Address, literal, quoted
+from rivermouth.spark.tables import Address, literal, quoted
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.spark.balanced import balanced
+from rivermouth.spark.session import balanced
 
 pytestmark = pytest.mark.unit
 

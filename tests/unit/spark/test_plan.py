@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.spark.plan import nodes
+from rivermouth.spark.session import nodes
 
 pytestmark = pytest.mark.unit
 

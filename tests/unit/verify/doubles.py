@@ -12,16 +12,15 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from rivermouth.config import Config, TableName, load
-from rivermouth.verify.kafka.source import Identity
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.kafka.client import Identity
 from rivermouth.verify.ledger.coverage import Coverage
-from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Partition
+from rivermouth.verify.ledger.entry import Commit, LedgerEntry, LedgerRange, Partition
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables.batches import canonical
+from rivermouth.verify.tables.ports import canonical
 
 TOPIC = "t"
 ZERO: Partition = (TOPIC, 0)

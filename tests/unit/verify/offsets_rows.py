@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 
 
 def offsets_rows(

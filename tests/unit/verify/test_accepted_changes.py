@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.entry import Commit, Partition
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import PipelineProof
 from tests.unit.verify.doubles import (

@@ -11,9 +11,8 @@ import pytest
 
 from rivermouth.config import Config, Topics
 from rivermouth.verify.kafka.readable import readable
-from rivermouth.verify.ledger.commits import Commit
 from rivermouth.verify.ledger.coverage import Coverage
-from rivermouth.verify.ledger.entry import Partition, parse_entry
+from rivermouth.verify.ledger.entry import Commit, Partition, parse_entry
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, PipelineProof
 from tests.unit.verify.doubles import CREATE, MemorySource, configured, message, row, value

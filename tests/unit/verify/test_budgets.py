@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from rivermouth.verify.ledger.budgets import Budgets
+from rivermouth.verify.ledger.erased import Budgets
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rivermouth.verify.ledger.chain import empties
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.deletions import StandingDeletes
+from rivermouth.verify.ledger.entry import Commit, StandingDeletes
 from rivermouth.verify.result import PipelineProof
 from tests.unit.verify.doubles import CREATE, MemorySource, commit, configured, message, row, value
 from tests.unit.verify.test_unchecked import found, proven

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from tests.unit.verify.doubles import (
     CREATE,
     ZERO,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.result import Unchecked
 from tests.unit.verify.doubles import CREATE, MemorySource, commit, configured, message, row, value
 from tests.unit.verify.test_erased import accepts, delete, named

@@ -12,8 +12,8 @@ from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
 from rivermouth.verify.ledger.entry import LedgerEntry
-from rivermouth.verify.metadata import Metadata
-from rivermouth.verify.proofs.compare import Comparison
+from rivermouth.verify.proofs.decoding import Comparison
+from rivermouth.verify.subject import Metadata
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import KAFKA
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config, TableName, Topics
-from rivermouth.registry.formats import FORMATS, Format
-from rivermouth.registry.shapes import SHAPES
+from rivermouth.config.registry import FORMATS, SHAPES, Format
 from rivermouth.verify.formats.reader import Reader, Undecodable
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.pipeline import verify_pipeline
-from rivermouth.verify.proofs.compare import decoded
+from rivermouth.verify.proofs.decoding import decoded
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
 from rivermouth.verify.result import Kind, PipelineProof

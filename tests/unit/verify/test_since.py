@@ -14,10 +14,9 @@ import pytest
 
 from rivermouth.config import Config
 from rivermouth.verify.beginning import Known, Since
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.entry import Commit, Partition
 from rivermouth.verify.pipeline import verify_pipeline
-from rivermouth.verify.proofs import keyed_rows
+from rivermouth.verify.proofs import key_check
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.proved import Before, Place, Proved
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked
@@ -324,7 +323,7 @@ def test_touched_keys_have_their_newest_row(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(keyed_rows, "_PLACES", places)
+    monkeypatch.setattr(key_check, "_PLACES", places)
     rows, expected = KEYS[case]
     config = upsert(tmp_path, ordered=True)
     proof = verified(config, rows, source=KEYED, commits=commits, known=known)

@@ -16,9 +16,9 @@ from confluent_kafka import Message
 
 from rivermouth.config import Config
 from rivermouth.verify.beginning import Known
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.proofs.latest import Latest
-from rivermouth.verify.proofs.rule import Change
+from rivermouth.verify.ledger.entry import Commit
+from rivermouth.verify.proofs.key_rules import Change
+from rivermouth.verify.proofs.keyed import Latest
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Kind
 from tests.unit.verify.doubles import (

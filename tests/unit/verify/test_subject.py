@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rivermouth.registry.shapes import SHAPES
+from rivermouth.config.registry import SHAPES
 from rivermouth.verify.ledger.entry import LedgerRange
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import SCHEMA, ZERO, MemorySource, configured, entry, span, subject

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config, Topics
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.entry import Partition
+from rivermouth.verify.ledger.entry import Commit, Partition
 from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import PipelineProof

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from rivermouth.config import Retry
-from rivermouth.warehouse.attempts import Attempts
+from rivermouth.warehouse.ports import Attempts
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.attempts import Attempts
-from rivermouth.warehouse.creation import MadeOnce, make_table
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.ports import Attempts
+from rivermouth.warehouse.tables import MadeOnce, make_table
 from tests.threads import at_once
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,8 @@ import pytest
 
 from rivermouth.config import Pipeline
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.warehouse.memory.log import MemoryLog
-from rivermouth.warehouse.others import Others
+from rivermouth.warehouse.ledger import Others
+from rivermouth.warehouse.memory import MemoryLog
 from tests.builders import place
 from tests.doubles import Driver, World, a_pipeline
 

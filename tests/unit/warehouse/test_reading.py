@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.ledger import audit_ledger, read_ledger, read_on
+from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import audit_ledger, read_ledger, read_on
 from tests.builders import TABLE, place, position
 from tests.doubles import NO_SESSION, Driver, WatchedLog, World, a_pipeline, until_done
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rivermouth.warehouse.retention import Expired, OldRows
+from rivermouth.warehouse.offsets_rows import Expired, OldRows
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from pyspark.errors import PySparkException
 
-from rivermouth.write.landings.broadcast import RECORDS_MAX, Broadcast
+from rivermouth.write.landings.folding import RECORDS_MAX, Broadcast
 
 pytestmark = pytest.mark.unit
 

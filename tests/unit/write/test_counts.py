@@ -8,7 +8,7 @@ import pytest
 
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.write.counts import counts_of, first_numbers
+from rivermouth.write.evaluation import counts_of, first_numbers
 from tests.builders import span
 
 pytestmark = pytest.mark.unit

@@ -16,12 +16,11 @@ from deltalake import DeltaTable
 
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.write.files import file
-from rivermouth.write.files.apart import LEAVES, Apart
-from rivermouth.write.files.counts import counted_ranges, records_of
-from rivermouth.write.files.file import DataFile, Folder, counted
+from rivermouth.write.files import data_files
+from rivermouth.write.files.bad_records import LEAVES, Apart
+from rivermouth.write.files.data_files import DataFile, Folder, counted, counted_ranges, records_of
 from rivermouth.write.files.statistics import Leaf
-from rivermouth.write.files.task import Written, collected, task
+from rivermouth.write.landings.files import Written, collected, task
 from tests.builders import span
 
 pytestmark = pytest.mark.unit
@@ -100,13 +99,13 @@ def test_distinct_values_are_not_all_in_a_dictionary(tmp_path: Path) -> None:
 def test_a_row_group_bounds_no_floating_numbers_since_a_nan_would_be_beyond(tmp_path: Path) -> None:
     kind = pa.struct([("n", pa.int64()), ("f", pa.float64())])
     columns = {"s": kind, "f": pa.float32(), "t": pa.string(), "l": pa.list_(pa.float64())}
-    assert list(file.bounded(pa.schema(columns))) == ["s.n", "t"]
+    assert list(data_files.bounded(pa.schema(columns))) == ["s.n", "t"]
 
     rows = pa.RecordBatch.from_pylist(
         [{"s": {"n": 1, "f": float("nan")}, "f": 0.5, "t": "a", "l": [1.5]}], pa.schema(columns)
     )
     kafka = batch(1).column("_kafka")
-    files = file.Files(Folder(str(tmp_path), (), tight=False), 0)
+    files = data_files.Files(Folder(str(tmp_path), (), tight=False), 0)
     files.add(rows, kafka)
     [only] = files.end()
     group = pq.ParquetFile(tmp_path / only.name).metadata.row_group(0)
@@ -147,8 +146,8 @@ def test_bad_rows_go_apart_whole_and_with_their_reason(tmp_path: Path) -> None:
 def test_a_file_ends_with_the_row_group_that_makes_it_large_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
-    monkeypatch.setattr(file, limit, most)
-    monkeypatch.setattr(file, "FILE_BYTES", 1)
+    monkeypatch.setattr(data_files, limit, most)
+    monkeypatch.setattr(data_files, "FILE_BYTES", 1)
     found = run(tmp_path, batch(1), batch(2), batch(3)).good
 
     assert [each.records for each in found] == [{("t", 0): 2}, {("t", 0): 1}]
@@ -161,8 +160,8 @@ def test_a_task_that_fails_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completed: int
 ) -> None:
     if completed:
-        monkeypatch.setattr(file, "GROUP_ROWS", 1)
-        monkeypatch.setattr(file, "FILE_BYTES", 1)
+        monkeypatch.setattr(data_files, "GROUP_ROWS", 1)
+        monkeypatch.setattr(data_files, "FILE_BYTES", 1)
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield batch(1, 2, bad=(1,))
@@ -216,7 +215,7 @@ def test_a_quarantine_whose_creation_was_killed_is_created(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path: Path) -> None:
     unknown = pa.schema([("x", pa.dense_union([pa.field("a", pa.int8())]))])
     with pytest.raises(pa.ArrowException):
-        file._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown)
+        data_files._OpenFile(Folder(str(tmp_path), (), tight=False), 0, unknown)
     assert [*tmp_path.iterdir()] == []
 
 

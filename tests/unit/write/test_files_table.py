@@ -19,7 +19,7 @@ from rivermouth.errors import BatchFailed, CommitConflict
 from rivermouth.protocol.commits import app_id
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.write.files import table as files_table
-from rivermouth.write.files.file import DataFile, Files, Folder
+from rivermouth.write.files.data_files import DataFile, Files, Folder
 from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.files.table import FilesTable
 

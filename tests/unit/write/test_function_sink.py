@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from rivermouth.protocol.batch import Batch
-from rivermouth.write.sinks.function import call
+from rivermouth.protocol.batches import Batch
+from rivermouth.write.sinks import call
 
 pytestmark = pytest.mark.unit
 

@@ -8,11 +8,11 @@ from unittest.mock import MagicMock
 import pytest
 
 from rivermouth.config import load
+from rivermouth.config.platforms import PLATFORMS, Platform
 from rivermouth.config.secret import unresolved
-from rivermouth.registry.platforms import PLATFORMS, Platform
-from rivermouth.source.options import kafka_options
+from rivermouth.source.batches import kafka_options
 from rivermouth.write.landing import Site
-from rivermouth.write.sinks.kafka import KafkaSink
+from rivermouth.write.sinks import KafkaSink
 
 pytestmark = pytest.mark.unit
 
@@ -43,7 +43,7 @@ def test_no_option_of_the_file_weakens_what_is_acknowledged(
     file = tmp_path / "lake.yml"
     file.write_text(FILE.format(weaker=weaker), encoding="utf-8")
     config = load(file)
-    monkeypatch.setattr("rivermouth.write.sinks.kafka.F", MagicMock())  # columns need a JVM
+    monkeypatch.setattr("rivermouth.write.sinks.F", MagicMock())  # columns need a JVM
     site = Site(
         session=MagicMock(),
         pipeline="p",

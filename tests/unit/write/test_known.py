@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rivermouth.write.files.known import Definition, why_not
+from rivermouth.protocol.ways import Definition, why_not
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.spark.address import Address
+from rivermouth.spark.tables import Address
 from rivermouth.write.landings.merge import merge_statement
 from rivermouth.write.rows import Keyed
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.write.files.known import FEATURES, why_not
+from rivermouth.protocol.ways import FEATURES, why_not
 from rivermouth.write.files.table import FilesTable
 
 pytestmark = pytest.mark.unit

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.errors import BatchFailed
-from rivermouth.write.files.apart import LEAVES, Apart
-from rivermouth.write.files.file import Folder
-from rivermouth.write.files.sieve import QuarantineSieve, TaskSieve, sifted
+from rivermouth.write.files.bad_records import LEAVES, Apart, QuarantineSieve, TaskSieve, sifted
+from rivermouth.write.files.data_files import Folder
 
 
 def raw(*offsets: int, topic: str = "t") -> pa.RecordBatch:

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.formats.in_arrow import REFUSAL
-from rivermouth.write import totals_in_task
-from rivermouth.write.totals_in_task import Metric, Part, TotalsInTask, parts_of
+from rivermouth.formats.arrow import REFUSAL
+from rivermouth.write.shapes import partial_totals
+from rivermouth.write.shapes.partial_totals import Metric, Part, TotalsInTask, parts_of
 
 GREATEST = 2**63 - 1
 HOUR_US = 3_600_000_000
@@ -115,7 +115,7 @@ def test_a_row_comes_back_for_each_key_of_each_partition() -> None:
 @pytest.mark.parametrize("numbers", [[GREATEST] * 5, [-GREATEST - 1] * 5, [GREATEST, -1, 5, -6]])
 def test_both_halves_of_a_sum_hold_what_does_not_fit_into_64_bits(numbers: list[int]) -> None:
     [row] = fold(batch(*(record(n=each) for each in numbers)))
-    assert (row["high_2"] << totals_in_task.LOW_BITS) + row["low_2"] == sum(numbers)
+    assert (row["high_2"] << partial_totals.LOW_BITS) + row["low_2"] == sum(numbers)
 
 
 def test_sums_of_decimals_have_room_for_all_records() -> None:
@@ -124,7 +124,7 @@ def test_sums_of_decimals_have_room_for_all_records() -> None:
 
 
 def test_many_batches_are_folded_before_all_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals_in_task, "_RECORDS", 4)
+    monkeypatch.setattr(partial_totals, "_RECORDS", 4)
     given = [batch(record(n=each), record(n=each)) for each in range(5)]
     taken: list[int] = []
 

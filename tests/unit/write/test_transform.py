@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.formats.in_arrow import REFUSAL
-from rivermouth.protocol.batch import Batch
+from rivermouth.formats.arrow import REFUSAL
+from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan, Purpose
-from rivermouth.write.transform.coordinates import within
-from rivermouth.write.transform.shape import RowsOfRecord, judged
+from rivermouth.write.transform import RowsOfRecord, judged, within
 from tests.builders import entry_after, span
 
 GIVEN = f"Project [CASE WHEN … raise_error({REFUSAL}) END AS _kafka#7]"

@@ -1,20 +1,188 @@
-"""The public function: many records to rows, each by the way that surely reads it right."""
+"""The public function: many records to rows, each by the way that surely reads it right.
+
+Those that are laid out alike are read first (``alike``), and the parser reads what is left. Where
+it fails, the records of the usual form are found (``usual``) and read at once. So few bad records
+do not cost more than one pass over the others. Records of another form go the exact way, but for
+many of them this would cost more: then the parser tries them, too. It says at which record it
+stopped, so it starts again after that one. Where it stops at nearly every record, more and more
+records go the exact way without a trial.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.compiled import can_compile, decode_at_once
-from rivermouth.formats.strict_json.exact import decode_one_by_one
-from rivermouth.formats.strict_json.guards import as_text
-from rivermouth.formats.strict_json.pieces import Piece, Texts, portions
-from rivermouth.formats.strict_json.settings import ColumnLike, JsonSettings
-from rivermouth.formats.strict_json.types import schema_of
+from rivermouth.formats.strict_json.chunk import Piece, Texts, portions, unbalanced
+from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, refine
+from rivermouth.formats.strict_json.document import is_one_document
+from rivermouth.formats.strict_json.guards import (
+    as_text,
+    fitting,
+    framed,
+    holds_two_objects,
+    safe,
+    usual_form,
+)
+from rivermouth.formats.strict_json.layout import read_alike
+from rivermouth.formats.strict_json.types import ColumnLike, JsonSettings, holds_map, schema_of
+from rivermouth.formats.strict_json.values import decode_one_by_one
+
+_FIRST = 500
+"""So many records are parsed first: what fails there costs little."""
+
+_NEAR = 12
+"""A new start costs about as much as this many records on the exact way."""
+
+_FEW = 32
+"""So few records are not split any more: they go the exact way."""
+
+_SOME = 500
+"""So few records go the exact way, if all but a twentieth are laid out alike."""
+
+_MANY = 0.2
+
+
+@dataclass(frozen=True)
+class _Schemas:
+    """``narrow``: what the parser reads fast. ``wide``: what fits hardly fails."""
+
+    narrow: pa.Schema
+    wide: pa.Schema
+
+
+def can_compile(row: pa.StructType, settings: JsonSettings) -> bool:
+    """Whether the compiled way reads records of such rows. All other settings only take more
+    records, and do not change what the others give.
+    """
+    return not holds_map(row) and "any_case" not in settings.lenient
+
+
+def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> list[Piece]:
+    """Rows of the records that are surely good; all others must go the exact way."""
+    numbers = settings.unit is not None
+    read = _Schemas(*(pa.schema(list(ReadAs(numbers, w).kind(row))) for w in (False, True)))
+    pieces, left = read_alike(given, pa.struct(list(read.narrow)))
+    if not pieces or len(left) > min(_SOME, len(given) // 20):
+        pieces += _by_parser(left, read)
+    return [_refined(each, row, settings) for each in _merged(pieces)]
+
+
+def _by_parser(given: Texts, read: _Schemas) -> list[Piece]:
+    """The same, before they are refined."""
+    pieces: list[Piece] = []
+    start, count = 0, _FIRST
+    while start < len(given):
+        end = start + count if start + 2 * count < len(given) else len(given)
+        try:
+            pieces += _read(_visible(given.part(start, end)), read.narrow)
+        except Unreadable:
+            pieces += _by_form(given.part(start, len(given)), read)
+            break
+        start, count = end, 4 * count
+    return pieces
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """The pieces of the same types as one."""
+    kinds = dict.fromkeys(each.rows.type for each in pieces)
+    return [Piece.joined([each for each in pieces if each.rows.type == kind]) for kind in kinds]
+
+
+def _framed(given: Texts) -> Texts:
+    texts, mask = framed(given.texts)
+    return Texts(texts, given.records).only(mask)
+
+
+def _visible(given: Texts) -> Texts:
+    """The records that the parser may see."""
+    candidates = _framed(given)
+    return candidates.only(safe(candidates.texts, candidates.chunk))
+
+
+def _read(given: Texts, read: pa.Schema) -> list[Piece]:
+    if not len(given):
+        return []
+    rows = parse(given.chunk.whole, len(given), read)
+    return [Piece(rows, given.records)]
+
+
+def _by_form(given: Texts, read: _Schemas) -> list[Piece]:
+    """What is left when the records are taken out that may make the parser fail."""
+    texts, inside = framed(given.texts)
+    form = usual_form(texts, pa.struct(list(read.narrow)))
+    usual = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
+    candidates = Texts(texts, given.records)
+    safely = candidates.only(usual)
+    try:
+        pieces = _read(safely, read.narrow)
+    except Unreadable:
+        pieces = _by_trial(safely, read)
+    left = inside & ~usual
+    if np.count_nonzero(left) > _MANY * len(given):
+        others = candidates.only(left)
+        pieces += _by_trial(others.only(safe(others.texts, others.chunk)), read)
+    return pieces
+
+
+def _by_trial(given: Texts, read: _Schemas) -> list[Piece]:
+    """The same for records of any form, by the places where the parser fails."""
+    uneven = unbalanced(given.chunk)
+    if np.count_nonzero(uneven) > _MANY * len(uneven):  # such marks stand in text
+        uneven[:] = False
+    given = _parsable(given.only(~(uneven | holds_two_objects(given.texts))), read.narrow)
+    try:
+        return _read(given, read.narrow)
+    except Unreadable:
+        return [*_halves(given, read.wide)]
+
+
+def _parsable(given: Texts, read: pa.Schema, scanned: bool = False) -> Texts:
+    """The records without those that cannot be parsed, and perhaps without some more."""
+    chunk = given.chunk
+    kept = np.ones(len(given), dtype=bool)
+    start, leap = 0, 1
+    while start < len(given):
+        try:
+            parse(chunk.after(start), len(given) - start, read)
+            break
+        except Unreadable as fault:
+            if fault.parsed:
+                break
+            if fault.row is None:
+                if scanned:
+                    kept[start:] = False
+                    break
+                sound = [is_one_document(each) for each in given.texts[start:].to_pylist()]
+                kept[start:] = sound
+                return _parsable(given.only(kept), read, scanned=True)
+            leap = leap * 2 if fault.row < _NEAR else 1
+            bad = start + fault.row
+            kept[bad : bad + leap] = False
+            start = bad + leap
+    return given.only(kept)
+
+
+def _halves(given: Texts, read: pa.Schema) -> Iterator[Piece]:
+    """What can be read: all, or of its halves what can be read."""
+    try:
+        yield from _read(given, read)
+    except Unreadable:
+        if len(given) > _FEW:
+            middle = len(given) // 2
+            for half in (given.part(0, middle), given.part(middle, len(given))):
+                yield from _halves(half, read)
+
+
+def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:
+    found = refine(piece.rows, row, settings.unit)
+    whole = Piece(found.array, piece.records)
+    return whole if found.doubtful is None else whole.only(~found.doubtful)
+
 
 _RECORDS = 20_000
 _BYTES = 32_000_000

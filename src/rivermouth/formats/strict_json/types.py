@@ -4,10 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from rivermouth.formats.strict_json.settings import ColumnLike
+Unit = Literal["s", "ms", "us", "ns"]
+Leniency = Literal["number_in_text", "anything_as_text", "repeated_names", "any_case"]
+
+DEPTH = 500
+"""The most objects and arrays in each other."""
+
+
+class ColumnLike(Protocol):
+    """A column: its name, and its type as normalised SQL text."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class JsonSettings:
+    """``unit``: what a whole number in a TIMESTAMP counts; None refuses numbers. ``cut``: what is
+    less than a microsecond is cut. ``lenient``: what is taken beside.
+    """
+
+    unit: Unit | None = None
+    cut: bool = False
+    lenient: frozenset[Leniency] = frozenset()
+
 
 _TOKEN = re.compile(r"`[^`]*`|[^\s<>(),:`]+|[<>(),:]")
 SIMPLE: Mapping[str, pa.DataType] = {

@@ -1,4 +1,4 @@
-"""The exact conversion of one value to what Arrow makes a column of."""
+"""The exact way: each record by the letter of the specification, to what Arrow makes columns of."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from functools import partial
 
 import pyarrow as pa
 
-from rivermouth.formats.strict_json import numbers, times
-from rivermouth.formats.strict_json.base64_text import from_text
-from rivermouth.formats.strict_json.faults import Bad, shown
-from rivermouth.formats.strict_json.settings import JsonSettings
-from rivermouth.formats.strict_json.tokens import Array, Number, Object
-from rivermouth.formats.strict_json.types import sql_name
+from rivermouth.formats.arrow import without_collector
+from rivermouth.formats.strict_json import scalars
+from rivermouth.formats.strict_json.document import read
+from rivermouth.formats.strict_json.scalars import Array, Bad, Number, Object, from_text, shown
+from rivermouth.formats.strict_json.types import JsonSettings, sql_name
 
 Convert = Callable[[object], object]
 """Makes a value that is not null one of a column. Raises Bad for what the column does not take."""
@@ -62,7 +61,7 @@ def _plain(kind: pa.DataType, settings: JsonSettings) -> Convert:
         most = 1 << (kind.bit_width - 1)
         return partial(_integer, name, most, in_text)
     if pa.types.is_floating(kind):
-        read = numbers.single if name == "FLOAT" else numbers.double
+        read = scalars.single if name == "FLOAT" else scalars.double
         return partial(_floating, name, read, in_text)
     if pa.types.is_decimal(kind):
         return partial(_decimal, name, kind.precision, kind.scale)
@@ -71,11 +70,11 @@ def _plain(kind: pa.DataType, settings: JsonSettings) -> Convert:
     if name == "TIMESTAMP":
         return partial(_timestamp, settings)
     if name == "TIMESTAMP_NTZ":
-        return partial(_text, name, partial(times.micros, zone=False, cut=settings.cut))
+        return partial(_text, name, partial(scalars.micros, zone=False, cut=settings.cut))
     if name == "BOOLEAN":
         return _boolean
     readers: dict[str, Callable[[str], object]] = {
-        "DATE": times.days,
+        "DATE": scalars.days,
         "BINARY": _bytes,
         "STRING": str,
     }
@@ -146,7 +145,7 @@ def _spelt_number(name: str, in_text: bool, value: object) -> str:
     """How the number is spelt that the value is, or that stands in its text."""
     if type(value) is Number:
         return value
-    if in_text and type(value) is str and numbers.JSON_NUMBER.fullmatch(value):
+    if in_text and type(value) is str and scalars.JSON_NUMBER.fullmatch(value):
         return value
     raise Bad(f"{name} takes a number, not {shown(value)}")
 
@@ -154,9 +153,9 @@ def _spelt_number(name: str, in_text: bool, value: object) -> str:
 def _integer(name: str, most: int, in_text: bool, value: object) -> int:
     text = _spelt_number(name, in_text, value)
     try:
-        number = int(text) if len(text) < 20 else numbers.whole(text)
+        number = int(text) if len(text) < 20 else scalars.whole(text)
     except ValueError:
-        number = numbers.whole(text)
+        number = scalars.whole(text)
     if number is None or not -most <= number < most:
         raise Bad(f"{name} takes whole numbers of its range, not {shown(value)}")
     return number
@@ -169,15 +168,15 @@ def _floating(name: str, read: Callable[[str], float], in_text: bool, value: obj
 def _decimal(name: str, precision: int, scale: int, value: object) -> object:
     if not isinstance(value, str):
         raise Bad(f"{name} takes a number, not {shown(value)}")
-    return numbers.decimal(value, precision, scale)
+    return scalars.decimal(value, precision, scale)
 
 
 def _timestamp(settings: JsonSettings, value: object) -> int:
     if type(value) is Number and settings.unit is not None:
-        return times.counted(value, settings.unit, cut=settings.cut)
+        return scalars.counted(value, settings.unit, cut=settings.cut)
     if type(value) is not str:
         raise Bad(f"TIMESTAMP takes text, not {shown(value)}")
-    return times.micros(value, zone=True, cut=settings.cut)
+    return scalars.micros(value, zone=True, cut=settings.cut)
 
 
 def _boolean(value: object) -> bool:
@@ -205,3 +204,22 @@ def _bytes(text: str) -> bytes:
     if found is None:
         raise Bad(f"{shown(text)} is not base64")
     return found
+
+
+def decode_one_by_one(
+    values: Iterable[bytes], row: pa.StructType, settings: JsonSettings
+) -> tuple[pa.StructArray, list[str | None]]:
+    """The rows, null for bad records, and for each record why it is bad, if it is."""
+    convert = converter(row, settings)
+    spelt = "anything_as_text" in settings.lenient
+    rows: list[object] = []
+    reasons: list[str | None] = []
+    with without_collector():
+        for value in values:
+            try:
+                rows.append(convert(read(value, spelt)))
+                reasons.append(None)
+            except Bad as bad:
+                rows.append(None)
+                reasons.append(bad.reason)
+        return pa.array(rows, row), reasons

@@ -1,6 +1,6 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
-A format names a function ``(schema, columns) -> Reader`` in ``registry.formats``; from version 2 of
+A format names a function ``(schema, columns) -> Reader`` in ``config.registry``; from version 2 of
 the format on it also gets the settings of the decoder, as an entry names them. It is written
 from the description of the format and shares nothing with the decoder of the writer. It is asked
 about every record: one in quarantine must be Undecodable, every other one must not be.

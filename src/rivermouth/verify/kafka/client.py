@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from operator import methodcaller
+from typing import Any, Protocol
 
 from confluent_kafka import (
     Consumer,
@@ -27,8 +29,76 @@ from confluent_kafka import (
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError
 from rivermouth.kafka.options import client_of
-from rivermouth.verify.kafka.source import Identity
 from rivermouth.verify.ledger.entry import Partition, shown
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Cluster id; topic ids of the topics that exist; those that Kafka compacts.
+
+    ``untold`` are topics whose settings the user may not read: Kafka may compact them.
+    """
+
+    cluster: str
+    topics: Mapping[str, str]
+    compacted: frozenset[str]
+    untold: frozenset[str] = frozenset()
+
+    @property
+    def thinned(self) -> frozenset[str]:
+        """The topics of which compaction may have removed records."""
+        return self.compacted | self.untold
+
+
+class Source(Protocol):
+    """One cluster, read with ``read_committed``. Each method raises SourceError.
+
+    An offset may have no visible record: a transaction marker, an aborted record, or a record
+    that compaction removed.
+    """
+
+    def identity(self, topics: Iterable[str]) -> Identity:
+        """What the cluster says of itself and of ``topics``; a missing topic is left out."""
+
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """All partitions of ``topics``; a missing topic is left out."""
+
+    def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset that each partition still holds."""
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The last stable offset of each partition: where a read_committed reader ends."""
+
+    def read(
+        self, ranges: Mapping[Partition, tuple[int, int]]
+    ) -> Iterator[tuple[Partition, list[Message]]]:
+        """The visible records of each ``[start, until)``, in order within a partition.
+
+        Yields an empty list last, once for each partition, when it has been read to the end.
+        """
+
+    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+        """Those of ``offsets`` at which there is a record, also one that was aborted."""
+
+
+_HEADERS = methodcaller("headers")
+"""``message.headers()``, where Python checks the result. The client gives one and leaves an error
+behind, which in a plain call may come up at any later place.
+"""
+
+
+def headers_of(message: Message) -> Sequence[tuple[str, bytes | None]] | None:
+    """Pairs of name and value, in order; empty where there are none.
+
+    None where a name is not UTF-8: Spark's client replaces such bytes, this one gives no header at
+    all.
+    """
+    try:
+        found: Any = _HEADERS(message)
+    except (UnicodeDecodeError, SystemError):
+        return None
+    return found or ()
+
 
 # confluent-kafka calls itself typed, but does not type or export what is needed here.
 _ADMIN: Any = admin

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rivermouth.config import Topics
-from rivermouth.verify.kafka.source import Identity, Source
+from rivermouth.verify.kafka.client import Identity, Source
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import NOT_TOLD, LedgerEntry, Partition, differ, shown
 from rivermouth.verify.ledger.log import Ledger

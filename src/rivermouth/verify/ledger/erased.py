@@ -1,5 +1,8 @@
 """Rows that are gone on purpose: what entries say of it, held against the log and the ranges.
 
+A taker may name several givers. What it draws is moved to another of its givers where a later taker
+needs just that one. So the sum of all draws does not depend on which giver is asked first.
+
 An entry names the rows that a DELETE of others took, by the offsets of their records. It is
 believed as far as the log bears it out: that DELETE is in the log and stands, it took no fewer rows
 than entries name, and it came after the entries that wrote the rows, and before the entry that
@@ -12,19 +15,75 @@ the entries that wrote these rows: while those are verified, it is there.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rivermouth.verify.ledger.budgets import Budgets
 from rivermouth.verify.ledger.coverage import Coverage, Offsets, Span
-from rivermouth.verify.ledger.deletions import Deletion
-from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
+from rivermouth.verify.ledger.entry import Deletion, LedgerEntry, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, Kind, Unchecked, count
+
+Step = tuple[int, int]
+"""A taker, and a giver of which it draws more."""
+
+
+class Budgets:
+    """What each giver has left; None: it has no limit."""
+
+    def __init__(self, amounts: Mapping[int, int | None]) -> None:
+        self._left = {each: 1 << 62 if most is None else most for each, most in amounts.items()}
+        self._drawn: dict[int, Counter[int]] = {each: Counter() for each in amounts}
+        """By giver, then by taker."""
+        self._givers: dict[int, Sequence[int]] = {}
+
+    def draw(self, taker: int, givers: Sequence[int], wanted: int) -> int:
+        """How much of ``wanted`` the givers can give a taker. Counts it.
+
+        A taker has the same givers each time.
+        """
+        self._givers[taker] = givers
+        drawn = 0
+        while drawn < wanted and (path := self._path(taker)):
+            drawn += self._move(path, wanted - drawn)
+        return drawn
+
+    def _path(self, taker: int) -> tuple[Step, ...]:
+        """The shortest way to a giver that has something left; empty where there is none.
+
+        The taker of each step but the first draws less of the giver of the step before.
+        """
+        ways: deque[tuple[Step, ...]] = deque([()])
+        takers, givers = deque([taker]), set[int]()
+        while takers:
+            way, at = ways.popleft(), takers.popleft()
+            for giver in self._givers[at]:
+                if giver in givers:
+                    continue
+                givers.add(giver)
+                longer = (*way, (at, giver))
+                if self._left[giver]:
+                    return longer
+                others = [each for each, some in self._drawn[giver].items() if some]
+                takers.extend(others)
+                ways.extend([longer] * len(others))
+        return ()
+
+    def _move(self, path: Sequence[Step], wanted: int) -> int:
+        """Draw along a path as much as each of its steps allows."""
+        back = [(giver, taker) for (_, giver), (taker, _) in pairwise(path)]
+        last = path[-1][1]
+        amount = min(wanted, self._left[last], *(self._drawn[each][of] for each, of in back))
+        self._left[last] -= amount
+        for taker, giver in path:
+            self._drawn[giver][taker] += amount
+        for giver, taker in back:
+            self._drawn[giver][taker] -= amount
+        return amount
 
 
 class Erased:

@@ -1,30 +1,45 @@
-"""Tables with one row for each key: the rule of the shape is applied to the topic, key by key.
+"""Tables with a row for each key: the latest record of it, or the first one.
 
 Memory: that of ``pairing``. A quarantined record takes 17 bytes. Every key is compared, with the
 coordinates of its record and the values of all columns.
 
 Expired records, compaction and trimmed entries may have left rows that are not verifiable: such
 keys are counted as unchecked, never as wrong.
+
+The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
+records of its key in its own partition; of what is left the highest rank wins. A tombstone in an
+entry deletes the row from before that entry; otherwise the winner replaces that row only if its
+rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest. Without
+order_by the winner always replaces that row, since entries of format 2; before, its rank had to be
+higher, too.
+
+The entries of the ledger count in their order; inside an entry the record with the lowest topic,
+partition and offset is the first one. Its row stays. Later records of its key are repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
-from rivermouth.verify.proofs import pairing
-from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key
-from rivermouth.verify.proofs.doubts import Doubts
-from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
-from rivermouth.verify.proofs.key_check import KeyCheck
-from rivermouth.verify.proofs.keyed_rows import Touched, table_rows
+from rivermouth.verify.proofs import proof
+from rivermouth.verify.proofs.decoding import (
+    Comparison,
+    EntryKeyReaders,
+    EntryReaders,
+    decoded,
+    decoded_key,
+)
+from rivermouth.verify.proofs.key_check import KeyCheck, Touched, table_rows
+from rivermouth.verify.proofs.key_rules import Change, Expected, Key, Rank, Row, Rule, Untold
 from rivermouth.verify.proofs.proof import Stored, Workspace
-from rivermouth.verify.proofs.replay import Seen, replay
-from rivermouth.verify.proofs.rule import Change, Key, Row, Rule, Untold
+from rivermouth.verify.proofs.replay import Doubts, Seen, replay
 from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
@@ -42,20 +57,20 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     subject.metadata.require(table.schema)
     comparison = Comparison(columns, subject.metadata.fields)
     readers = EntryReaders(subject, table.schema, columns)
-    number = pairing.buckets(coverage.total(), workspace.bounds)
+    number = proof.buckets(coverage.total(), workspace.bounds)
     changes = Buckets(workspace.folder / "changes", number)
     rows = Buckets(workspace.folder / "rows", number)
     keyed = _Changes(subject, table)
     for seen in replay(subject, stored, workspace.progress):
         for key, change in keyed.of(seen):
             keyed.touched.add(key)
-            changes.add(key, change, len(change.value or b"") + pairing.size(change.metadata))
+            changes.add(key, change, len(change.value or b"") + proof.size(change.metadata))
     for key, row in table_rows(subject, table, columns, keyed.touched):
-        rows.add(key, row, pairing.size(row.values) + pairing.size(row.metadata))
+        rows.add(key, row, proof.size(row.values) + proof.size(row.metadata))
     doubts = Doubts(workspace.folder / "doubts")
     untold = Untold(keyed.untold, keyed.untold_deletes)
     check = KeyCheck(subject, comparison, readers, rule, doubts, untold)
-    for its_changes, its_rows in pairing.by_bucket(changes, rows, workspace):
+    for its_changes, its_rows in proof.by_bucket(changes, rows, workspace):
         _check_bucket(check, its_changes, its_rows)
     check.settle()
     subject.findings.earlier_keys = check.earlier
@@ -85,7 +100,7 @@ def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comp
     comparison.report(findings)
 
 
-def _check_bucket(check: KeyCheck, changes: pairing.Items, rows: pairing.Items) -> None:
+def _check_bucket(check: KeyCheck, changes: proof.Items, rows: proof.Items) -> None:
     by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
     for key, facts in changes:
         by_key.setdefault(key, ([], []))[0].append(Change(*facts))
@@ -151,6 +166,98 @@ class _Changes:
         stamp = message.timestamp()[1] * 1000
         offset = int(message.offset() or 0)
         told = self._subject.metadata.of_record(entry, message)
-        return pairing.plain(key), Change(
-            entry, partition, offset, pairing.plain(order), stamp, value, told
+        return proof.plain(key), Change(
+            entry, partition, offset, proof.plain(order), stamp, value, told
         )
+
+
+def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``upsert``."""
+    rule = Latest(_replacing(subject))
+    subject.findings.superseded = verify_keyed(subject, stored, workspace, rule)
+
+
+def _replacing(subject: Subject) -> frozenset[int]:
+    """The effective entries whose winners replace the row that stood, whatever their rank."""
+    if subject.pipeline.target.order_by:
+        return frozenset()
+    entries = enumerate(subject.ledger.effective)
+    return frozenset(number for number, each in entries if each.format > 1)
+
+
+class Latest:
+    """The newest record of a key wins. See ``Rule``.
+
+    ``replacing`` are the entries whose winners always replace the row that stood.
+    """
+
+    def __init__(self, replacing: Collection[int] = ()) -> None:
+        self._replacing = replacing
+
+    def expected(self, changes: Sequence[Change], readable_from: int, *, certain: bool) -> Expected:
+        """See ``Rule.expected``."""
+        found = Expected(None, certain)
+        for entry, batch in groupby(sorted(changes, key=attrgetter("entry")), attrgetter("entry")):
+            had_tombstone, winner = _winner(list(batch))
+            row = None if had_tombstone else found.row
+            if winner is not None and (row is None or self._is_newer(winner, row)):
+                row = winner
+            replaces = winner is not None and entry in self._replacing
+            known = (had_tombstone or replaces) and entry >= readable_from
+            found = Expected(row, found.certain or known)
+        return found
+
+    def _is_newer(self, winner: Change, row: Change) -> bool:
+        return winner.entry in self._replacing or winner.rank > row.rank
+
+    def may_stand(self, found: Rank, expected: Rank) -> bool:
+        """See ``Rule.may_stand``: only a newer one.
+
+        Where entries decide, a record of another partition may have come in a later one.
+        """
+        *_, found_in, _ = found
+        *_, expected_in, _ = expected
+        return found > expected or (len(self._replacing) > 0 and found_in != expected_in)
+
+
+def _winner(batch: list[Change]) -> tuple[bool, Change | None]:
+    """Whether an entry has a tombstone of the key, and which of its changes wins."""
+    last: dict[Partition, int] = {}
+    for each in batch:
+        if each.value is None:
+            last[each.partition] = max(each.offset, last.get(each.partition, -1))
+    left = [
+        each
+        for each in batch
+        if each.value is not None and each.offset > last.get(each.partition, -1)
+    ]
+    return bool(last), max(left, key=attrgetter("rank"), default=None)
+
+
+def verify_first(subject: Subject, stored: Stored, workspace: Workspace) -> None:
+    """The ``Proof`` of the shape ``insert``."""
+    subject.findings.repeated = verify_keyed(subject, stored, workspace, First())
+
+
+class First:
+    """The first record of a key wins. See ``Rule``."""
+
+    def expected(self, changes: Sequence[Change], readable_from: int, *, certain: bool) -> Expected:
+        """See ``Rule.expected``: nothing that came earlier makes a key certain, it would win."""
+        del readable_from
+        first = min(changes, key=_place, default=None)
+        return Expected(first, certain, stays=first is not None)
+
+    def may_stand(self, found: Rank, expected: Rank) -> bool:
+        """See ``Rule.may_stand``: only an earlier one.
+
+        A record of another partition may have come in an earlier entry.
+        """
+        *_, found_in, found_at = found
+        *_, expected_in, expected_at = expected
+        earlier: bool = found_at < expected_at
+        return earlier or found_in != expected_in
+
+
+def _place(change: Change) -> tuple[object, ...]:
+    return change.entry, change.partition, change.offset

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
-from rivermouth.verify.ledger.commits import Commits
-from rivermouth.verify.ledger.entry import LedgerEntry, LedgerRange, Partition, shown
+from rivermouth.verify.ledger.entry import Commits, LedgerEntry, LedgerRange, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, Kind, Unchecked
 from rivermouth.verify.subject import Subject

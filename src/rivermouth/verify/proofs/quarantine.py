@@ -18,10 +18,9 @@ from rivermouth.config import TableName
 from rivermouth.verify.ledger.coverage import Coverage, Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.proofs.skipping import beginning
+from rivermouth.verify.proofs.rows_by_offset import beginning
 from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked
-from rivermouth.verify.tables.batches import coordinates
-from rivermouth.verify.tables.ports import Tables
+from rivermouth.verify.tables.ports import Tables, coordinates
 
 _COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
 _TOO_LARGE = "RM606"

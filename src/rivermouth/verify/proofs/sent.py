@@ -11,19 +11,232 @@ left out may lack: its entry tells how many records those are.
 
 from __future__ import annotations
 
-from rivermouth.registry.formats import SENT
-from rivermouth.registry.references import resolve
-from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from collections.abc import Sequence
+
+import numpy as np
+from confluent_kafka import Message
+from numpy.typing import NDArray
+
+from rivermouth.config.registry import SENT, resolve
+from rivermouth.verify.formats.reader import CannotTell, Undecodable
+from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.proofs.decoding import EntryReaders, decoded
 from rivermouth.verify.proofs.proof import Stored, Workspace
-from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.proofs.sent_check import SentCheck
-from rivermouth.verify.proofs.sent_ids import FormerIds
-from rivermouth.verify.proofs.sent_records import SentRecords
-from rivermouth.verify.proofs.sent_sinks import Sinks
-from rivermouth.verify.proofs.sent_topics import SentTopics
-from rivermouth.verify.result import Unchecked, count
+from rivermouth.verify.proofs.replay import Seen, replay
+from rivermouth.verify.proofs.sent_records import (
+    BY_ROW,
+    FUNCTION,
+    UNREAD,
+    UNREADABLE,
+    FormerIds,
+    SentRecords,
+    SentTopics,
+    Sinks,
+    mark,
+    may_change,
+)
+from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
+
+Mask = NDArray[np.bool_]
+
+
+class SentCheck:
+    """Compares one partition with what was sent of it."""
+
+    def __init__(self, sinks: Sinks, partition: Partition) -> None:
+        self._sinks = sinks
+        self._subject = sinks.subject
+        self._partition = partition
+        self._window = sinks.sent.window
+        self._span = self._subject.coverage.spans[partition]
+        self._number = -1
+        self._next()
+
+    def see(self, seen: Seen) -> None:
+        """Take visible records, ascending."""
+        numbers = (seen.offsets - self._span.start) // self._window
+        for number in np.unique(numbers).tolist():
+            while self._number < number:
+                self._close()
+                self._next()
+            here = np.flatnonzero((numbers == number) & seen.good)
+            offsets = seen.offsets[here]
+            messages = [seen.messages[each] for each in here.tolist()]
+            self._due[offsets - self._start] = True
+            self._find_topics(offsets, messages)
+            self._compare(offsets, messages)
+
+    def finish(self) -> None:
+        """Check what is left."""
+        self._close()
+        while self._start + self._window < self._span.until:
+            self._next()
+            self._close()
+
+    def _next(self) -> None:
+        self._number += 1
+        self._start = self._span.start + self._number * self._window
+        size = min(self._window, self._span.until - self._start)
+        offsets = np.arange(self._start, self._start + size, dtype=np.int64)
+        entries = self._span.entries[self._span.index(offsets)]
+        self._topic, self._once = self._sinks.topics.of_entry[entries], self._sinks.once[entries]
+        self._former = self._sinks.former.times(self._partition, offsets)
+        self._due, self._told, self._lost = (np.zeros(size, bool) for _ in range(3))
+        self._copies, self._elsewhere = np.zeros((2, size), np.int64)
+        self._found = self._sinks.sent.take(self._partition, self._number)
+        self._places = self._found[:, 0] - self._start
+        self._here = np.zeros(len(self._found), bool)
+        self._split(0, size)
+
+    def _split(self, start: int, until: int) -> None:
+        """Which copies are in the topic of their record, of the places ``[start, until)``."""
+        first, last = np.searchsorted(self._places, [start, until])
+        found, places = self._found[first:last], self._places[first:last]
+        here = self._here[first:last] = found[:, 1] == self._topic[places]
+        for counts, some in ((self._copies, here), (self._elsewhere, ~here)):
+            counts[start:until] = _summed(places[some] - start, found[some, 3], until - start)
+
+    def _find_topics(self, offsets: Offsets, messages: Sequence[Message]) -> None:
+        """Find the topics of records that name them. One that names none is not due."""
+        entries = self._span.entries[self._span.index(offsets)].tolist()
+        asked = np.flatnonzero(self._topic[offsets - self._start] == BY_ROW).tolist()
+        topics = self._sinks.topics
+        for each in asked:
+            place, entry = int(offsets[each]) - self._start, entries[each]
+            try:
+                values = decoded(self._sinks.readers.of(entry), messages[each].value())
+                self._topic[place] = topics.of_record(entry, values)
+            except Undecodable as fault:
+                self._due[place] = False
+                self._different(int(offsets[each]), f"not in quarantine, but {fault}")
+            except CannotTell:
+                # Else it is counted there; what own code made is not compared at all.
+                self._sinks.untold += not (topics.made[entry] or self._is_compared(place))
+                first, last = np.searchsorted(self._places, [place, place + 1])
+                held, whole = self._found[first:last, 1].tolist(), self._sinks.sent.whole.tolist()
+                self._topic[place] = topics.likely(entry, held, whole)
+        if asked:
+            first, last = int(offsets[asked[0]]), int(offsets[asked[-1]])
+            self._split(first - self._start, last - self._start + 1)
+
+    def _close(self) -> None:
+        function = self._topic == FUNCTION
+        self._sinks.in_a_function += int((self._due & function).sum())
+        due = self._due & ~function
+        missing = due & ((self._copies == 0) | self._lost)
+        whole = self._sinks.sent.whole[np.maximum(self._topic, 0)]
+        may_lack = missing & (self._once | ~whole)
+        self._leave(Unchecked.NOT_SENT, "not in the sink", may_lack)
+        self._report(Kind.MISSING, "not in the sink", self._without_left_out(missing & ~may_lack))
+        # A former record may have several copies, so their number does not tell.
+        hidden = due & (self._copies > 0) & (self._former > 0) & ~self._told & ~self._lost
+        what = "not told in the sink from a former one at the same offset"
+        self._leave(Unchecked.FORMER, what, hidden)
+        more = np.maximum(self._copies - 1 - self._former, 0)
+        twice = (more > 0) & self._once
+        self._report(Kind.DUPLICATED, "more than once in the sink", twice, int(more[twice].sum()))
+        expected = self._former + ~function
+        again = np.maximum(self._copies + self._elsewhere - expected, 0)
+        repeated = int(again.sum()) - int(more[twice].sum())
+        self._subject.findings.repeated = (self._subject.findings.repeated or 0) + repeated
+        self._report_unseen((self._copies + self._elsewhere > self._former) & ~self._due)
+
+    def _without_left_out(self, missing: Mask) -> Mask:
+        """Without the records of which own code made no row, as far as their entries tell of it."""
+        places = np.flatnonzero(missing)
+        offsets = places + self._start
+        entries = self._span.entries[self._span.index(offsets)]
+        due = self._sinks.left_out.without(self._partition, offsets, entries)
+        found = np.zeros(len(missing), bool)
+        found[places[due]] = True
+        return found
+
+    def _report_unseen(self, unseen: Mask) -> None:
+        """What was sent, but is no good record that Kafka shows."""
+        offsets = (np.flatnonzero(unseen) + self._start).tolist()
+        told = [e for e in offsets if not self._subject.not_verifiable(self._partition, e)]
+        if told:  # more may have expired since the partition was read
+            first = self._subject.source.first_offsets([self._partition])[self._partition]
+            told = [each for each in told if each >= first]
+        known = np.array(told, np.int64)
+        wrong = self._subject.unexplained(self._partition, known)
+        found, removed = np.zeros(len(unseen), bool), np.zeros(len(unseen), bool)
+        found[known[wrong] - self._start], removed[known[~wrong] - self._start] = True, True
+        what = "in the sink that Kafka does not have, as after compaction"
+        self._leave(Unchecked.COMPACTED, what, removed)
+        what = "in the sink, but Kafka shows no such good record"
+        self._report(Kind.UNEXPECTED, what, found)
+
+    def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
+        """Compare the values of the records whose values were read in the sink."""
+        entries = self._span.entries[self._span.index(offsets)].tolist()
+        for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
+            place = offset - self._start
+            if not self._is_compared(place) or not self._copies[place]:
+                continue
+            first, last = np.searchsorted(self._places, [place, place + 1])
+            marks = self._found[first:last, 2][self._here[first:last]]
+            try:
+                values = decoded(self._sinks.readers.of(entry), each.value())
+            except Undecodable as fault:
+                what = f"not in quarantine, but verify cannot decode it: {fault}"
+                self._different(offset, what)
+            except CannotTell:
+                self._sinks.untold += 1
+            else:
+                if self._sinks.topics.made[entry]:
+                    self._sinks.made += 1
+                    continue
+                self._compare_values(offset, values, marks)
+
+    def _is_compared(self, place: int) -> bool:
+        """Whether the values of a record are compared, if it is in the sink."""
+        return not (place + self._start) % self._sinks.stride or bool(self._former[place])
+
+    def _compare_values(
+        self, offset: int, values: tuple[object, ...], marks: NDArray[np.int64]
+    ) -> None:
+        """Compare a record with its copies; those of former records may have other values."""
+        place, own = offset - self._start, mark(values)
+        others = marks[marks != own]
+        if own != UNREAD and (
+            not len(others) or (len(others) < len(marks) and self._former[place])
+        ):
+            self._told[place] = True
+        elif own == UNREAD or (others == UNREAD).any() or may_change(values, self._sinks.kinds):
+            self._sinks.untold += 1
+        elif not self._former[place]:
+            unreadable = bool((others == UNREADABLE).all())
+            self._different(
+                offset, "not readable in the sink" if unreadable else "other values in the sink"
+            )
+        else:  # all copies are those of former records
+            self._lost[place] = True
+
+    def _different(self, offset: int, what: str) -> None:
+        line = f"{shown(self._partition)}@{offset}: {what}"
+        self._subject.findings.add(Kind.DIFFERENT, line)
+
+    def _leave(self, what: Unchecked, line: str, found: Mask) -> None:
+        number = int(found.sum())
+        if number:
+            told = f"{shown(self._partition)}: {count(number, 'record')} {line}"
+            self._subject.findings.leave(what, told, number)
+
+    def _report(self, kind: Kind, what: str, found: Mask, number: int | None = None) -> None:
+        offsets = np.flatnonzero(found)
+        lines = [
+            f"{shown(self._partition)}@{offset + self._start}: {what}"
+            for offset in offsets[:PROBLEM_LINES].tolist()
+        ]
+        self._subject.findings.add(kind, *lines, count=len(offsets) if number is None else number)
+
+
+def _summed(places: Offsets, times: Offsets, size: int) -> Offsets:
+    return np.bincount(places, weights=times, minlength=size).astype(np.int64)
+
 
 _STRIDE = 101
 _WINDOW = 1 << 17

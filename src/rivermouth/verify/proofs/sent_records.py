@@ -1,28 +1,207 @@
-"""What topics hold of a pipeline that sends, by the ids in the headers of their records.
+"""What topics and functions hold of a pipeline that sends, by the ids in the headers of records.
+
+What Spark writes as JSON and reads again is not always what it was: NaN, times beyond the years 1
+to 9999, and texts that the parser of the record wrote. A difference there proves nothing.
+
+Topics are numbers here: places in ``names``.
 
 On disk by partition and window of the offsets that were read: 24 bytes for each record.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
-from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
-from rivermouth.verify.kafka.headers import headers_of
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
+from rivermouth.verify.kafka.client import headers_of
 from rivermouth.verify.kafka.readable import note_untold
-from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.proofs.compare import decoded
-from rivermouth.verify.proofs.sent_ids import FormerIds
-from rivermouth.verify.proofs.sent_values import UNREAD, UNREADABLE, mark
+from rivermouth.verify.ledger.coverage import Former, Offsets
+from rivermouth.verify.ledger.entry import LedgerEntry, Partition
+from rivermouth.verify.proofs.decoding import EntryReaders, LeftOut, decoded
 from rivermouth.verify.proofs.spill import Spill
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
+
+UNREAD = 0
+"""The mark of a record whose values are not known."""
+UNREADABLE = 1
+"""The mark of a record that does not give the columns."""
+_SECONDS = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999, in seconds since 1970."""
+_DAY = 86_400
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def mark(values: tuple[Any, ...]) -> int:
+    """A number of 64 bits for the values of a record; other values have another, nearly surely.
+
+    ``UNREAD`` where one of them cannot be told.
+    """
+    if any(value is NOT_VERIFIABLE for value in values):
+        return UNREAD
+    found = hash(repr(_plain(values)))
+    return found if found not in (UNREAD, UNREADABLE) else 2
+
+
+def may_change(values: Sequence[Any], kinds: Sequence[pa.DataType]) -> bool:
+    """Whether the values of a record may be others after a way through JSON."""
+    return any(_may_change(value, kind) for value, kind in zip(values, kinds, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """The value without the sign of a zero: by it equal values would have other texts."""
+    if isinstance(value, float):
+        return value or 0.0
+    if isinstance(value, Decimal):
+        return value or value.copy_abs()
+    if isinstance(value, dict):
+        return {name: _plain(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _may_change(value: Any, kind: pa.DataType) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if pa.types.is_timestamp(kind):
+        first, until = (each * _UNITS[kind.unit] for each in _SECONDS)
+        return not first <= value < until
+    if pa.types.is_date(kind):
+        first, until = (each // _DAY for each in _SECONDS)
+        return not first <= value < until
+    if pa.types.is_struct(kind):
+        return any(_may_change(value.get(each.name), each.type) for each in kind)
+    if pa.types.is_map(kind):
+        parts = ((name, kind.key_type, held) for name, held in value)
+        return any(_may_change(n, key) or _may_change(v, kind.item_type) for n, key, v in parts)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return any(_may_change(each, kind.value_type) for each in value)
+    # A reader may give a text that is equal to other texts, too: a class of its own.
+    equal_to_others = isinstance(value, str) and type(value) is not str
+    return value is NOT_VERIFIABLE or equal_to_others
+
+
+class FormerIds:
+    """Ids from before accepted changes of the source, and of entries that were rolled back.
+
+    Nobody takes back what was sent: a RESTORE or a TRUNCATE takes the entries, but not the records
+    in a topic.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        versions = {each.version for each in subject.ledger.effective}
+        ranges: dict[Partition, list[tuple[int, int, int]]] = {}
+        for entry in subject.ledger.recorded:
+            if entry.version in versions:
+                continue
+            for each in entry.ranges:
+                if each.start < each.until:
+                    ranges.setdefault(each.partition, []).append((each.start, each.until, -1))
+        self._undone = Former(ranges)
+
+    def times(self, partition: Partition, offsets: Offsets) -> Offsets:
+        """How many former records each offset may have: each left one copy or more."""
+        accepted = self._subject.coverage.former.times(partition, offsets)
+        undone = self._undone.times(partition, offsets)
+        return accepted + undone + self._subject.removed_changes
+
+    def has(self, partition: Partition, offset: int) -> bool:
+        """Whether the offset may have any."""
+        if not self._subject.has_former(partition) and partition not in self._undone:
+            return False
+        return bool(self.times(partition, np.array([offset], np.int64))[0])
+
+
+FUNCTION = -1
+"""Instead of a topic: the records of the entry went to a function."""
+BY_ROW = -2
+"""Instead of a topic: a column names that of each record."""
+
+
+class SentTopics:
+    """The topics of all effective entries, and which of them a record belongs to.
+
+    ``names`` are in order. ``of_entry`` gives for each entry the number of its topic, ``FUNCTION``
+    or ``BY_ROW``. ``columns`` are those of records, in order. ``made`` tells for each entry whether
+    own code made what was sent; then a record does not tell its topic.
+    """
+
+    def __init__(self, entries: Sequence[LedgerEntry], columns: Sequence[str]) -> None:
+        self.names = sorted({name for each in entries for name in _topics(each)})
+        self._listed = [[self.names.index(name) for name in _topics(each)] for each in entries]
+        self._chosen_by = [each.config.get("topic_column") for each in entries]
+        self._partitioned_by = [each.config.get("partition_column") for each in entries]
+        self._columns = tuple(columns)
+        self.made = np.array([bool(each.transform) for each in entries], bool)
+        told = zip(self._listed, self._chosen_by, strict=True)
+        self.of_entry = np.array([_number(*each) for each in told], np.int64)
+
+    def of_record(self, entry: int, values: Sequence[object]) -> int:
+        """The topic of a record of an entry that has ``BY_ROW``, by the values of its columns.
+
+        Raises Undecodable where the record names none of the topics of its entry, and CannotTell.
+        """
+        if self.made[entry]:
+            raise CannotTell("own code names the topic")
+        name = self._told(self._chosen_by[entry], values)
+        for number in self._listed[entry]:
+            if name == self.names[number]:
+                if type(name) is not str:  # equal to other texts, too: of a number, 1.5 and 1.50
+                    raise CannotTell("the text of the topic")
+                return number
+        raise Undecodable("it names no topic" if name is None else "it names another topic")
+
+    def check(self, entry: int, values: Sequence[object]) -> None:
+        """Raises Undecodable where a record names no place to send it to, and CannotTell."""
+        if self.made[entry]:
+            return
+        if self.of_entry[entry] == BY_ROW:
+            self.of_record(entry, values)
+        if column := self._partitioned_by[entry]:
+            number = self._told(column, values)
+            if isinstance(number, int) and number < 0:
+                raise Undecodable("its partition is negative")
+
+    def _told(self, column: object, values: Sequence[object]) -> object:
+        if column not in self._columns:
+            raise CannotTell("the column that names the place is not configured any more")
+        found = values[self._columns.index(str(column))]
+        if found is NOT_VERIFIABLE:
+            raise CannotTell("the name of the place")
+        return found
+
+    def likely(self, entry: int, held: Collection[int], whole: Collection[bool]) -> int:
+        """The topic of a record that nobody can tell: one that holds it, or may have lost it."""
+        listed = self._listed[entry]
+        lost = [number for number, each in enumerate(whole) if not each and number in listed]
+        return next((each for each in listed if each in held), [*lost, *listed][0])
+
+
+def _topics(entry: LedgerEntry) -> list[str]:
+    """The topics of an entry: a list where a column chooses, else the name of one."""
+    told = entry.config.get("kafka")
+    return [told] if isinstance(told, str) else [*map(str, told or ())]
+
+
+def _number(listed: list[int], column: object) -> int:
+    if not listed:
+        return FUNCTION
+    return listed[0] if column is None else BY_ROW
+
 
 _ID = "rm-id"
 _PIECE = 1 << 17
@@ -158,3 +337,44 @@ def _owner(name: object, text: object) -> tuple[str, Partition, int] | None:
     if len(parts) != 4 or not all(each.isdecimal() for each in parts[2:]):
         return None
     return parts[0], (parts[1], int(parts[2])), int(parts[3])
+
+
+_AT_MOST_ONCE = "at-most-once"
+
+
+class Sinks:
+    """Where each entry sent its records, and counts.
+
+    ``kinds`` are the types of the columns.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        sent: SentRecords,
+        topics: SentTopics,
+        former: FormerIds,
+        readers: EntryReaders,
+        kinds: Sequence[pa.DataType],
+        stride: int,
+    ) -> None:
+        self.subject, self.sent, self.topics, self.former = subject, sent, topics, former
+        self.readers, self.kinds, self.stride = readers, kinds, stride
+        self.in_a_function = 0
+        self.untold = 0
+        """Records whose values could not be compared."""
+        self.made = 0
+        """Records of which own code made what was sent; values are not compared."""
+        self.left_out = LeftOut(subject.ledger.effective)
+        configs = [each.config for each in subject.ledger.effective]
+        self.once = np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
+
+    def report(self) -> None:
+        """Say how many records could not be compared, and how many were left out."""
+        self.left_out.report(self.subject.findings)
+        if self.made:
+            line = f"the values of {count(self.made, 'record')}: transform or select made them"
+            self.subject.findings.leave(Unchecked.MADE, line, self.made)
+        if self.untold:
+            line = f"the values of {count(self.untold, 'record')} in the sink: verify cannot tell"
+            self.subject.findings.leave(Unchecked.VALUES, line, self.untold)

@@ -16,18 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rivermouth.verify.proofs import pairing
+from rivermouth.verify.proofs import proof
+from rivermouth.verify.proofs.key_rules import Key
 from rivermouth.verify.proofs.measures import Metric
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.proofs.rule import Key
 from rivermouth.verify.proofs.spill import Buckets
-from rivermouth.verify.proofs.total_check import KeyTotals, Knowledge, TotalCheck
-from rivermouth.verify.proofs.total_records import Added, TotalRecords
+from rivermouth.verify.proofs.total_check import (
+    Added,
+    KeyTotals,
+    Knowledge,
+    TotalCheck,
+    TotalRecords,
+)
 from rivermouth.verify.result import Unchecked, count
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables.batches import tuples
-from rivermouth.verify.tables.ports import Rows
+from rivermouth.verify.tables.ports import Rows, tuples
 
 
 def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> None:
@@ -46,7 +50,7 @@ def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     keys, names = [each.name for each in target.key_parts], [each.name for each in metrics]
     stored.require([*keys, *names])
     kinds = [stored.table.schema.field(each).type for each in (*keys, *names)]
-    number = pairing.buckets(subject.coverage.total(), workspace.bounds)
+    number = proof.buckets(subject.coverage.total(), workspace.bounds)
     shown = Buckets(workspace.folder / "shown", number)
     rows = Buckets(workspace.folder / "rows", number)
     records = TotalRecords(subject, schema, metrics, shown)
@@ -54,12 +58,12 @@ def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> Non
         records.see(seen, stored.quarantine.get(seen.partition))
     records.flush()
     for key, values in _rows(stored.table, keys, names):
-        rows.add(key, values, pairing.size(values))
+        rows.add(key, values, proof.size(values))
     reasons = [*_unread(subject)]
     some = not any(each.deletes for each in subject.ledger.effective)
     knowledge = Knowledge(not reasons, some, not records.untold, not records.unjudged)
     check = TotalCheck(subject, metrics, kinds, knowledge)
-    for its_records, its_rows in pairing.by_bucket(shown, rows, workspace):
+    for its_records, its_rows in proof.by_bucket(shown, rows, workspace):
         _check_bucket(check, metrics, its_records, its_rows)
     _report(subject, check, records, reasons)
 
@@ -72,7 +76,7 @@ def _rows(
 
 
 def _check_bucket(
-    check: TotalCheck, metrics: Sequence[Metric], records: pairing.Items, rows: pairing.Items
+    check: TotalCheck, metrics: Sequence[Metric], records: proof.Items, rows: proof.Items
 ) -> None:
     by_key: dict[Key, tuple[KeyTotals, list[tuple[object, ...]]]] = {}
     for key, facts in records:

@@ -16,10 +16,9 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rivermouth.config import TableName
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.result import Findings, Kind
-from rivermouth.verify.tables.batches import canonical
-from rivermouth.verify.tables.ports import Unreadable
+from rivermouth.verify.tables.ports import Unreadable, canonical
 
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _WANTED = re.compile(r'\s*\{\s*"(commitInfo|txn)"')

@@ -19,19 +19,19 @@ from pyspark.sql import functions as F
 
 from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.spark.address import (
-    Address,
-    literal,
-    set_table_property,
-    table_property,
-)
 from rivermouth.spark.errors import FAULTS, is_conflict, is_gone, reason
-from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
-from rivermouth.warehouse.creation import make_table
-from rivermouth.warehouse.offsets_rows import AGAIN, SCHEMA, app_of, rows_of
-from rivermouth.warehouse.ports import Counted, Projection
-from rivermouth.warehouse.recovered import COLUMNS, newest_of
-from rivermouth.warehouse.retention import Expired
+from rivermouth.spark.tables import Address, literal, set_table_property, table_property
+from rivermouth.warehouse.offsets_rows import (
+    AGAIN,
+    COLUMNS,
+    SCHEMA,
+    Expired,
+    app_of,
+    newest_of,
+    rows_of,
+)
+from rivermouth.warehouse.ports import ATTEMPTS, Attempts, Counted, Projection
+from rivermouth.warehouse.tables import make_table
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
 _HALTED = "rivermouth.halted."

@@ -9,19 +9,55 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow import ArrowException
 
-from rivermouth.errors import LedgerBroken, LogUnreadable
-from rivermouth.protocol.commits import CommitRecord, deleted_rows
-from rivermouth.warehouse.folder.newest_record import newest_record_ms
-from rivermouth.warehouse.ports import TableFacts
+from rivermouth.errors import LedgerBroken, LogUnreadable, ProjectionFailed
+from rivermouth.protocol.commits import CommitRecord, Recorded, deleted_rows
+from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.offsets import OffsetRange, TopicPartition
+from rivermouth.protocol.ways import WRITER_FEATURES, Definition
+from rivermouth.warehouse.ports import (
+    Counted,
+    TableFacts,
+)
+
+
+def newest_record_ms(statistics: Iterable[Mapping[str, Any]]) -> int | None:
+    """The greatest ``_kafka.timestamp`` that Delta noted of these files, in ms since 1970."""
+    greatest = [each.get("maxValues", {}).get("_kafka", {}) for each in statistics]
+    texts = [each["timestamp"] for each in greatest if each.get("timestamp")]
+    times = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in texts]
+    return int(max(times).timestamp() * 1000) if times else None
+
+
+def definition_of(table: DeltaTable) -> Definition:
+    """What the log of a table says of it."""
+    protocol, metadata = table.protocol(), table.metadata()
+    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    legacy = frozenset() if protocol.min_writer_version == WRITER_FEATURES else frozenset(listed)
+    return Definition(
+        reader=protocol.min_reader_version,
+        writer=protocol.min_writer_version,
+        features=frozenset(listed) - legacy,
+        properties=dict(metadata.configuration),
+        schema=json.loads(table.schema().to_json()),
+        partitions=tuple(metadata.partition_columns),
+    )
+
 
 _SECONDS = {"second": 1.0, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SECONDS |= {"microsecond": 1e-6, "millisecond": 1e-3}
@@ -212,3 +248,80 @@ def _record(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
         user_metadata=info.get("userMetadata"),
         deleted_rows=deleted_rows(info.get("operationMetrics")),
     )
+
+
+Integers = npt.NDArray[np.integer[Any]]
+_COORDINATES = ["_kafka.topic", "_kafka.partition", "_kafka.offset"]
+
+
+def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
+    """The same entries with their counts.
+
+    Where an entry has none, they are counted in the files that its commit added; where VACUUM has
+    taken one of them, in the whole table as it is now, whose rows still say where they came from.
+    Raises ProjectionFailed where these cannot be read either.
+    """
+    unknown = [each for each in entries if each.entry.rows is None]
+    try:
+        counts = _all_counts(log, unknown)
+    except (OSError, ArrowException) as fault:
+        raise ProjectionFailed(
+            "the commits stand, but the rows of their files cannot be counted",
+            where=str(log.path),
+            found=str(fault),
+            remedy="See with 'rivermouth verify' what the table holds; then run again",
+        ) from fault
+    counts |= {each.version: each.entry.rows for each in entries if each.entry.rows is not None}
+    return [Counted(each, counts[each.version]) for each in entries]
+
+
+def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> dict[int, Counts]:
+    """The counts of each entry, by the version of its commit.
+
+    Each in files of its own while they are there: since an accepted change of the source, rows of
+    several entries may have the same coordinates.
+    """
+    added = [[*log.added_files(each.version)] for each in entries]
+    there = [all(file.exists() for file in files) for files in added]
+    pairs = [*zip(entries, added, there, strict=True)]
+    left = [one for each, _, here in pairs if not here for one in each.entry.ranges]
+    table = dict(zip(left, count_rows(log.files(), left), strict=True)) if left else {}
+    return {
+        each.version: count_rows(files, each.entry.ranges)
+        if here
+        else tuple(RowCounts(min(table[one].applied, one.span), 0) for one in each.entry.ranges)
+        for each, files, here in pairs
+    }
+
+
+def count_rows(files: Iterable[Path], ranges: Sequence[OffsetRange]) -> tuple[RowCounts, ...]:
+    """Rows of each range among ``files``, as applied records. Ranges must not overlap."""
+    found: Counter[OffsetRange] = Counter()
+    by_partition: dict[TopicPartition, list[OffsetRange]] = {}
+    for each in sorted(each for each in ranges if each.span):
+        by_partition.setdefault(each.topic_partition, []).append(each)
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=1 << 18, columns=_COORDINATES):
+                for place, offsets in _by_partition(batch):
+                    its_ranges = by_partition.get(place, [])
+                    starts = np.searchsorted(offsets, [each.from_offset for each in its_ranges])
+                    ends = np.searchsorted(offsets, [each.until_offset for each in its_ranges])
+                    found.update(dict(zip(its_ranges, (ends - starts).tolist(), strict=True)))
+    return tuple(RowCounts(found[each], 0) for each in ranges)
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Integers]]:
+    """The offsets of each partition that has rows in the batch, in order.
+
+    The rows are sorted once for all partitions: looking for each of them would take as many passes.
+    """
+    topics, partitions, offsets = batch.column("_kafka").flatten()
+    topics = topics.dictionary_encode()
+    places = topics.indices.to_numpy().astype(np.int64) << 32 | partitions.to_numpy()
+    order = np.lexsort((offsets.to_numpy(), places))
+    places, ordered = places[order], offsets.to_numpy()[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    for start, here in zip(starts, np.split(ordered, starts[1:]), strict=True):
+        topic = topics.dictionary[int(places[start]) >> 32].as_py()
+        yield TopicPartition(topic, int(places[start]) & 0xFFFFFFFF), here

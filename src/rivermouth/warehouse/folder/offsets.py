@@ -1,4 +1,4 @@
-"""The offsets table of a warehouse in a folder, written with deltalake: milliseconds, no JVM."""
+"""The ledger of a table in a folder, for who only reads: without Spark."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from rivermouth.config import OFFSETS_TABLE, Pipeline
 from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
 from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.warehouse.attempts import ATTEMPTS, Attempts
+from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.offsets_rows import (
     AGAIN,
     REBUILD,
     SCHEMA,
+    Expired,
     app_of,
+    read_projected,
     rollback_app_of,
     rows_of,
 )
-from rivermouth.warehouse.ports import Counted, Projection
-from rivermouth.warehouse.recovered import read_projected
-from rivermouth.warehouse.retention import Expired
+from rivermouth.warehouse.ports import ATTEMPTS, Attempts, Counted, LedgerStore, Projection
 
 _TARGET_BYTES = 8 << 20
 _LOG_KEPT = "delta.logRetentionDuration"
@@ -225,3 +226,9 @@ def _old_rows(
 def _transaction(last: Counted, sequence: int) -> Transaction:
     pipeline = last.recorded.entry.pipeline
     return Transaction(app_of(pipeline), sequence, last.recorded.timestamp_ms)
+
+
+def folder_ledger(folder: Path, pipeline: Pipeline) -> LedgerStore:
+    """Where the ledger of a pipeline is read, in the local warehouse ``folder``."""
+    log = FolderLog(pipeline.target.table.path(folder))
+    return LedgerStore(log, FolderOffsets(OFFSETS_TABLE.path(folder)))

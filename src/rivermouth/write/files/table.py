@@ -1,18 +1,20 @@
-"""Commits of data files to one Delta table in a folder, by delta-rs: exactly one version, or none.
+"""Commits of a pipeline by its driver alone: planned on a version, and made as the one after it.
 
 The log takes each version once. So a commit at the version after the one that it was planned on
 stands only where nobody has committed since. Spark's commits on a local disk are not exact in that
-way (``spark.commit_lock``): ``alone`` keeps them away meanwhile.
+way (``spark.tables``): ``alone`` keeps them away meanwhile.
 
 delta-rs leaves it to the system when a commit reaches the disk. So the names of the data files are
 made to reach it before a commit, and the commit before anybody is told of it, with those of others
 since the last one: a log with a hole cannot be read. A checkpoint reaches the disk before the
 commits in it are cleaned up.
+
+A commit that somebody else has made since is noticed before one of ours is begun. One that comes
+later still is noticed by the log itself, which takes each version once.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -25,9 +27,14 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
+from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed, CommitConflict
-from rivermouth.write.files.file import DataFile, sync
-from rivermouth.write.files.known import WRITER_FEATURES, Definition
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.entry_json import to_json
+from rivermouth.protocol.ways import Definition
+from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.write.files.data_files import DataFile, sync
 
 Told = TypeVar("Told")
 Alone = Callable[[Callable[[], object]], object]
@@ -214,21 +221,34 @@ class FilesTable:
         return BatchFailed(what, where=self._where, found=str(fault))
 
 
-def definition_of(table: DeltaTable) -> Definition:
-    """What the log of a table says of it."""
-    protocol, metadata = table.protocol(), table.metadata()
-    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    legacy = frozenset() if protocol.min_writer_version == WRITER_FEATURES else frozenset(listed)
-    return Definition(
-        reader=protocol.min_reader_version,
-        writer=protocol.min_writer_version,
-        features=frozenset(listed) - legacy,
-        properties=dict(metadata.configuration),
-        schema=json.loads(table.schema().to_json()),
-        partitions=tuple(metadata.partition_columns),
-    )
-
-
 def _action(file: DataFile) -> AddAction:
     none: Mapping[str, Any] = {}
     return AddAction(file.name, file.size, none, file.modified_ms, True, file.statistics)
+
+
+class SmallCommits:
+    """Such commits into one table."""
+
+    def __init__(self, table: FilesTable) -> None:
+        self.table = table
+
+    def may(self, plan: CommitPlan) -> bool:
+        """Whether the plan is not stale, as Delta would say.
+
+        What is made from now on follows on the version that was seen here. Raises CommitConflict
+        where somebody has committed since the plan, and BatchFailed where the log no longer holds
+        the version of the plan: the next opening tells why.
+        """
+        newest = self.table.newest()
+        if plan.base is not None and newest < plan.base:
+            raise self.table.shorter(newest, plan.base)
+        if plan.base is not None and newest > plan.base:
+            raise self.table.conflict(newest)
+        return self.table.txn(plan.app) < plan.sequence
+
+    def make(self, plan: CommitPlan, entry: Entry, files: Iterable[DataFile] = ()) -> None:
+        """Make the commit of the plan, which ``may`` allows. Raises as ``FilesTable.append``."""
+        reach("P17")
+        self.table.append(files, to_json(entry), (plan.app, plan.sequence))
+        reach("P18")
+        self.table.keep_up()

@@ -14,16 +14,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from rivermouth.protocol.batch import Batch
+from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
-from rivermouth.write.bad_records import kept, refused, refusing
-from rivermouth.write.counts import grouped_counts, quarantined
-from rivermouth.write.entry import writer_options
+from rivermouth.warehouse.spark_commits import writer_options
+from rivermouth.write.evaluation import grouped_counts, kept, quarantined, refused, refusing
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.rows import Plain
-from rivermouth.write.transform.shape import RowsOfRecord
-from rivermouth.write.transform.transform import Made
+from rivermouth.write.transform import Made, RowsOfRecord
 
 
 class DataFrameWriter:

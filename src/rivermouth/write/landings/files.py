@@ -1,5 +1,8 @@
 """Rows to add, as files that the tasks write: one pass, and one small commit by the driver.
 
+It gets decoded rows (``formats.tasks``) as Arrow batches and returns one row for each file that
+it wrote. Nobody sees a file before a commit names it.
+
 The tasks decode, split and count. So bad records lie in quarantine before the commit, the counts
 are in its entry, and no file is read again. The commit is that of exactly the version that follows
 on the one it was planned on, or none: the log takes each version once. If somebody else was faster,
@@ -11,37 +14,127 @@ each batch: a table may be altered while a run goes on.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rivermouth.debug.failpoints import reach
-from rivermouth.formats.in_arrow import KAFKA_COLUMNS
-from rivermouth.formats.in_task import in_task_of
-from rivermouth.formats.joined import Joined
+from rivermouth.config.source import KAFKA_COLUMNS
+from rivermouth.debug import reach
+from rivermouth.formats.arrow import Joined, spare_what_is_loaded
+from rivermouth.formats.tasks import in_task_of
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Draft
+from rivermouth.protocol.ways import AS_FILES, Definition, Way, way_into
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.files.apart import Apart
-from rivermouth.write.files.commits import SmallCommits
-from rivermouth.write.files.counts import counted_ranges, records_of
-from rivermouth.write.files.file import Folder
-from rivermouth.write.files.known import Definition
-from rivermouth.write.files.quarantine import folder_of
-from rivermouth.write.files.task import RETURNED_DDL, Written, collected, task
-from rivermouth.write.files.way import AS_FILES, Way, way_into
+from rivermouth.write.files.bad_records import Apart, folder_of, set_apart, task_number
+from rivermouth.write.files.data_files import (
+    DataFile,
+    Files,
+    Folder,
+    bad,
+    counted_ranges,
+    good,
+    records_of,
+)
+from rivermouth.write.files.table import SmallCommits
 from rivermouth.write.landing import Landing, RawBatch, Site
-from rivermouth.write.landings.by_driver import entries_way, quarantine_of, rows_way, table_of
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
-from rivermouth.write.landings.recording import Recording
+from rivermouth.write.landings.driver_commits import (
+    Recording,
+    entries_way,
+    quarantine_of,
+    rows_way,
+    table_of,
+)
+
+RETURNED = pa.schema(
+    [
+        ("bad", pa.bool_()),
+        ("name", pa.string()),
+        ("size", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("statistics", pa.string()),
+        ("records", pa.string()),
+    ]
+)
+"""A row for each file, see ``DataFile.as_row``."""
+RETURNED_DDL = (
+    "bad BOOLEAN, name STRING, size BIGINT, modified_ms BIGINT, statistics STRING, records STRING"
+)
+
+Batches = Iterable[pa.RecordBatch]
+Decode = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the tasks of a batch wrote: files of good rows, and of bad ones."""
+
+    good: tuple[DataFile, ...]
+    bad: tuple[DataFile, ...]
+
+    def there(self, folder: str) -> bool:
+        """Whether the good rows' files are in the folder, whole."""
+        return all(each.is_whole(Path(folder)) for each in self.good)
+
+
+def task(
+    folder: Folder, apart: Apart, decode: Decode | None = None
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records ``apart``.
+
+    The rows are decoded, or ``decode`` does that.
+    """
+
+    def written(batches: Batches) -> Iterator[pa.RecordBatch]:
+        number = task_number()
+        rows, quarantine = Files(folder, number), Files(apart.folder, number)
+        try:
+            for batch in map(decode, batches) if decode else batches:
+                yield from _returned(rows.add(*_of_table(good(batch))), bad=False)
+                yield from _returned(set_apart(quarantine, bad(batch), apart), bad=True)
+            yield from _returned(rows.end(), bad=False)
+            yield from _returned(quarantine.end(), bad=True)
+        except BaseException:
+            rows.discard()
+            quarantine.discard()
+            raise
+        spare_what_is_loaded()
+
+    return written
+
+
+def collected(rows: Iterable[Mapping[str, object]]) -> Written:
+    """What the rows say that the tasks of a batch returned."""
+    found: dict[bool, list[DataFile]] = {True: [], False: []}
+    for each in rows:
+        found[bool(each["bad"])].append(DataFile.of(each))
+    return Written(tuple(found[False]), tuple(found[True]))
+
+
+def _returned(files: Iterable[DataFile], *, bad: bool) -> Iterator[pa.RecordBatch]:
+    for each in files:
+        yield pa.RecordBatch.from_pylist([{"bad": bad, **each.as_row()}], RETURNED)
+
+
+def _of_table(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.StructArray]:
+    """The configured columns and ``_kafka``, as the table has them."""
+    kafka = rows.column("_kafka")
+    row = rows.column("row")
+    arrays = [*row.flatten(), kafka]
+    fields = [*row.type, pa.field("_kafka", kafka.type)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), kafka
 
 
 def files(site: Site) -> Landing:
     """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
     if site.config is None:
         return DataFrameWriter(site)
-    return Files(site, rows_way(site, site.config))
+    return FilesLanding(site, rows_way(site, site.config))
 
 
 @dataclass(frozen=True)
@@ -56,7 +149,7 @@ class Waiting:
     written: Written
 
 
-class Files:
+class FilesLanding:
     """Lands the rows of every good record.
 
     See ``Landing``, ``LooksBeside``, ``Records`` and ``TellsWay``.

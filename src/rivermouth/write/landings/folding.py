@@ -1,4 +1,11 @@
-"""Folding the records of a batch to changes by key, and counting them on the way.
+"""Folding the records of a batch to changes by key: counted, and bad ones set apart, on the way.
+
+A broadcast spares the shuffle of the table. How large the changes are is not known before: a few
+records may hold more than a driver takes.
+
+So most bad records cost no failed attempt and no second read. That is where driver and tasks share
+this machine's disk, where the quarantine is a table that is understood, and where the format
+decodes in a task. Elsewhere a bad record fails the fold, see ``write.evaluation``.
 
 A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a sieve takes it out. Where
 the shape knows a fold in two steps, tasks make the first one while they decode; see ``Partly``.
@@ -6,20 +13,155 @@ the shape knows a fold in two steps, tasks make the first one while they decode;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 
+from rivermouth.config import Commit
+from rivermouth.errors import BatchFailed
+from rivermouth.formats.arrow import REFUSAL, Sieve
 from rivermouth.formats.decoder import decoder_to_fold
-from rivermouth.formats.sieve import Sieve
-from rivermouth.formats.staged import Before
+from rivermouth.formats.tasks import Before
+from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.write.bad_records import refusing
-from rivermouth.write.counts import CountedOnTheWay, few
+from rivermouth.protocol.ways import why_not
+from rivermouth.spark.errors import said
+from rivermouth.write.evaluation import CountedOnTheWay, few, refusing
+from rivermouth.write.files.bad_records import Apart, QuarantineSieve, Sifted, discard, sifted
+from rivermouth.write.files.data_files import counted_ranges, records_of
 from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landings.driver_commits import quarantine_of, why_not_here
 from rivermouth.write.rows import RECORDS, Keyed
+
+RECORDS_MAX = 200_000
+# Databricks also broadcasts from executor to executor, and says so in words of its own. The words
+# may be few: whatever was written before carries the ``txn`` that a second write has, too.
+_TOO_LARGE = re.compile(
+    r"spark\.driver\.maxResultSize|not enough memory to (build|store)|cannot broadcast"
+    r"|could not execute broadcast",
+    re.IGNORECASE,
+)
+
+
+class Broadcast:
+    """Changes of at most ``RECORDS_MAX`` records are broadcast, and of fewer where those did not
+    fit.
+    """
+
+    def __init__(self) -> None:
+        self._most = RECORDS_MAX
+
+    def write(self, records: int, small: Callable[[], None], large: Callable[[], None]) -> None:
+        """Call ``small`` for few records; where they do not fit into a broadcast, then ``large``.
+
+        After that, half as many records are few. Raises what the last call raises.
+        """
+        if records <= self._most:
+            try:
+                small()
+            except Exception as fault:
+                if not too_large(fault):
+                    raise
+                self._most = records // 2
+            else:
+                return
+        large()
+
+
+def too_large(fault: Exception) -> bool:
+    """Whether a write failed since what it broadcasts is too large."""
+    return _TOO_LARGE.search(said(fault)) is not None
+
+
+class Sieving:
+    """Makes the sieves of one pipeline's batches, and takes in what they held back."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._possible = may_sieve(site)
+        self._bad = quarantine_of(site)
+        self._stage: Path | None = None
+
+    @contextmanager
+    def sieve(self, plan: CommitPlan) -> Iterator[QuarantineSieve | None]:
+        """A sieve for one evaluation of the plan's batch; None: bad records fail it.
+
+        If the evaluation fails, what its tasks had written is removed.
+        """
+        apart = self._apart(plan)
+        if apart is None:
+            yield None
+            return
+        self._stage = self._stage or self._site.staging()
+        # Tasks of an evaluation that failed may still tell: so each has a folder of its own.
+        reports = self._stage / f"{plan.commit}-{uuid.uuid4()}"
+        reports.mkdir(parents=True)
+        try:
+            yield QuarantineSieve(apart, reports)
+        except BaseException:
+            discard(reports, apart.folder.path)
+            raise
+        finally:
+            shutil.rmtree(reports, ignore_errors=True)
+
+    def _apart(self, plan: CommitPlan) -> Apart | None:
+        """Where the tasks put bad records; None where they cannot."""
+        if not self._possible:
+            return None
+        try:
+            table = self._bad.definition()
+        except BatchFailed:  # whatever is wrong with it, a batch without bad records is fine
+            return None
+        return None if table is not None and why_not(table) else self._bad.apart(plan, table)
+
+    def told(self, sieve: QuarantineSieve, plan: CommitPlan) -> Sifted:
+        """What the tasks have told, once the batch was evaluated.
+
+        Fails by ``REFUSAL`` where fewer have told than there were. Raises BatchFailed.
+        """
+        found = sifted(sieve.reports, self._site.pipeline)
+        if found.tasks < self._expected(plan):
+            raise RuntimeError(f"{REFUSAL}, or none: not all tasks have told")
+        return found
+
+    def commit(self, found: Sifted, plan: CommitPlan) -> Counts:
+        """The counts of the batch, whose bad records are in quarantine then. Raises BatchFailed."""
+        numbers = found.good, records_of(found.bad)
+        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+        self._bad.commit(found.bad, plan)
+        return counts
+
+    def _expected(self, plan: CommitPlan) -> int:
+        """How many tasks decode a batch: Spark reads each range in one part (``may_sieve``)."""
+        parts = sum(1 for each in plan.draft.ranges if each.span)
+        return min(parts, self._site.tasks or parts)
+
+
+def may_sieve(site: Site) -> bool:
+    """Whether tasks may set bad records apart, as far as the configuration tells.
+
+    Not where Spark's writer is asked for, or may write the same quarantine at the same time; nor
+    where Spark reads one range in several parts, so that nobody knows how many there are.
+    """
+    pipeline = site.config
+    if pipeline is None or why_not_here(site):
+        return False
+    source = pipeline.source
+    return (
+        bool(site.quarantine.address.path)
+        and pipeline.format.in_task is not None
+        and not pipeline.made_by
+        and not site.others
+        and pipeline.target.commit is not Commit.SPARK
+        and not source.in_parts
+    )
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
-from rivermouth.spark.address import Address, quoted
+from rivermouth.spark.tables import Address, quoted
+from rivermouth.warehouse.spark_commits import record_entry, session_confs, statement_confs
+from rivermouth.warehouse.tables import TOMBSTONE, has_mark
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.bad_records import refused
-from rivermouth.write.counts import applied, grouped_counts, quarantined
-from rivermouth.write.entry import record_entry, session_confs, statement_confs
-from rivermouth.write.files.commits import SmallCommits
-from rivermouth.write.files.counts import other_records
+from rivermouth.write.evaluation import applied, grouped_counts, quarantined, refused
+from rivermouth.write.files.data_files import other_records
+from rivermouth.write.files.table import SmallCommits
 from rivermouth.write.landing import RawBatch, Site
-from rivermouth.write.landings.broadcast import Broadcast
-from rivermouth.write.landings.by_driver import entries_way, table_of
-from rivermouth.write.landings.folding import Folding
-from rivermouth.write.landings.recording import Recording
-from rivermouth.write.landings.sieving import Sieving
-from rivermouth.write.overflow import OVERFLOW
-from rivermouth.write.rows import Keyed
-from rivermouth.write.soft_delete import TOMBSTONE, has_mark
+from rivermouth.write.landings.driver_commits import Recording, entries_way, table_of
+from rivermouth.write.landings.folding import Broadcast, Folding, Sieving
+from rivermouth.write.rows import OVERFLOW, Keyed
 
 MATERIALIZE_SOURCE = "spark.databricks.delta.merge.materializeSource"
 # A batch without a record folds to nothing; adaptive execution would then drop the plan and, with

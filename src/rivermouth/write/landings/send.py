@@ -1,5 +1,8 @@
 """Rows to send: to a sink, and a commit that carries the entry alone.
 
+They are made and checked before anything is sent, or committed, and kept until all are sent. So
+the records that were left out are known before the commit, whose entry tells their number.
+
 At least once: all rows are sent and acknowledged, then the entry is committed. At most once: the
 entry is committed and read back, then the rows are sent. Delta skips a stale commit silently, so
 rows that were sent before the commit was seen could be sent twice.
@@ -11,30 +14,101 @@ could tell the counts later, so they are counted before the commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from rivermouth.debug import trace
-from rivermouth.debug.failpoints import reach
+from rivermouth import debug
+from rivermouth.config import Pipeline
+from rivermouth.config.registry import resolve
+from rivermouth.debug import reach
 from rivermouth.errors import CommitUnknown, NotDelivered, NotSent
+from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.registry.references import resolve
+from rivermouth.protocol.ways import Way
 from rivermouth.spark.errors import FAULTS, translate
-from rivermouth.write.bad_records import kept
-from rivermouth.write.counts import applied, grouped_counts, quarantined
-from rivermouth.write.files.commits import SmallCommits
-from rivermouth.write.files.way import Way
+from rivermouth.spark.tables import quoted
+from rivermouth.write.evaluation import applied, grouped_counts, kept, quarantined, refusing
+from rivermouth.write.files.table import SmallCommits
 from rivermouth.write.landing import RawBatch, Site
-from rivermouth.write.landings.by_driver import entries_way, table_of
-from rivermouth.write.landings.made_to_send import MadeToSend
-from rivermouth.write.landings.recording import Recording
+from rivermouth.write.landings.driver_commits import Recording, entries_way, table_of
 from rivermouth.write.rows import Sent
-from rivermouth.write.sinks.sink import Sink
+from rivermouth.write.sinks import Sink, in_order
+from rivermouth.write.transform import RowsOfRecord, Transform, placed
+
+_PLACE = ("topic", "partition", "offset")
+_UNMOVED = (RowsOfRecord.ONE, RowsOfRecord.AT_MOST_ONE)
+"""So made, rows stay in the order of their records."""
+
+
+@dataclass(frozen=True)
+class ToSend:
+    """``rows`` as a sink takes them: ``row``, ``_kafka``, and the ``key`` and ``headers`` of the
+    record where they are sent.
+
+    ``number``: how many there are.
+    """
+
+    rows: DataFrame
+    number: int
+
+
+class MadeToSend:
+    """The own code of one pipeline that sends."""
+
+    def __init__(self, pipeline: Pipeline, transform: Transform) -> None:
+        self._transform = transform
+        # Built once: each is many calls into the JVM, too dear per batch.
+        row = F.col("row")
+        self._given = [row.getField(each.name).alias(each.name) for each in pipeline.columns]
+        self._refusing = refusing()
+        self._row = F.struct(*(F.col(quoted(each.name)) for each in pipeline.row_columns))
+        self._placed = placed(pipeline.target)
+        target = pipeline.target
+        with_key = target.kafka is not None and not target.message_key
+        asked = {"key": with_key, "headers": target.forward_headers}
+        self._carried = [name for name, sent in asked.items() if sent]
+
+    def made(
+        self, good: DataFrame, plan: CommitPlan, keep: Callable[[DataFrame], DataFrame]
+    ) -> ToSend:
+        """What is to be sent of good decoded rows, which can be read several times.
+
+        All of it is evaluated here, and kept by ``keep``. Raises TransformFailed.
+        """
+        batch = Batch.of(plan)
+        try:
+            # First, since Spark shows only the first columns of many in a plan, which is looked at.
+            given = good.select(self._refusing, *self._given)
+            made = self._transform.made(given, batch)
+            rows = made.rows.select(self._row.alias("row"), self._placed)
+            if self._carried:
+                rows = _with(rows, good, self._carried)
+            if self._carried or made.of_record not in _UNMOVED:
+                rows = in_order(rows)
+            kept = keep(rows)
+            return ToSend(kept, kept.count())
+        except Exception as fault:
+            failed = self._transform.blamed(fault, batch)
+            if failed is None:
+                raise
+            raise failed from fault
+
+
+def _with(rows: DataFrame, good: DataFrame, carried: Sequence[str]) -> DataFrame:
+    """The rows, each with the message key, or the headers, of its record."""
+    kafka = F.col("_kafka")
+    place = (kafka.getField(each).alias(f"of_{each}") for each in _PLACE)
+    same = [kafka.getField(each) == F.col(f"of_{each}") for each in _PLACE]
+    joined = rows.join(good.select(*place, *carried), same, "left")
+    return joined.select("row", "_kafka", *carried)
+
 
 _WHERE_IT_STANDS = (
     "If it stands, they stay lost, as at-most-once says: read them with rivermouth.read. If not,"
@@ -133,7 +207,7 @@ class Send:
             ) from fault
 
     def _send(self, good: DataFrame, plan: CommitPlan) -> None:
-        trace.step(plan.draft.pipeline, "send", commit=plan.commit)
+        debug.step(plan.draft.pipeline, "send", commit=plan.commit)
         reach("P14")
         try:
             self._sink.send(good, plan)
@@ -146,7 +220,7 @@ class Send:
                 passes=told.passes,
             ) from fault
         self._sent = plan.draft.ranges
-        trace.step(plan.draft.pipeline, "sent", commit=plan.commit)
+        debug.step(plan.draft.pipeline, "sent", commit=plan.commit)
         reach("P15")
 
     def _keep_made(self, plan: CommitPlan, made: DataFrame) -> DataFrame:

@@ -17,18 +17,18 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Measure, Pipeline
 from rivermouth.config.totals import SKETCH
-from rivermouth.formats.in_arrow import REFUSAL
-from rivermouth.spark.address import literal, quoted
+from rivermouth.formats.arrow import REFUSAL
+from rivermouth.spark.tables import literal, quoted
 from rivermouth.write.rows import Keyed
 from rivermouth.write.shapes.partial_totals import (
     FITS,
+    LOW_BITS,
     added,
     by_key,
     is_wide,
     partly,
     sum_of_halves,
 )
-from rivermouth.write.totals_in_task import LOW_BITS
 
 _PRECISION = 12  # lg_config_k of the sketch: 4,096 registers, a standard error of 1.6 %
 _REFUSED = f"raise_error({literal(REFUSAL)})"

@@ -16,9 +16,9 @@ from rivermouth.errors import (
     TableReplaced,
     TableUndone,
 )
-from rivermouth.operate.maintain.maintainable import TableEntries, maintainable
+from rivermouth.operate.maintain import TableEntries, maintainable
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.warehouse.memory.log import MemoryLog
+from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 from tests.builders import PIPELINE, entry_after, place, record_of_entry, span
 from tests.doubles import Driver, World, a_pipeline, until_done

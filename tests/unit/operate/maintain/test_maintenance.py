@@ -9,9 +9,9 @@ from typing import NoReturn
 import pytest
 
 from rivermouth.config import Config, TableName, load
-from rivermouth.operate.maintain.maintenance import SCRATCH, Maintenance
+from rivermouth.operate.maintain import SCRATCH, Maintenance
 from rivermouth.run.report import exit_code
-from rivermouth.spark.address import Address
+from rivermouth.spark.tables import Address
 from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
 
@@ -57,7 +57,7 @@ def maintenance(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> Maintenance:
     monkeypatch.setattr(
-        "rivermouth.operate.maintain.maintenance.warehouse_of", lambda *_: Failing(config, fault)
+        "rivermouth.operate.maintain.warehouse_of", lambda *_: Failing(config, fault)
     )
     return Maintenance(config, NO_SESSION, tmp_path / "scratch")
 
@@ -96,7 +96,7 @@ def test_scratch_that_cannot_be_removed_is_one_failed_report_after_the_others(
     def refused(root: Path) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(root))
 
-    monkeypatch.setattr("rivermouth.operate.maintain.maintenance.remove_dead", refused)
+    monkeypatch.setattr("rivermouth.operate.maintain.remove_dead", refused)
     reports = maintenance(config, tmp_path, monkeypatch, OSError("lost")).pipelines(["bids"])
     assert [each.pipeline for each in reports] == ["bids", SCRATCH]
     error = reports[-1].error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.operate.maintain.optimize import hours
+from rivermouth.operate.optimize import hours
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.operate.maintain.orphans import orphaned
+from rivermouth.operate.optimize import orphaned
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from rivermouth.registry.formats import FORMATS
-from rivermouth.registry.references import resolve
+from rivermouth.config.registry import FORMATS, resolve
 from rivermouth.verify.formats.reader import MakeReader, Reader, Undecodable
 from rivermouth.verify.formats.scalars import single
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rivermouth.verify.formats.json import reader
 from rivermouth.verify.formats.scalars import single
-from rivermouth.verify.formats.strict_json.reader import reader
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rivermouth.verify.formats.json import reader
 from rivermouth.verify.formats.reader import Undecodable, UnknownDecoder
-from rivermouth.verify.formats.strict_json.reader import reader
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rivermouth.verify.formats.json import reader
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.formats.strict_json.reader import reader
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rivermouth.verify.formats.json import reader
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.formats.strict_json.reader import reader
-from rivermouth.verify.tables.sql_types import type_of
+from rivermouth.verify.tables.ports import type_of
 
 pytestmark = pytest.mark.unit
 

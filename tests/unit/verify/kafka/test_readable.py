@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Uuid
 
 from rivermouth.config import Topics
+from rivermouth.verify.kafka.client import Identity
 from rivermouth.verify.kafka.readable import Readable, readable
-from rivermouth.verify.kafka.source import Identity
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.ledger.log import Ledger

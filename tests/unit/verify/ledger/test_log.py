@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Uuid
 
-from rivermouth.verify.ledger.commits import Commit
+from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.result import Findings, Kind
 from tests.unit.verify.doubles import MemoryCommits, found, problems

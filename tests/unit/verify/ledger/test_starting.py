@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from rivermouth.verify.ledger import backward, chain
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.entry import LedgerEntry, parse_entry
-from rivermouth.verify.ledger.log import Ledger, read_ledger
-from rivermouth.verify.ledger.starting import (
+from rivermouth.verify.ledger import chain
+from rivermouth.verify.ledger.entry import Commit, LedgerEntry, parse_entry
+from rivermouth.verify.ledger.log import (
+    Ledger,
     Void,
     note_foreign,
     place_of,
+    read_ledger,
     read_since,
     read_since_time,
     void_since,
@@ -252,7 +252,7 @@ def test_a_log_read_back_says_what_the_chain_says(seed: int) -> None:
         log = MemoryCommits(a_log(dice))
         ledger = read_ledger(log, "p", Findings("p"))
         assert ledger is not None
-        back = backward.read_back(log, "p", log.versions())
+        back = chain.read_back(log, "p", log.versions())
         assert [each.version for each in back if each.effective] == [
             each.version for each in reversed(ledger.effective)
         ]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.config.registry import FORMATS, Format
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader
 from rivermouth.verify.ledger.entry import Partition
 from rivermouth.verify.proofs.append import verify_append

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.verify.proofs.by_offset import RowsByOffset
+from rivermouth.verify.proofs.rows_by_offset import RowsByOffset
 from tests.unit.verify.doubles import (
     ZERO,
     MemoryRows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Undecodable
-from rivermouth.verify.proofs.compare import Comparison, decoded, decoded_key, differences
+from rivermouth.verify.proofs.decoding import Comparison, decoded, decoded_key, differences
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rivermouth.verify.proofs.distinct import KEPT, distinct, hashed, merged, packed
+from rivermouth.verify.proofs.measures import KEPT, distinct, hashed, merged, packed
 
 pytestmark = pytest.mark.unit
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from confluent_kafka import Message
 
-from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.config.registry import FORMATS, Format
 from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.proofs.append import verify_append
-from rivermouth.verify.proofs.entry_readers import EntryKeyReaders, EntryReaders
-from rivermouth.verify.proofs.latest import verify_latest
+from rivermouth.verify.proofs.decoding import EntryKeyReaders, EntryReaders
+from rivermouth.verify.proofs.keyed import verify_latest
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable

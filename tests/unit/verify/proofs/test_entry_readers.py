@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.decoding import EntryReaders
 from tests.unit.verify.doubles import SCHEMA, MemorySource, configured, entry, span, subject, value
 
 pytestmark = pytest.mark.unit

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from rivermouth.verify.ledger.deletions import Deletion
-from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, Partition
+from rivermouth.verify.ledger.entry import Deletion, LedgerChanges, LedgerEntry, Partition
 from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.proofs.first import verify_first
+from rivermouth.verify.proofs.keyed import verify_first
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject

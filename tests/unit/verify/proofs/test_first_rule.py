@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.verify.proofs.first import First
-from rivermouth.verify.proofs.rule import Change, rank
+from rivermouth.verify.proofs.key_rules import Change, rank
+from rivermouth.verify.proofs.keyed import First
 
 pytestmark = pytest.mark.unit
 

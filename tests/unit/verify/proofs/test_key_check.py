@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.proofs.compare import Comparison
-from rivermouth.verify.proofs.doubts import Doubts
-from rivermouth.verify.proofs.entry_readers import EntryReaders
+from rivermouth.verify.proofs.decoding import Comparison, EntryReaders
 from rivermouth.verify.proofs.key_check import KeyCheck, shown_key
-from rivermouth.verify.proofs.latest import Latest
-from rivermouth.verify.proofs.rule import Change, Row, Untold
+from rivermouth.verify.proofs.key_rules import Change, Row, Untold
+from rivermouth.verify.proofs.keyed import Latest
+from rivermouth.verify.proofs.replay import Doubts
 from rivermouth.verify.result import Kind
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (

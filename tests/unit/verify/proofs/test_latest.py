@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.registry.formats import FORMATS, Format
+from rivermouth.config.registry import FORMATS, Format
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Reader
-from rivermouth.verify.proofs import keyed, pairing
-from rivermouth.verify.proofs.latest import verify_latest
+from rivermouth.verify.proofs import keyed, proof
+from rivermouth.verify.proofs.keyed import verify_latest
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject
@@ -76,7 +76,7 @@ def test_a_good_table_has_nothing_wrong_and_says_how_many_records_were_replaced(
 def test_a_bucket_that_has_become_too_large_is_split_and_every_key_is_still_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairing, "_BUCKETS_MAX", 2)
+    monkeypatch.setattr(proof, "_BUCKETS_MAX", 2)
     records = [message(each, value(each, 1)) for each in range(60)]
     rows = [row(each, 1, each) for each in range(60)]
     largest = 0

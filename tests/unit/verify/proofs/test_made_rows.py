@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rivermouth.verify.ledger.entry import LedgerEntry, left_out, written
-from rivermouth.verify.proofs.made_rows import LeftOut
+from rivermouth.verify.proofs.decoding import LeftOut
 from rivermouth.verify.result import Findings, Kind, Unchecked
 
 

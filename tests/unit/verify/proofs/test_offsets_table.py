@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.ledger.commits import Commit
-from rivermouth.verify.ledger.entry import LedgerChanges
+from rivermouth.verify.ledger.entry import Commit, LedgerChanges
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.result import Findings, Kind, Unchecked

@@ -10,7 +10,7 @@ import pytest
 
 from rivermouth.verify.formats.from_json.written import Written
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
-from rivermouth.verify.proofs.sent_values import UNREAD, mark, may_change
+from rivermouth.verify.proofs.sent_records import UNREAD, mark, may_change
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 from rivermouth.verify.ledger.log import Ledger
-from rivermouth.verify.proofs.skipping import beginning
+from rivermouth.verify.proofs.rows_by_offset import beginning
 from rivermouth.verify.tables.folder import FolderRows
 from tests.unit.verify.doubles import KAFKA, entry
 

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.ledger.deletions import Deletion
-from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, Partition
+from rivermouth.verify.ledger.entry import Deletion, LedgerChanges, LedgerEntry, Partition
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.totals import verify_totals
@@ -503,5 +502,5 @@ def test_records_are_put_together_however_early_they_are_written_to_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_GROUPS", "_HASHES"):
-        monkeypatch.setattr(f"rivermouth.verify.proofs.total_records.{name}", 1)
+        monkeypatch.setattr(f"rivermouth.verify.proofs.total_check.{name}", 1)
     assert problems(verified(tmp_path, ROWS)) == ()

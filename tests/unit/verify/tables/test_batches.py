@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.tables.batches import canonical, coordinates, field, tuples
+from rivermouth.verify.tables.ports import canonical, coordinates, row_field, tuples
 
 pytestmark = pytest.mark.unit
 
@@ -63,4 +63,4 @@ def test_rows_are_split_by_partition_and_those_without_coordinates_are_counted()
 def test_columns_are_taken_in_the_order_asked_for() -> None:
     batch = pa.RecordBatch.from_pylist([{"a": 1, "b": 2, "s": {"x": 3}}])
     assert tuples(batch, ["b", "a"]) == [(2, 1)]
-    assert field(batch, "s", "x").to_pylist() == [3]
+    assert row_field(batch, "s", "x").to_pylist() == [3]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.verify.tables.slices import PIECES, Slice, packed, width_of
+from rivermouth.verify.tables.catalog import PIECES, Slice, packed, width_of
 
 pytestmark = pytest.mark.unit
 

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Column
-from rivermouth.config.ddl import parse_columns
-from rivermouth.verify.tables.ports import Unreadable
-from rivermouth.verify.tables.sql_types import schema_of, type_of
+from rivermouth.config.columns import parse_columns
+from rivermouth.verify.tables.ports import Unreadable, schema_of, type_of
 
 pytestmark = pytest.mark.unit
 

@@ -13,8 +13,8 @@ from pyspark.sql import Row, SparkSession
 
 from rivermouth.errors import BatchFailed, LedgerBroken, LogUnreadable, RivermouthError
 from rivermouth.protocol.entry_json import to_json
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.catalog.log import CatalogLog
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.catalog.warehouse import CatalogLog
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit

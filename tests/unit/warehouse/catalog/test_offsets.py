@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.attempts import Attempts
+from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
-from rivermouth.warehouse.ports import Counted
+from rivermouth.warehouse.ports import Attempts, Counted
 from tests.builders import PIPELINE, entry_after, span
 
 pytestmark = pytest.mark.unit

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
-from rivermouth.spark.address import Address
-from rivermouth.warehouse.catalog import row_counts
-from rivermouth.warehouse.catalog.row_counts import with_counts
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.catalog import warehouse
+from rivermouth.warehouse.catalog.warehouse import with_counts
 from rivermouth.warehouse.ports import Counted
 from tests.builders import entry_after, span
 
@@ -67,7 +67,7 @@ class Anything:
 def test_rows_that_cannot_be_counted_after_a_commit_do_not_hide_that_it_stands(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_counts, "F", Anything())
+    monkeypatch.setattr(warehouse, "F", Anything())
     session = cast(SparkSession, Failing(fault))
     uncounted = Recorded(1, 0, replace(entry_after(None, span(0, 5)), rows=None))
     with pytest.raises(ProjectionFailed, match="the commits stand") as caught:

@@ -19,9 +19,9 @@ from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.warehouse.folder.log import FolderLog, duration_s, record_of
-from rivermouth.warehouse.memory.offsets import MemoryOffsets
+from rivermouth.warehouse.ledger import read_ledger
+from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.warehouse.reading import read_ledger
 from tests.builders import PIPELINE, entry_after, position, replayed, span
 from tests.doubles import a_pipeline
 

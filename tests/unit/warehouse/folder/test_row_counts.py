@@ -17,8 +17,7 @@ from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.folder.row_counts import count_rows, with_counts
+from rivermouth.warehouse.folder.log import FolderLog, count_rows, with_counts
 from rivermouth.warehouse.ports import Counted
 from tests.builders import entry_after, span
 

@@ -1,0 +1,189 @@
+"""``status``, ``topic``, ``verify``, ``sql``, ``offsets``: commands that read without a JVM."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from rivermouth.cli.settings import AsJson, ConfigFile, Select, known_secrets, load_config
+from rivermouth.errors import ConfigError
+
+Statement = Annotated[str, typer.Argument(metavar="STATEMENT", help='For example "SELECT …".')]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="What cannot be checked is a fault too; compares every value of every row."
+    ),
+]
+SinceWhen = Annotated[
+    str,
+    typer.Option(
+        "--since",
+        metavar="last|TIME",
+        help="Read only what was committed since the last recorded proof, or since a time: "
+        "2026-11-21T06:00:00Z, or 1d for a day ago.",
+    ),
+]
+Record = Annotated[
+    bool, typer.Option("--record/--no-record", help="Record what is proved, for --since last.")
+]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=0,
+        metavar="N",
+        help="Verify at most N pipelines at once; 0: one per core and GB of memory, at most four.",
+    ),
+]
+AT_ONCE = 4
+"""Pipelines verified at once, at most: each needs temporary files of its own, too."""
+offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def status(file: ConfigFile, json: AsJson = False) -> None:
+    """Show the state, position and lag of each pipeline. Starts no JVM."""
+    from rivermouth.cli.tables import status_table
+    from rivermouth.operate.status import status as ask
+    from rivermouth.run.text import as_json
+    from rivermouth.verify import standings
+
+    config = load_config(file)
+    found = ask(config, secrets=known_secrets(), proofs=standings(config))
+    if json:
+        as_json(found.as_dict())
+    else:
+        typer.echo(status_table(found))
+
+
+def verify(
+    file: ConfigFile,
+    select: Select = "",
+    strict: Strict = False,
+    since: SinceWhen = "",
+    record: Record = True,
+    processes: Processes = 0,
+    json: AsJson = False,
+) -> None:
+    """Prove by Kafka that no record is missing or duplicated.
+
+    Reads Kafka and the tables again, without the code that wrote. Exit code 3 for a fault. What
+    cannot be checked is counted and named. What is proved is recorded, and status shows it.
+    """
+    config = load_config(file)
+    names = config.selected(select)
+    from rivermouth.run.outcome import NOT_OK, Shares, read_since, verified
+    from rivermouth.run.text import as_json
+    from rivermouth.verify import beside_offsets
+    from rivermouth.verify import verify as prove
+
+    found = prove(
+        config,
+        names,
+        Shares(sys.stderr) if sys.stderr.isatty() else None,
+        secrets=known_secrets(),
+        strict=strict,
+        since=read_since(since, time.time()),
+        proofs=beside_offsets(config.folder),
+        record=record,
+        processes=processes or _at_once(),
+    )
+    if json:
+        as_json(found.as_dict())
+    else:
+        typer.echo(verified(found))
+    raise typer.Exit(0 if found.ok else NOT_OK)
+
+
+def sql(file: ConfigFile, statement: Statement, json: AsJson = False) -> None:
+    """Query the tables, quarantine and offsets by name.
+
+    For example bronze.bids, bronze.bids_quarantine, rivermouth.offsets. Starts no JVM.
+    """
+    from rivermouth.operate.sql import query
+    from rivermouth.run.text import as_json, query_table
+
+    found = query(load_config(file), statement)
+    if json:
+        as_json(found.as_dicts())
+    else:
+        typer.echo(query_table(found))
+
+
+@offsets.callback()
+def about() -> None:
+    """About the offsets table."""
+
+
+@offsets.command("rebuild")
+def rebuild(file: ConfigFile) -> None:
+    """Rebuild the offsets table from the logs of the tables."""
+    from rivermouth.local.commands import typed
+    from rivermouth.operate.rebuild import rebuild_offsets
+
+    for name, entries in rebuild_offsets(load_config(file)).items():
+        typer.echo(f"{name}: {entries:,} entries")
+    typer.echo(f"OK. Next: {typed('verify', file)}")
+
+
+def _at_once() -> int:
+    """How many pipelines are verified at once: each needs a core and its own memory."""
+    from rivermouth.local.machine import cores, memory_mb
+
+    return max(1, min(AT_ONCE, cores(), memory_mb() // 1024))
+
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic of the configured cluster.")]
+AtTime = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="Also the first offset of each partition from that time on: 2026-11-01T06:00:00Z.",
+    ),
+]
+
+
+def topic(file: ConfigFile, name: Topic, at: AtTime = "", json: AsJson = False) -> None:
+    """Show what a topic holds, and who reads it.
+
+    Leader, replicas and offsets of each partition; position and lag of each pipeline that reads it;
+    and when retention may delete the next record that it must read. Starts no JVM.
+    """
+    if not name:
+        raise ConfigError(("TOPIC: write the name of a topic",))
+    moment = read_time(at)
+    config = load_config(file)
+    from rivermouth.cli.tables import topic_table
+    from rivermouth.operate.topic import topic as ask
+    from rivermouth.run.text import as_json
+
+    found = ask(config, name, at=moment, secrets=known_secrets())
+    if json:
+        as_json(found.as_dict())
+    else:
+        typer.echo(topic_table(found))
+
+
+def read_time(text: str) -> datetime | None:
+    """The time that ``--at`` names, as in ``source.start``; None where it is empty.
+
+    Raises ConfigError.
+    """
+    if not text:
+        return None
+    from rivermouth.config.problems import Refused
+    from rivermouth.config.start import read_start
+
+    try:
+        moment = read_start(text).edge
+    except Refused:
+        moment = "earliest"
+    if isinstance(moment, datetime):
+        return moment
+    form = "write a time with its zone, from 1970 on, as 2026-11-01T06:00:00Z"
+    raise ConfigError((f"--at {text}: {form}",))

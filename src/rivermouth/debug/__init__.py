@@ -1,1 +1,0 @@
-"""Traces and failpoints, for proofs and post-mortems. Off by default."""

@@ -1,0 +1,239 @@
+"""The demo: a broker, two topics, a driver that is killed at the worst moment, and the proof."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivermouth.errors import RivermouthError, SetupError
+from rivermouth.local.broker import Broker
+from rivermouth.local.cache import writing
+from rivermouth.local.commands import typed
+from rivermouth.local.demo_records import ORDERS, fill
+from rivermouth.local.jars import Downloading, jars
+
+_MARKER = ".rivermouth-demo"
+
+CONFIG = """\
+# Two topics, two tables. Type: rivermouth validate, then status, verify, sql, run.
+version: 1
+kafka:
+  bootstrap.servers: {bootstrap_servers}
+warehouse: ./lake
+pipelines:
+  bids:                            # append: every record becomes a row
+    source: {{topics: [bids], format: json, max_offsets_per_trigger: {bids_per_batch}}}
+    schema: >-
+      auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING,
+      at TIMESTAMP, extra STRING
+    target: {{table: bronze.bids}}
+  orders:                          # upsert: one row per order, the newest
+    source:                        # a record without value deletes the order of its key
+      {{topics: [orders], format: json, key: string, max_offsets_per_trigger: {orders_per_batch}}}
+    schema: "order_id BIGINT, status STRING, amount DECIMAL(12,2), updated_at TIMESTAMP"
+    target: {{table: silver.orders, mode: upsert, keys: [order_id], order_by: [updated_at]}}
+"""
+
+
+@dataclass(frozen=True)
+class DemoFolder:
+    """The files of the demo below ``path``."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "rivermouth.yml"
+
+    @property
+    def kafka(self) -> Path:
+        return self.path / "kafka"
+
+    def recreate(self) -> None:
+        """Delete the folder of an earlier demo and create an empty one.
+
+        Raises SetupError, and deletes nothing, if the folder holds anything but a demo.
+        """
+        with writing(self.path):
+            if self.path.exists():
+                self._require_demo()
+                shutil.rmtree(self.path)
+            self.path.mkdir(parents=True)
+            (self.path / _MARKER).write_text("The demo may delete this folder.\n", "utf-8")
+
+    def configure(self, bootstrap_servers: str, bids_per_batch: int, orders_per_batch: int) -> None:
+        """Write the configuration."""
+        text = CONFIG.format(
+            bootstrap_servers=bootstrap_servers,
+            bids_per_batch=bids_per_batch,
+            orders_per_batch=orders_per_batch,
+        )
+        self.config.write_text(text, "utf-8")
+
+    def _require_demo(self) -> None:
+        if not self.path.is_dir():
+            raise SetupError(
+                "there is a file in place of the demo's folder",
+                where=str(self.path),
+                remedy="Name another folder with --dir",
+            )
+        if any(self.path.iterdir()) and not (self.path / _MARKER).is_file():
+            raise SetupError(
+                "the folder holds files that no demo made",
+                where=str(self.path),
+                remedy="Name another folder with --dir, or empty this one",
+            )
+
+
+# Each pipeline passes P6 once when it records the partitions and three times with data. At the
+# sixth time in all, both have committed data, and two batches remain.
+KILL_AT = "P6=6*kill"
+STEPS = 8
+# In runs as short as these the optimizing compiler costs 40 % of the CPU and saves less.
+_BRIEF = "-XX:TieredStopAtLevel=1"
+
+QUERIES = (
+    (
+        "the highest bids of each channel",
+        "SELECT channel, count(*) AS bids, max(price) AS highest FROM bronze.bids "
+        "GROUP BY channel ORDER BY highest DESC",
+    ),
+    (
+        "open orders",
+        "SELECT status, count(*) AS orders, sum(amount) AS amount FROM silver.orders "
+        "WHERE status NOT IN ('delivered', 'returned') GROUP BY status ORDER BY orders DESC",
+    ),
+    (
+        "the newest rows of the offsets table",
+        'SELECT pipeline, sequence, partition, from_offset AS "from", until_offset AS "until", '
+        "records, quarantined AS bad, table_version AS version FROM rivermouth.offsets "
+        "ORDER BY committed_at DESC, partition LIMIT 7",
+    ),
+)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many records; each topic is read in three batches."""
+
+    bids: int = 300_000
+    changes: int = 60_000
+
+    @property
+    def aborted(self) -> int:
+        """Records of the transaction that is aborted."""
+        return self.changes // 150
+
+    @property
+    def per_batch(self) -> tuple[int, int]:
+        """Offsets of bids and of changes: a tenth more than a third of the records."""
+        return self.bids * 11 // 30, self.changes * 11 // 30
+
+
+class Story:
+    """Prints numbered steps with the seconds since the start, and runs their commands."""
+
+    def __init__(self, folder: DemoFolder, say: Say, sizes: Sizes | None = None) -> None:
+        self._folder = folder
+        self._say = say
+        self._sizes = sizes or Sizes()
+        self._began = time.monotonic()
+        self._number = 0
+
+    def tell(self, await_end: Callable[[], None] | None) -> None:
+        """Run all steps. The broker runs until ``await_end`` returns; None stops it at once.
+
+        Prints which step failed and raises its error.
+        """
+        with self._step("a new folder and a real Kafka broker"):
+            self._folder.recreate()
+            jars("broker", progress=Downloading(sys.stderr))
+            broker = Broker(self._folder.kafka)
+            broker.start()
+        try:
+            self._ingest(broker)
+            self._prove()
+            self._leave(broker, kept=await_end is not None)
+            if await_end is not None:
+                await_end()
+        finally:
+            broker.stop()
+
+    def _ingest(self, broker: Broker) -> None:
+        with self._step("auction bids and order changes into two topics"):
+            sizes, servers = self._sizes, broker.bootstrap_servers
+            self._folder.configure(servers, *sizes.per_batch)
+            fill(servers, bids=sizes.bids, changes=sizes.changes, aborted=sizes.aborted)
+            self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
+            self._say("some of them tombstones, some of them bad, some late;")
+            self._say(f"a transaction of {sizes.aborted} more is aborted")
+        with self._step("a run is killed between a Delta commit and Spark's own record of it"):
+            self._command("run", expect=-signal.SIGKILL, failpoints=KILL_AT)
+            self._say("the driver is dead: killed by signal 9, so it could not clean up")
+        with self._step("its state: the log of each table says which offsets are in it"):
+            self._command("status")
+        with self._step("the next run reads that log and continues from there"):
+            self._command("run")
+
+    def _prove(self) -> None:
+        with self._step("the proof: verify reads Kafka and the tables and compares them"):
+            self._command("verify")
+        with self._step("the tables answer SQL, without a JVM"):
+            for title, statement in QUERIES:
+                self._say(f"\n-- {title}")
+                self._command("sql", statement)
+
+    def _leave(self, broker: Broker, *, kept: bool) -> None:
+        with self._step("now try it yourself"):
+            path, config = self._folder.path, self._folder.config
+            again = typed("broker", "--dir", self._folder.kafka, "--port", broker.port)
+            ends = "runs until Ctrl-C" if kept else f"has ended; start it again: {again}"
+            self._say(f"tables  {path / 'lake'}")
+            self._say(f"config  {config}")
+            self._say(f"broker  {ends}")
+            self._say("\nNext, with the broker up:")
+            for words in (("status", config), ("verify", config), ("run", config, "--continuous")):
+                self._say(f"  {typed(*words)}")
+            self._say("and without it:")
+            self._say(f"  {typed('sql', config, 'SELECT * FROM bronze.bids LIMIT 5')}")
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        """Print the step; also print if it failed."""
+        self._number += 1
+        elapsed = time.monotonic() - self._began
+        self._say(f"\n[{self._number}/{STEPS} {elapsed:3.0f} s] {what}")
+        try:
+            yield
+        except RivermouthError:
+            self._say(f"FAILED: step {self._number} of the demo ({what})")
+            raise
+
+    def _command(self, name: str, *words: str, expect: int = 0, failpoints: str = "") -> None:
+        """Run ``rivermouth NAME CONFIG WORDS`` and require that it ends as expected."""
+        line = typed(name, self._folder.config, *words)
+        prefix = f"RIVERMOUTH_FAILPOINTS='{failpoints}' " if failpoints else ""
+        self._say(f"$ {prefix}{line}")
+        java = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {_BRIEF}".strip()
+        environ = {**os.environ, "RIVERMOUTH_FAILPOINTS": failpoints, "JDK_JAVA_OPTIONS": java}
+        arguments = [name, str(self._folder.config), *words]
+        done = subprocess.run([sys.executable, "-m", "rivermouth", *arguments], env=environ)
+        if done.returncode < 0 and sys.stdout.isatty():
+            self._say("\x1b[?25h")  # the killed process did not show the cursor again
+        if done.returncode != expect:
+            raise RivermouthError(
+                f"rivermouth {name} did not end as expected",
+                expected=f"exit code {expect}",
+                found=f"exit code {done.returncode}",
+                remedy="Its output above says why",
+            )

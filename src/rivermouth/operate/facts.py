@@ -1,0 +1,245 @@
+"""What is known of a pipeline from outside, while a run may commit to its table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from rivermouth.config import Config, Pipeline, Secrets, TableName, Topics
+from rivermouth.config.platforms import LOCAL
+from rivermouth.config.registry import FILES, LANDINGS, SEND
+from rivermouth.errors import RivermouthError, SetupError, SourceError, as_ours
+from rivermouth.kafka.client import Kafka
+from rivermouth.kafka.facts import AskKafka, assess_by, facts_of, with_topics
+from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.kafka_facts import KafkaFacts
+from rivermouth.protocol.offsets import Anchor, TopicPartition
+from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.protocol.starts import start_is_over
+from rivermouth.protocol.ways import ELSEWHERE, UNPINNED, Definition, Way, way_into, way_of
+from rivermouth.warehouse.folder.log import definition_of
+from rivermouth.warehouse.folder.offsets import folder_ledger
+from rivermouth.warehouse.ledger import Others, read_ledger, read_on, with_others
+from rivermouth.warehouse.ports import LedgerStore
+
+TIMEOUT_S = 5.0
+"""So long may a question to the broker take where an operator waits."""
+
+Fault = SourceError | SetupError
+_NOTHING = KafkaFacts("", {}, {})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Kafka says for a pipeline, which has the topics that its pattern matches now."""
+
+    pipeline: Pipeline
+    facts: KafkaFacts | Fault
+
+
+def answers(
+    pipelines: Iterable[Pipeline], kafka: AskKafka, newest: Mapping[str, Entry | None]
+) -> dict[str, Answer]:
+    """Kafka's answer for each pipeline, by its name. ``newest`` are their entries, read before."""
+    known = [*pipelines]
+    names = _names(kafka) if any(each.source.topics.pattern for each in known) else frozenset()
+    matched = {each.name: _matched(each, kafka, newest.get(each.name), names) for each in known}
+    whole = [each.pipeline for each in matched.values() if not isinstance(each.facts, Fault)]
+    facts = _facts(whole, kafka)
+    return {
+        name: replace(each, facts=facts[name]) if name in facts else each
+        for name, each in matched.items()
+    }
+
+
+def _names(kafka: AskKafka) -> frozenset[str] | Fault:
+    try:
+        return kafka.names()
+    except (SourceError, SetupError) as fault:
+        return fault
+
+
+def _matched(
+    pipeline: Pipeline, kafka: AskKafka, newest: Entry | None, names: frozenset[str] | Fault
+) -> Answer:
+    if isinstance(names, Fault):
+        # A broker that is away is not asked once more for each of the others.
+        away = names.code == "RM301" or bool(pipeline.source.topics.pattern)
+        return Answer(pipeline, names if away else _NOTHING)
+    try:
+        return Answer(with_topics(kafka, pipeline, newest, names), _NOTHING)
+    except (SourceError, SetupError) as fault:
+        return Answer(pipeline, fault)
+
+
+def _facts(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, KafkaFacts | Fault]:
+    wanted = {each.name: each.source.topics for each in pipelines}
+    if not wanted:
+        return {}
+    try:
+        facts = kafka.facts(sorted({topic for topics in wanted.values() for topic in topics}))
+    except SetupError as fault:  # a secret that cannot be read: nobody was asked
+        return dict.fromkeys(wanted, fault)
+    except SourceError as fault:
+        if fault.code == "RM301" or len(wanted) == 1:
+            return dict.fromkeys(wanted, fault)
+        return {name: _answer(kafka, topics) for name, topics in wanted.items()}
+    return {name: facts.of(topics) for name, topics in wanted.items()}
+
+
+def _answer(kafka: AskKafka, topics: Topics) -> KafkaFacts | SourceError:
+    try:
+        return kafka.facts(topics).of(topics)
+    except SourceError as fault:
+        return fault
+
+
+class ConfiguredKafka:
+    """The configured broker, connected when it is first asked."""
+
+    def __init__(self, config: Config, secrets: Secrets) -> None:
+        self._config = config
+        self._secrets = secrets
+
+    @cached_property
+    def _kafka(self) -> Kafka:
+        return Kafka(self._config.kafka.revealed(self._secrets), TIMEOUT_S)
+
+    def names(self) -> frozenset[str]:
+        return self._kafka.names()
+
+    def missing(self, topics: Iterable[str]) -> frozenset[str]:
+        return self._kafka.missing(topics)
+
+    def facts(self, topics: Iterable[str]) -> KafkaFacts:
+        return self._kafka.facts(topics)
+
+    def offsets_at(
+        self, times: Mapping[TopicPartition, datetime]
+    ) -> dict[TopicPartition, int | None]:
+        return self._kafka.offsets_at(times)
+
+    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
+        return self._kafka.truncated_logs(anchors)
+
+
+Judge = Callable[[LedgerSnapshot], Assessment]
+"""What a run would do with a ledger, see ``assess``; asks Kafka, or not."""
+_LOOKS = 5
+"""How often it is read on while runs commit."""
+
+
+def look(
+    store: LedgerStore, pipeline: Pipeline, ledger: LedgerSnapshot, judge: Judge
+) -> Assessment:
+    """What a run would do now; ``ledger`` is as it was read first.
+
+    A run may commit while we read: then offsets table and ``txn`` are ahead of what was read of
+    the log. So a halt is believed only where nothing was committed meanwhile; else what was
+    committed is read, too. Raises what ``judge`` does, LogUnreadable, LedgerBroken, and
+    OffsetsUnreadable.
+    """
+    found = judge(ledger)
+    for _ in range(_LOOKS):
+        newer = read_on(store, pipeline, found.ledger) if found.halt is not None else None
+        if newer is None:
+            return found
+        found = judge(newer)
+    return found
+
+
+def ledger_or_fault(store: LedgerStore, pipeline: Pipeline) -> LedgerSnapshot | RivermouthError:
+    """The ledger of a pipeline, or why it cannot be read."""
+    try:
+        return read_ledger(store, pipeline)
+    except Exception as fault:
+        return as_ours(fault, pipeline.name)
+
+
+def newest_of(ledgers: Mapping[str, LedgerSnapshot | RivermouthError]) -> dict[str, Entry | None]:
+    """The newest entry of each ledger; None where there is none, or it cannot be read."""
+    return {
+        name: each.newest if isinstance(each, LedgerSnapshot) else None
+        for name, each in ledgers.items()
+    }
+
+
+def assessed(
+    pipeline: Pipeline,
+    store: LedgerStore,
+    ledger: LedgerSnapshot,
+    answer: KafkaFacts | Fault,
+    kafka: AskKafka,
+    now_s: float,
+) -> Assessment:
+    """What a run would do now; ``answer`` is what Kafka said after the ledger was read.
+
+    Kafka is asked again where a run has committed meanwhile. Where it gave no answer, its guards
+    are left out. Raises what ``look`` does, and SourceError.
+    """
+    if pipeline.source.topics.pattern:  # the ledger was read before its topics were known
+        ledger = with_others(ledger, pipeline, Others(store.log, pipeline.ledger_name))
+    if isinstance(answer, Fault):
+        return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
+
+    known = ledger
+
+    def judge(each: LedgerSnapshot) -> Assessment:
+        facts = answer if each is known else facts_of(kafka, pipeline)
+        return assess_by(kafka, facts, each, pipeline, now_s)
+
+    return look(store, pipeline, ledger, judge)
+
+
+def idle_starts(config: Config) -> list[str]:
+    """The pipelines whose ``start`` has no effect any more.
+
+    Their ledgers tell it, as far as they can be read: none where the tables are in a catalog.
+    """
+    if not isinstance(config.warehouse, Path):
+        return []
+    found: list[str] = []
+    for each in config.pipelines.values():
+        if "start" in each.source.model_fields_set:
+            ledger = ledger_or_fault(folder_ledger(config.warehouse, each), each)
+            if isinstance(ledger, LedgerSnapshot) and start_is_over(each, ledger.newest):
+                found.append(each.name)
+    return found
+
+
+_PINS = "PYSPARK_PIN_THREAD"
+
+
+def way_now(config: Config, pipeline: Pipeline) -> Way | None:
+    """That, on one machine; None where the mode leaves no choice.
+
+    A table that does not exist or cannot be read says nothing.
+    """
+    shape = pipeline.shape
+    if LANDINGS.first(LOCAL, keyed=shape.keyed, sends=shape.sends).name not in (FILES, SEND):
+        return None
+    table = pipeline.target.table
+    others = [each.name for each in config.writers(table) if each.name != pipeline.name]
+    if not isinstance(config.warehouse, Path):
+        return way_of(pipeline, others, ELSEWHERE)
+    unpinned = os.environ.get(_PINS, "true").lower() != "true"  # as PySpark reads it
+    known, folder = way_of(pipeline, others, UNPINNED if unpinned else ""), config.warehouse
+    if known.reason:
+        return known
+    bad = None if shape.sends else _definition(folder, table.quarantine)
+    return way_into(known, _definition(folder, table), bad)
+
+
+def _definition(folder: Path, table: TableName) -> Definition | None:
+    with suppress(DeltaError, OSError):
+        return definition_of(DeltaTable(str(table.path(folder))))
+    return None

@@ -1,0 +1,300 @@
+"""Maintenance of a configuration's tables, on a day of its own or beside a run.
+
+Maintenance commits, too, and commits bring on checkpoints and with them log clean-up. So it
+leaves alone what a start would halt at, and what has been quiet for so long that the next start
+owes a ledger heartbeat.
+
+Small files become large ones, files that no recent version names are removed, and so are the
+quarantine rows and the scratch that dead drivers left. No row that counts is touched. A table
+whose log may not bear more commits is left alone, see ``maintainable``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Config, Pipeline
+from rivermouth.errors import BatchFailed, CommitConflict, ConfigError, RivermouthError
+from rivermouth.local.scratch import remove_dead, remove_old
+from rivermouth.operate.facts import look
+from rivermouth.operate.optimize import (
+    RETENTION,
+    WEEK_HOURS,
+    ByDeltalake,
+    BySpark,
+    Files,
+    QuarantineOrphans,
+    Upkeep,
+    hours,
+)
+from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.snapshot import LedgerSnapshot
+from rivermouth.spark.errors import translate
+from rivermouth.spark.tables import Address
+from rivermouth.warehouse.ledger import read_ledger
+from rivermouth.warehouse.ports import LedgerStore
+from rivermouth.warehouse.warehouse import warehouse_of
+
+
+@dataclass(frozen=True)
+class TableEntries:
+    """The entries at the end of the log of one table, as far as a start reads it.
+
+    ``commits`` are their commit ids, by pipeline and sequence; ``quiet`` says why the table is to
+    be left alone, and is empty where it is not.
+    """
+
+    commits: Mapping[str, Mapping[int, str]]
+    quiet: str = ""
+
+
+def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) -> TableEntries:
+    """The newest entries of the table that these pipelines write; its offsets table is there.
+
+    Raises the Halt at which a start of any of them would stop for the sake of ledger, offsets
+    table, table id and settings (RM408 to RM412, RM415).
+    """
+    found = [_passed(_looked(pipeline, store, now_s)) for pipeline, store in ledgers]
+    commits = {
+        each.history.pipeline: {entry.sequence: entry.commit for entry in each.known_entries}
+        for each in found
+    }
+    written = [each for each in found if each.newest is not None]
+    strange = [each.pipeline for ledger in found for each in ledger.others]
+    if not written and strange:  # clean-up would take what keeps a renamed pipeline from starting
+        return TableEntries(commits, f"its entries are of the ledger {strange[0]}, see RM408")
+    # Where one of them commits, clean-up comes anyway.
+    if not written or not all(_is_quiet(each, now_s) for each in written):
+        return TableEntries(commits)
+    days = min(each.age_s(now_s) for each in written) / 86400
+    age = f"no entry for {days:.0f} days" if days else "log clean-up has taken all entries"
+    return TableEntries(commits, f"{age}, which the next run writes again first")
+
+
+def _looked(pipeline: Pipeline, store: LedgerStore, now_s: float) -> Assessment:
+    ledger = read_ledger(store, pipeline)
+    return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
+
+
+def _passed(found: Assessment) -> LedgerSnapshot:
+    if found.halt is not None:
+        raise found.halt
+    return found.ledger
+
+
+def _is_quiet(ledger: LedgerSnapshot, now_s: float) -> bool:
+    """Whether a start would owe a heartbeat for the age of the newest entry."""
+    return ledger.history.recovered is not None or ledger.is_old(now_s)
+
+
+FLOOR_HOURS = 24
+SCRATCH = "(scratch)"
+"""What stands for a pipeline in the report of scratch that could not be removed."""
+_ORPHAN_AGE_S = 86400
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What was done to a table, or would be; ``orphans`` are rows, the others data files.
+
+    ``quiet`` says why it was left alone, which is no failure; empty where it was not.
+    """
+
+    table: str
+    compacted: int = 0
+    removed: int = 0
+    orphans: int = 0
+    quiet: str = ""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Compacted, removed, orphans."""
+        return (self.compacted, self.removed, self.orphans)
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """What was done for a pipeline before ``error``, if there was one."""
+
+    pipeline: str
+    tables: Sequence[TableReport]
+    error: RivermouthError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for machines; ``error`` is null or its facts."""
+        return {
+            "name": self.pipeline,
+            "ok": self.error is None,
+            "tables": [vars(each) for each in self.tables],
+            "error": self.error.as_dict() if self.error else None,
+        }
+
+
+def check_retention(retain_hours: int) -> None:
+    """Raise ConfigError for less than the floor."""
+    if retain_hours < FLOOR_HOURS:
+        fix = f"at least {FLOOR_HOURS}: batches, readers and RESTORE need the files of a day"
+        raise ConfigError((f"--retain-hours is {retain_hours} — {fix}",))
+
+
+class Maintenance:
+    """Maintains pipelines of one configuration in one Spark session.
+
+    A table that pipelines share, as they all do the offsets table, is maintained with the
+    first of them. ``retain_hours``: a table that keeps old files for less is refused.
+    ``dry_run`` looks and does nothing. ``clock`` is in seconds since 1970. Raises ConfigError
+    for a retention below the floor.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        scratch: Path,
+        *,
+        retain_hours: int = WEEK_HOURS,
+        dry_run: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        check_retention(retain_hours)
+        self._config = config
+        self._session = session
+        self._scratch = scratch
+        self._retain_hours = retain_hours
+        self._dry_run = dry_run
+        self._now = clock()
+        self._until = datetime.fromtimestamp(self._now - _ORPHAN_AGE_S, timezone.utc)
+        self._warehouse = warehouse_of(config, session)
+        self._offsets = self._warehouse.offsets()
+        self._maintained: set[Address] = set()
+
+    def pipelines(self, names: Sequence[str]) -> list[MaintenanceReport]:
+        """Maintain the named pipelines one after another; an error ends only its own.
+
+        Scratch that cannot be removed is the report after them.
+        """
+        reports = [self._pipeline(self._config.pipelines[name]) for name in names]
+        try:
+            if not self._dry_run:
+                self._clear_scratch()
+        except OSError as fault:
+            reports.append(MaintenanceReport(SCRATCH, (), _failed(SCRATCH, fault)))
+        return reports
+
+    def _pipeline(self, pipeline: Pipeline) -> MaintenanceReport:
+        done: list[TableReport] = []
+        error: RivermouthError | None = None
+        try:
+            with self._warehouse.hold(pipeline.target.table):
+                self._tables(pipeline, done)
+        except RivermouthError as fault:
+            error = fault
+        except Exception as fault:  # a JVM that is gone, a full disk, whatever: its own alone
+            error = _failed(pipeline.name, fault)
+        return MaintenanceReport(pipeline.name, tuple(done), error)
+
+    def _tables(self, pipeline: Pipeline, done: list[TableReport]) -> None:
+        """All tables of a pipeline; what goes wrong with one is raised after the others."""
+        target = self._warehouse.address(pipeline.target.table)
+        if not self._upkeep(target).exists():
+            return
+        found = self._entries(pipeline)
+        quarantine = self._warehouse.address(pipeline.target.table.quarantine)
+        fault: Exception | None = None
+        for address in (target, quarantine, self._offsets):
+            upkeep = self._upkeep(address)
+            if not upkeep.exists():
+                continue
+            if address == target and found.quiet:
+                done.append(TableReport(_short(address), quiet=found.quiet))
+                continue
+            self._check_retention(upkeep, _short(address))
+            try:
+                known = found.commits.get(pipeline.ledger_name, {})
+                done.append(self._table(pipeline, address, upkeep, known))
+            except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
+                fault = fault or lost
+        if fault is not None:
+            raise fault
+
+    def _table(
+        self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
+    ) -> TableReport:
+        """Orphans before files, so that files are not made large to be written anew."""
+        held = address == self._warehouse.address(pipeline.target.table.quarantine)
+        orphans = self._orphans(pipeline, address, entries) if held else 0
+        files = Files()
+        if address not in self._maintained:
+            self._maintained.add(address)
+            files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
+        return TableReport(_short(address), files.compacted, files.removed, orphans)
+
+    def _check_retention(self, upkeep: Upkeep, table: str) -> None:
+        """Refuse a table that lets go of old files sooner than we were told to keep them."""
+        retention = upkeep.retention()
+        if hours(retention) < self._retain_hours:
+            found = f"{table}: {RETENTION} is {retention!r}, --retain-hours {self._retain_hours}"
+            raise ConfigError((f"{found} — set the property, or ask for less, 24 at least",))
+
+    def _entries(self, pipeline: Pipeline) -> TableEntries:
+        """The entries in the pipeline's table, of all that write it. Raises a Halt of any."""
+        if not self._upkeep(self._offsets).exists():
+            why = "there is no offsets table, which the next run creates again first"
+            return TableEntries({}, why)
+        writers = self._config.writers(pipeline.target.table)
+        ledgers = [(each, self._warehouse.ledger(each)) for each in writers]
+        return maintainable(ledgers, self._now)
+
+    def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
+        """Remove the pipeline's orphans; return how many rows they are."""
+        orphans = QuarantineOrphans(self._session, quarantine, pipeline.ledger_name, self._until)
+        known = self._offsets if self._upkeep(self._offsets).exists() else None
+        commits = orphans.find(entries, known)
+        if not commits:
+            return 0
+        rows = orphans.count(commits)
+        if not self._dry_run:
+            orphans.remove(commits)
+        return rows
+
+    def _upkeep(self, address: Address) -> Upkeep:
+        if address == self._offsets and address.path:
+            return ByDeltalake(address.path)
+        return BySpark(self._session, address)
+
+    def _clear_scratch(self) -> None:
+        """Remove what dead runs left: a run does so too, when it begins."""
+        shared = self._warehouse.scratch()
+        for folder in (self._scratch / "checkpoints", self._scratch / "stages"):
+            if folder.is_dir():
+                remove_dead(folder)
+        if shared is not None and shared.is_dir():
+            remove_old(shared)
+
+
+def _short(address: Address) -> str:
+    """``schema.table``, as configurations and queries say it."""
+    return ".".join((address.name or Path(address.path).parts)[-2:])
+
+
+def _failed(where: str, fault: Exception) -> RivermouthError:
+    """What kept us from maintaining it, as an error of ours."""
+    told = translate(fault, where)
+    if isinstance(told, CommitConflict):
+        again = "The next maintenance tries again"
+        return CommitConflict(told.what, where=where, found=told.found, remedy=again)
+    return BatchFailed(
+        "it could not be maintained",
+        where=where,
+        found=told.found,
+        remedy="No row that counts was touched; fix the cause and run maintain again",
+    )

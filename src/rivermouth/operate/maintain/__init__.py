@@ -1,1 +1,0 @@
-"""Maintenance: compaction, removal of old files, of orphans, and of what dead runs left."""

@@ -1,0 +1,189 @@
+"""Upkeep of one Delta table: OPTIMIZE, VACUUM, and rows of quarantine that nothing counts.
+
+Both leave rows and log as they are. Their commits change no data and carry neither ``txn`` nor
+entry, so a ledger goes on over them. How long VACUUM leaves old files is a property of the
+table: what a statement says of it, Delta 4.4 passes over.
+
+A row is one if its sequence stands under another commit: Delta will not let its own come any
+more. What cannot be proved so is left: the sequence may be one that is still to be committed,
+or one that neither the log nor the offsets table knows any longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rivermouth.spark.tables import Address, literal
+from rivermouth.warehouse.folder.log import interval_s
+
+RETENTION = "delta.deletedFileRetentionDuration"
+"""The property. Seven days where it is not set."""
+WEEK_HOURS = 168
+
+
+@dataclass(frozen=True)
+class Files:
+    """How many data files went: ``compacted`` into larger ones, ``removed`` from the disk."""
+
+    compacted: int = 0
+    removed: int = 0
+
+
+class Upkeep(Protocol):
+    """The upkeep of one table."""
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+
+    def retention(self) -> str | None:
+        """The table's own setting of how long old files stay; None where it has none."""
+
+    def carry_out(self) -> Files:
+        """Remove files that no version of so long ago names; compact small ones."""
+
+    def foresee(self) -> Files:
+        """What would be removed; what would be compacted nobody knows before."""
+
+
+def hours(retention: str | None) -> float:
+    """``interval 7 days`` in hours; 0 for what is not understood, so that no one relies on it."""
+    if retention is None:
+        return WEEK_HOURS
+    return (interval_s(retention) or 0) / 3600
+
+
+@dataclass(frozen=True)
+class BySpark:
+    """Upkeep through Spark, of a table at any address. Raises what Spark raises."""
+
+    session: SparkSession
+    address: Address
+
+    def exists(self) -> bool:
+        """See ``Upkeep.exists``."""
+        if self.address.path:
+            return DeltaTable.is_deltatable(self.address.path)
+        return self.session.catalog.tableExists(self.address.sql)
+
+    def retention(self) -> str | None:
+        """See ``Upkeep.retention``."""
+        [detail] = self.session.sql(f"DESCRIBE DETAIL {self.address.sql}").collect()
+        properties: Mapping[str, str] = detail["properties"] or {}
+        return properties.get(RETENTION)
+
+    def carry_out(self) -> Files:
+        """See ``Upkeep.carry_out``. How many files VACUUM removed the history tells.
+
+        VACUUM comes first: OPTIMIZE may lose to a commit of a run, and what it replaces stays
+        until it is old anyway.
+        """
+        self._vacuum("")
+        history = self.session.sql(f"DESCRIBE HISTORY {self.address.sql} LIMIT 20").collect()
+        ends = (row["operationMetrics"] for row in history if row["operation"] == "VACUUM END")
+        metrics: Mapping[str, str] = next(ends, {}) or {}
+        [optimized] = self.session.sql(f"OPTIMIZE {self.address.sql}").collect()
+        compacted = int(optimized["metrics"]["numFilesRemoved"])
+        return Files(compacted, int(metrics.get("numDeletedFiles", 0)))
+
+    def foresee(self) -> Files:
+        """See ``Upkeep.foresee``. Spark lists a thousand files and no more."""
+        return Files(removed=self._vacuum("DRY RUN"))
+
+    def _vacuum(self, how: str) -> int:
+        return len(self.session.sql(f"VACUUM {self.address.sql} {how}").collect())
+
+
+@dataclass(frozen=True)
+class ByDeltalake:
+    """Upkeep of a table at a path that other processes write with deltalake meanwhile.
+
+    On a local file system Spark's commits and theirs would not exclude each other; among
+    themselves theirs do. Raises DeltaError.
+    """
+
+    path: str
+
+    def exists(self) -> bool:
+        """See ``Upkeep.exists``."""
+        return DeltaTable.is_deltatable(self.path)
+
+    def retention(self) -> str | None:
+        """See ``Upkeep.retention``."""
+        return DeltaTable(self.path).metadata().configuration.get(RETENTION)
+
+    def carry_out(self) -> Files:
+        """See ``Upkeep.carry_out``."""
+        table = DeltaTable(self.path)
+        removed = len(table.vacuum(dry_run=False))
+        return Files(int(table.optimize.compact()["numFilesRemoved"]), removed)
+
+    def foresee(self) -> Files:
+        """See ``Upkeep.foresee``."""
+        return Files(removed=len(DeltaTable(self.path).vacuum(dry_run=True)))
+
+
+_AT_ONCE = 500
+"""Commits that one DELETE names."""
+
+Tag = tuple[int, str]
+"""Sequence and commit of a quarantine row."""
+
+
+def orphaned(tags: Iterable[Tag], standing: Mapping[int, str]) -> set[str]:
+    """The commits among ``tags`` whose sequence stands under another commit."""
+    return {commit for sequence, commit in tags if standing.get(sequence, commit) != commit}
+
+
+class QuarantineOrphans:
+    """The orphans of one pipeline in its quarantine; only rows from before ``until``."""
+
+    def __init__(
+        self, session: SparkSession, quarantine: Address, pipeline: str, until: datetime
+    ) -> None:
+        self._session = session
+        self._quarantine = quarantine
+        self._pipeline = pipeline
+        self._until = until
+
+    def find(self, entries: Mapping[int, str], offsets: Address | None) -> list[str]:
+        """The commits whose rows are orphans, sorted.
+
+        ``entries`` are the newest commits in the target's log by sequence; ``offsets`` is asked
+        for those before them.
+        """
+        tags = _tags(self._old())
+        standing = dict(entries)
+        forgotten = {sequence for sequence, _ in tags} - entries.keys()
+        if forgotten and offsets is not None:
+            kept = offsets.read(self._session).where(F.col("pipeline") == self._pipeline)
+            # One join, whatever their number: a list of them would be planned number by number.
+            asked = self._session.createDataFrame([(each,) for each in forgotten], "sequence LONG")
+            standing |= dict(_tags(kept.join(asked, "sequence", "left_semi")))
+        return sorted(orphaned(tags, standing))
+
+    def count(self, commits: Iterable[str]) -> int:
+        """How many rows they have."""
+        return self._old().where(F.col("commit").isin(*commits)).count()
+
+    def remove(self, commits: list[str]) -> None:
+        """Delete their rows."""
+        for first in range(0, len(commits), _AT_ONCE):
+            listed = ", ".join(map(literal, commits[first : first + _AT_ONCE]))
+            where = f"pipeline = {literal(self._pipeline)} AND commit IN ({listed})"
+            self._session.sql(f"DELETE FROM {self._quarantine.sql} WHERE {where}").collect()
+
+    def _old(self) -> DataFrame:
+        rows = self._quarantine.read(self._session).where(F.col("pipeline") == self._pipeline)
+        return rows.where(F.col("quarantined_at") < F.lit(self._until))
+
+
+def _tags(rows: DataFrame) -> list[Tag]:
+    found = rows.select("sequence", "commit").distinct().collect()
+    return [(row["sequence"], row["commit"]) for row in found]

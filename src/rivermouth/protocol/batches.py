@@ -1,0 +1,227 @@
+"""Batches: how far each one goes, and how its ranges lie to the ledger. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.entry import Entry
+from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Which offsets a batch covers, and under which number and id it is committed.
+
+    ``pipeline`` is its name in the ledger, ``sequence`` the number of its entry there. ``commit``
+    is the id of this attempt: an attempt that meets a conflict is made again under another id, with
+    the same sequence and ranges. ``ranges`` are in order; some may be empty.
+    """
+
+    pipeline: str
+    sequence: int
+    commit: str
+    ranges: tuple[OffsetRange, ...]
+
+    @staticmethod
+    def of(plan: CommitPlan) -> Batch:
+        """The batch of a planned commit."""
+        draft = plan.draft
+        return Batch(draft.pipeline, draft.sequence, plan.commit, draft.ranges)
+
+    def range_of(self, topic: str, partition: int) -> OffsetRange | None:
+        """The range of one partition; None where the batch has none."""
+        place = TopicPartition(topic, partition)
+        return next((each for each in self.ranges if each.topic_partition == place), None)
+
+
+class Relation(Enum):
+    """How an offered range lies to what is recorded for its partition."""
+
+    NEW = "starts at the position"
+    PARTITION_ADDED = "a partition never seen"
+    SAME = "exactly the last recorded range"
+    PREFIX = "the first part of the last recorded range"
+    SUFFIX = "the last part of the last recorded range"
+    CONTAINS = "inside the last recorded range"
+    OVERLAP = "partly recorded, partly new"
+    BEHIND = "wholly before the last recorded range"
+    GAP = "starts after the position"
+
+
+def relate(offered: OffsetRange, last: OffsetRange | None) -> Relation:
+    """Relate a range to the last recorded one of its partition (None: never seen).
+
+    ``last`` ends at the position. Where only the position is known it is the empty range
+    there, and everything below is BEHIND or OVERLAP. Terms follow ClickHouse's connector,
+    seen from the offered range, with the forward GAP added.
+    """
+    if last is None:
+        return Relation.PARTITION_ADDED
+    start, until = offered.from_offset, offered.until_offset
+    if start == last.until_offset:
+        return Relation.NEW
+    if start > last.until_offset:
+        return Relation.GAP
+    if until <= last.from_offset:
+        return Relation.BEHIND
+    if start < last.from_offset or until > last.until_offset:
+        return Relation.OVERLAP
+    if start == last.from_offset:
+        return Relation.SAME if until == last.until_offset else Relation.PREFIX
+    return Relation.SUFFIX if until == last.until_offset else Relation.CONTAINS
+
+
+class Action(Enum):
+    """What to do with a micro-batch."""
+
+    PROCEED = "proceed"
+    SKIP = "skip"
+    HALT = "halt"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An action, with the halt to raise where it is HALT."""
+
+    action: Action
+    halt: Halt | None = None
+
+
+_FORWARD = {Relation.NEW, Relation.PARTITION_ADDED}
+
+
+def decide(pipeline: str, ranges: Iterable[OffsetRange], newest: Entry | None) -> Decision:
+    """Decide on the ranges of a micro-batch against the newest entry.
+
+    PROCEED where every range is NEW or PARTITION_ADDED; SKIP where the micro-batch is
+    exactly what the newest entry records; HALT otherwise: inside a run, that means that
+    somebody else moved the table or the topic.
+    """
+    offered = tuple(sorted(ranges))
+    if newest is not None and newest.ranges == offered and offered:
+        return Decision(Action.SKIP)
+    last = _last_ranges(newest)
+    for each in offered:
+        relation = relate(each, last.get(each.topic_partition))
+        if relation not in _FORWARD:
+            return Decision(Action.HALT, _halt(pipeline, each, relation, last))
+        last[each.topic_partition] = each
+    return Decision(Action.PROCEED)
+
+
+def _last_ranges(newest: Entry | None) -> dict[TopicPartition, OffsetRange]:
+    if newest is None:
+        return {}
+    stands = newest.position.offsets.items()
+    last = {each: OffsetRange(each, offset, offset) for each, offset in stands}
+    return {**last, **{each.topic_partition: each for each in newest.ranges}}
+
+
+def _halt(
+    pipeline: str,
+    offered: OffsetRange,
+    relation: Relation,
+    last: Mapping[TopicPartition, OffsetRange],
+) -> Halt:
+    kind = OffsetGap if relation is Relation.GAP else OffsetOverlap
+    return kind(
+        f"the range {offered} does not follow the ledger: {relation.value}",
+        where=f"{pipeline} {offered.topic_partition}",
+        expected=f"a start at {last[offered.topic_partition].until_offset}",
+        found=f"a start at {offered.from_offset}",
+    )
+
+
+Ends = Mapping[TopicPartition, int]
+"""Where a partition is read to, exclusive."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When a batch is due, and how far it may go.
+
+    ``at_least`` offsets must wait, or ``delay_s`` have passed. ``per_second`` is the most offsets
+    of one partition in a second; None: as many as there are. ``every_s`` is the time from one look
+    at the topics to the next one.
+    """
+
+    at_least: int
+    delay_s: float
+    per_second: int | None
+    every_s: float
+
+    def due(self, waiting: int, waited_s: float) -> bool:
+        """Whether to read ``waiting`` offsets, so many seconds after the last batch was due."""
+        return waiting >= self.at_least or waited_s >= self.delay_s
+
+    def within(self, position: Position, ends: Ends, waited_s: float) -> Ends:
+        """The ``ends`` as far as the rate allows, so many seconds after the last batch was due.
+
+        A partition gets the offsets of ``every_s`` seconds at least.
+        """
+        if self.per_second is None:
+            return ends
+        most = int(self.per_second * max(self.every_s, waited_s))
+        return {each: min(end, (position.get(each) or 0) + most) for each, end in ends.items()}
+
+
+def lag(position: Position, ends: Ends) -> int:
+    """How many offsets wait between ``position`` and ``ends``."""
+    return sum(_backlog(position, ends).values())
+
+
+def waiting_after(ranges: Iterable[OffsetRange], ends: Ends) -> int:
+    """How many offsets wait between the ends of the ranges and those of their partitions."""
+    return sum(max(0, ends.get(each.topic_partition, 0) - each.until_offset) for each in ranges)
+
+
+def share(
+    backlog: Mapping[TopicPartition, int], limit: int, turn: int
+) -> Mapping[TopicPartition, int]:
+    """How many offsets of each partition's ``backlog`` a batch of at most ``limit`` takes.
+
+    In proportion to the backlogs, by largest remainders; every partition that waits gets at least
+    one. Where more wait than ``limit``, they take turns, one offset each: first the one whose
+    number is ``turn``, in the order of all partitions, counted round and round. Empty shares are
+    left out.
+    """
+    waiting = {each: size for each, size in sorted(backlog.items()) if size > 0}
+    total = sum(waiting.values())
+    if total <= limit:
+        return waiting
+    if limit <= len(waiting):
+        order = sorted(backlog)
+        first = turn % len(order)
+        queue = [each for each in (*order[first:], *order[:first]) if each in waiting]
+        return dict.fromkeys(sorted(queue[:limit]), 1)
+    # One for each first; what is left in proportion to what is left.
+    rest, left = limit - len(waiting), total - len(waiting)
+    exact = {each: (size - 1) * rest for each, size in waiting.items()}
+    shares = {each: 1 + product // left for each, product in exact.items()}
+    by_remainder = sorted(waiting, key=lambda each: -(exact[each] % left))
+    for each in by_remainder[: limit - sum(shares.values())]:
+        shares[each] += 1
+    return shares
+
+
+def next_ranges(position: Position, ends: Ends, limit: int) -> tuple[OffsetRange, ...]:
+    """The ranges of the next batch: from ``position`` towards ``ends``, at most ``limit`` offsets.
+
+    A partition of ``ends`` without a position is left out. Where the limit is too small for all
+    that wait, the turn is the sum of the position. It rises by the limit with each such batch, so
+    each partition has its turn after at most (partitions / limit) batches, rounded up, and a
+    restart goes on where the turns were.
+    """
+    stands = position.offsets
+    backlog = _backlog(position, ends)
+    taken = share(backlog, limit, sum(stands.values()))
+    return tuple(OffsetRange(each, stands[each], stands[each] + n) for each, n in taken.items())
+
+
+def _backlog(position: Position, ends: Ends) -> dict[TopicPartition, int]:
+    stands = position.offsets
+    return {each: max(end - stands[each], 0) for each, end in ends.items() if each in stands}

@@ -1,0 +1,256 @@
+"""Which way the commits of a pipeline are made: by the driver, or through Spark; and why. Pure.
+
+Whatever a table's protocol, properties and columns say that is not on the list, is a reason to let
+Spark write it: Delta's own writer knows what it means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rivermouth.config import Commit, Pipeline
+
+FEATURES = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",  # rows that are added are read from the data files
+        "checkConstraints",  # each constraint is a property, which is not on the list
+        "deletionVectors",  # of rows that are added nothing is deleted
+        "generatedColumns",  # each of them is marked in the schema
+        "invariants",  # so are they
+        "timestampNtz",
+    }
+)
+"""The features of a table's protocol that ask nothing of who adds rows, or what is looked for."""
+
+READER, WRITER, WRITER_FEATURES = (1, 2, 3), (1, 2, 3, 4), 7
+"""The versions of a protocol that are understood, and the one that lists its features."""
+
+INTERVAL = 10
+"""Delta's own: after so many commits comes a checkpoint."""
+INDEXED = 32
+"""Delta's own: of so many leaf columns statistics are kept."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a table's log says of it: protocol, and metadata. ``schema`` is Delta's JSON."""
+
+    reader: int
+    writer: int
+    features: frozenset[str]
+    properties: Mapping[str, str]
+    schema: Mapping[str, Any]
+    partitions: Sequence[str] = field(default=())
+
+    @property
+    def checkpoint_interval(self) -> int:
+        """After how many commits a checkpoint is due."""
+        return int(self._property("delta.checkpointInterval") or INTERVAL)
+
+    @property
+    def indexed(self) -> int:
+        """Of how many leaf columns statistics are kept; -1: of all."""
+        return int(self._property("delta.dataSkippingNumIndexedCols") or INDEXED)
+
+    @property
+    def cleans_up(self) -> bool:
+        """Whether commits that are older than the table keeps are removed from its log."""
+        return (self._property("delta.enableExpiredLogCleanup") or "true").lower() == "true"
+
+    @property
+    def tight(self) -> bool:
+        """Whether statistics say that they are exact: where deletion vectors may come."""
+        return "deletionVectors" in self.features
+
+    def _property(self, name: str) -> str | None:
+        given = {key.lower(): value for key, value in self.properties.items()}
+        return given.get(name.lower())
+
+
+def why_not(table: Definition) -> str:
+    """Why Spark has to write a table, in a clause; empty: it is understood."""
+    return next(_reasons(table), "")
+
+
+def _reasons(table: Definition) -> Iterator[str]:
+    if table.partitions:
+        yield f"the table is partitioned by {', '.join(table.partitions)}"
+    if table.reader not in READER or table.writer not in (*WRITER, WRITER_FEATURES):
+        yield f"the table has the protocol {table.reader}, {table.writer}"
+    for each in sorted(table.features - FEATURES):
+        yield f"the table has the feature {each}"
+    for name, value in sorted(table.properties.items()):
+        if name.lower().startswith("delta.") and not _harmless(name, value):
+            yield f"the table has the property {name} = {value}"
+    yield from _of_columns(table.schema, ())
+
+
+def _of_columns(struct: Mapping[str, Any], above: Sequence[str]) -> Iterator[str]:
+    for each in struct["fields"]:
+        path = (*above, str(each["name"]))
+        name, marks = ".".join(path), sorted(set(each.get("metadata") or {}) - {"comment"})
+        if not each.get("nullable", True):
+            yield f"the column {name} is NOT NULL"
+        if marks:
+            yield f"the column {name} has {marks[0]}"
+        yield from _of_type(each["type"], path)
+
+
+def _of_type(kind: Any, path: Sequence[str]) -> Iterator[str]:
+    if isinstance(kind, str):
+        if kind not in _PRIMITIVE and not kind.startswith("decimal("):
+            yield f"the column {'.'.join(path)} is of the type {kind}"
+    elif kind["type"] == "struct":
+        yield from _of_columns(kind, path)
+    elif kind["type"] == "array":
+        yield from _of_part(kind, "containsNull", "elementType", (*path, "element"))
+    elif kind["type"] == "map":
+        yield from _of_type(kind["keyType"], (*path, "key"))
+        yield from _of_part(kind, "valueContainsNull", "valueType", (*path, "value"))
+    else:
+        yield f"the column {'.'.join(path)} is of the type {kind['type']}"
+
+
+def _of_part(kind: Mapping[str, Any], null: str, part: str, path: Sequence[str]) -> Iterator[str]:
+    if not kind.get(null, True):
+        yield f"{'.'.join(path)} may not be null"
+    yield from _of_type(kind[part], path)
+
+
+def _harmless(name: str, value: str) -> bool:
+    takes = _PROPERTIES.get(name.lower())
+    return takes is not None and takes(value)
+
+
+def _any(value: str) -> bool:
+    del value
+    return True
+
+
+def _is(*values: str) -> Callable[[str], bool]:
+    return lambda value: value.strip().lower() in values
+
+
+def _number(least: int) -> Callable[[str], bool]:
+    return lambda value: value.removeprefix("-").isdecimal() and int(value) >= least
+
+
+def _is_interval(value: str) -> bool:
+    """Spelt so that delta-rs reads it as Spark does: for all else it silently takes its default."""
+    return _INTERVAL.fullmatch(value) is not None
+
+
+_INTERVAL = re.compile(r"interval [0-9]{1,6} (second|minute|hour|day|week)s?")
+_OFF = _is("false")
+_BOTH = _is("true", "false")
+_PROPERTIES: Mapping[str, Callable[[str], bool]] = {
+    "delta.appendonly": _BOTH,
+    "delta.autooptimize.autocompact": _OFF,
+    "delta.autooptimize.optimizewrite": _OFF,
+    "delta.checkpoint.writestatsasjson": _is("true"),
+    "delta.checkpointinterval": _number(1),
+    "delta.checkpointpolicy": _is("classic"),
+    "delta.columnmapping.mode": _is("none"),
+    "delta.dataskippingnumindexedcols": _number(-1),
+    "delta.deletedfileretentionduration": _is_interval,
+    "delta.enablechangedatafeed": _BOTH,
+    "delta.enabledeletionvectors": _BOTH,
+    "delta.enableexpiredlogcleanup": _BOTH,
+    "delta.enableincommittimestamps": _OFF,
+    "delta.enablerowtracking": _OFF,
+    "delta.enabletypewidening": _OFF,
+    "delta.isolationlevel": _is("serializable"),
+    "delta.logretentionduration": _is_interval,
+    "delta.randomizefileprefixes": _OFF,
+    "delta.targetfilesize": _any,  # of OPTIMIZE
+}
+"""The properties of Delta that are understood, in lower case, and which of their values."""
+_PRIMITIVE = frozenset(
+    {
+        *("string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"),
+        *("byte", "short", "integer", "long", "float", "double"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How commits are made. ``reason``: why by Spark, in a clause; empty: by the driver.
+
+    ``alone``: they carry entries alone; else rows, as files.
+    """
+
+    reason: str = ""
+    alone: bool = False
+
+    @property
+    def by(self) -> str:
+        """``files`` or ``spark``; of entries alone ``driver`` or ``spark``."""
+        return "spark" if self.reason else "driver" if self.alone else "files"
+
+    def as_dict(self) -> dict[str, str | None]:
+        """The same for machines."""
+        return {"by": self.by, "reason": self.reason or None}
+
+    def __str__(self) -> str:
+        what = "entries are committed" if self.alone else "rows land"
+        if self.reason:
+            return f"{what} through Spark: {self.reason}"
+        return f"{what} by the driver" if self.alone else f"{what} as files"
+
+
+AS_FILES = Way()
+ELSEWHERE = "the table is not in a folder of this machine"
+UNPINNED = "PYSPARK_PIN_THREAD is false"
+"""Why the driver does not commit to a table by itself."""
+
+
+def way_of(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+    """How the commits of batches are made, as far as the configuration tells.
+
+    ``others`` are pipelines that write the table, too. ``elsewhere``: why the driver cannot commit
+    by itself where the table is, in a clause; empty: it can.
+    """
+    if pipeline.shape.sends:
+        return way_of_entries(pipeline, others, elsewhere)
+    return Way(_first(_asked(pipeline), _of_rows(pipeline), elsewhere, _shared(others)))
+
+
+def way_of_entries(pipeline: Pipeline, others: Sequence[str], elsewhere: str = "") -> Way:
+    """The same of commits that bring no rows, whatever lands the rows."""
+    return Way(_first(_asked(pipeline), elsewhere, _shared(others)), alone=True)
+
+
+def _asked(pipeline: Pipeline) -> str:
+    return "target.commit says so" if pipeline.target.commit is Commit.SPARK else ""
+
+
+def _of_rows(pipeline: Pipeline) -> str:
+    if pipeline.shape.keyed:
+        return f"mode {pipeline.target.mode} does more than add rows"
+    return f"{pipeline.made_by} makes the rows" if pipeline.made_by else ""
+
+
+def _shared(others: Sequence[str]) -> str:
+    # Commits of one exact version would be in each other's way in each batch.
+    several = f"{', '.join(others)} write{'s' if len(others) == 1 else ''} the table, too"
+    return several if others else ""
+
+
+def _first(*reasons: str) -> str:
+    return next(filter(None, reasons), "")
+
+
+def way_into(known: Way, table: Definition | None, quarantine: Definition | None = None) -> Way:
+    """The same, as far as the tables tell, which may not exist yet."""
+    if known.reason:
+        return known
+    for each, prefix in ((table, ""), (quarantine, "of the quarantine, ")):
+        reason = "" if each is None else why_not(each)
+        if reason:
+            return replace(known, reason=prefix + reason)
+    return known

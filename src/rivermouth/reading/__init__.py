@@ -1,1 +1,0 @@
-"""Offset ranges as values: which there are, what Kafka still holds of them, and their records."""

@@ -1,0 +1,1 @@
+"""Offset ranges, their records, and the command ``replay``, which applies records once more."""

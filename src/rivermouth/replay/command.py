@@ -1,0 +1,107 @@
+"""The command ``replay`` on one Spark session: in place, or into another table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rivermouth.config import Config, Pipeline, Secrets, TableName, unresolved
+from rivermouth.config.platforms import LOCAL, Platform
+from rivermouth.config.registry import SHAPES
+from rivermouth.debug import reach
+from rivermouth.errors import ReplayRefused
+from rivermouth.kafka.client import Kafka
+from rivermouth.replay.in_place import InPlace
+from rivermouth.replay.into_table import IntoTable, check_free
+from rivermouth.replay.report import Replayed, ReplayPlan
+from rivermouth.replay.request import Bound, KeptRows, looked
+from rivermouth.run.assembly import Assembly
+from rivermouth.spark.errors import FAULTS, translate
+from rivermouth.warehouse.warehouse import warehouse_of
+
+
+class Rereading:
+    """Replays of the pipelines of one configuration.
+
+    ``scratch``, ``platform`` and ``secrets`` are those of a ``Run``.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        scratch: Path,
+        *,
+        platform: Platform = LOCAL,
+        secrets: Secrets = unresolved,
+    ) -> None:
+        tables = {each.target.table for each in config.pipelines.values()}
+        self._shared = Assembly(
+            config=config,
+            session=session,
+            scratch=scratch,
+            platform=platform,
+            secrets=secrets,
+            warehouse=warehouse_of(config, session),
+            creating={each: threading.Lock() for each in tables},
+        )
+
+    def replay(
+        self,
+        name: str,
+        begin: Bound,
+        end: Bound | None = None,
+        into: TableName | None = None,
+        agree: Callable[[ReplayPlan], bool] = lambda plan: True,
+    ) -> Replayed:
+        """Read what the pipeline has read from ``begin`` to ``end`` again, and write its rows.
+
+        Without ``into`` in its own table: then all that was read since is applied once more, in the
+        order in which it was read. ``agree`` sees first what would change; where it says no,
+        nothing is written. Raises ReplayRefused, and what a run would meet.
+        """
+        shared, pipeline = self._shared, self._shared.config.pipelines[name]
+        check_mode(pipeline, elsewhere=into is not None)
+        if into is not None:
+            check_free(shared.config, into)
+        try:
+            with ExitStack() as held:
+                if into is None:
+                    held.enter_context(shared.hold(pipeline))
+                reach("P0")
+                kafka = Kafka(shared.config.kafka.revealed(shared.secrets))
+                at = looked(pipeline, shared.warehouse.ledger(pipeline), kafka)
+                kept = KeptRows(shared, name, held)
+                if into is None:
+                    return InPlace(shared, at, kept).replay(begin, end, agree)
+                return IntoTable(shared, at, kept, into).replay(begin, end, agree)
+        except FAULTS as fault:
+            raise translate(fault, name) from fault
+
+
+def check_mode(pipeline: Pipeline, *, elsewhere: bool) -> None:
+    """Raise ReplayRefused where a record may not be taken twice: in place, or ``elsewhere``."""
+    shape, modes = pipeline.shape, [*SHAPES.by_name.values()]
+    if pipeline.made_by:
+        raise ReplayRefused(
+            "a replay would not call the code that makes the rows",
+            where=f"{pipeline.name} {pipeline.target.table}",
+            expected="a pipeline whose rows are its records",
+            found=f"rows made by {pipeline.made_by}",
+            remedy="Read the ranges in Python: rivermouth.read",
+        )
+    if shape.elsewhere if elsewhere else shape.again is not None:
+        return
+    taken = (each.elsewhere if elsewhere else each.again is not None for each in modes)
+    known = " or ".join(each.name for each, takes in zip(modes, taken, strict=True) if takes)
+    raise ReplayRefused(
+        f"mode {shape.name} cannot be replayed {'into a table' if elsewhere else 'in place'}",
+        where=f"{pipeline.name} {pipeline.target.table}",
+        expected=f"mode {known}",
+        found=f"mode {shape.name}: {shape.summary}",
+        remedy="" if shape.elsewhere else "Read the ranges in Python: rivermouth.read",
+    )

@@ -1,0 +1,87 @@
+"""Exactly the records of given ranges, as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from rivermouth.config import Config, Pipeline, Secrets, unresolved
+from rivermouth.config.platforms import platform_of
+from rivermouth.config.source import HEADERS, KAFKA_COLUMNS
+from rivermouth.formats.decoder import decoder
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.replay.ranges import configured, joined, one_per_partition
+from rivermouth.replay.readable import Given, held
+from rivermouth.source.batches import header_options, kafka_options, reader_options
+from rivermouth.source.driver_planned import read_ranges
+from rivermouth.spark.errors import translate
+from rivermouth.spark.session import balanced
+
+RAW = {**KAFKA_COLUMNS, "timestampType": "INT"}
+"""The columns of Kafka rows, with their types."""
+
+
+def read(
+    spark: SparkSession,
+    config: Config,
+    ranges: Iterable[Given],
+    pipeline: str | None = None,
+    *,
+    secrets: Secrets = unresolved,
+) -> DataFrame:
+    """The records of ``ranges`` that a ``read_committed`` reader sees, one row each, in no order.
+
+    ``ranges`` are ``OffsetRange`` or what ``rivermouth.ranges`` gives, in any order; each offset
+    once. Without ``pipeline`` the rows are Kafka's: key, value, topic, partition, offset,
+    timestamp, timestampType. With one they are decoded by its format and columns, as they are
+    configured now (see ``formats.tasks``):
+
+    - ``row`` STRUCT of the configured columns; it says nothing of a tombstone or a bad record
+    - ``key_columns`` STRUCT of the key columns, for a target with ``keys``
+    - ``_kafka`` STRUCT of topic, partition, offset and timestamp, and of what ``source.metadata``
+      asks for
+    - ``tombstone`` BOOLEAN
+    - ``code`` STRING: null for a good record, else why a run puts it into quarantine
+    - ``reason`` STRING: what is wrong with a record that cannot be decoded
+    - ``key`` and ``value`` BINARY
+
+    Times without a zone are decoded in the zone of the session; runs have UTC there.
+
+    The DataFrame is lazy and reads Kafka each time it is evaluated: always the same records, also
+    after partitions were added, as long as Kafka keeps them. If retention deletes some of them
+    later, an evaluation fails (``failOnDataLoss``). What compaction removes is not there any more:
+    ``rivermouth.readable`` counts. Ranges of one partition that do not touch are read by as many
+    readers. ``secrets`` knows what the configuration only names.
+
+    Raises, before it returns: RangesRefused for ranges that overlap, end after the last record that
+    may be read, or lie in a partition that does not exist, and for a pipeline that is not
+    configured; RetentionLost for a range that begins before the first offset that Kafka holds;
+    TopicMissing; TopicRecreated and OtherCluster for recorded ranges of another topic or cluster;
+    other errors of Kafka as SourceError.
+    """
+    chosen = configured(config, pipeline) if pipeline is not None else None
+    wanted = held(config, ranges, secrets)
+    try:
+        raw = _raw(spark, _options(config, chosen, secrets), joined(wanted))
+        return raw if chosen is None else decoder(chosen, whole=True)(raw)
+    except PySparkException as fault:
+        raise translate(fault, pipeline or str(config.path)) from fault
+
+
+def _options(config: Config, pipeline: Pipeline | None, secrets: Secrets) -> dict[str, str]:
+    own = pipeline.source.options if pipeline is not None else {}
+    told = kafka_options(config.kafka.revealed(secrets), own, platform_of())
+    return told if pipeline is None else told | header_options(pipeline)
+
+
+def _raw(
+    spark: SparkSession, options: dict[str, str], ranges: tuple[OffsetRange, ...]
+) -> DataFrame:
+    if not ranges:
+        columns = {**RAW, **(HEADERS if "includeHeaders" in options else {})}
+        return spark.createDataFrame([], ", ".join(f"{n} {kind}" for n, kind in columns.items()))
+    parts = one_per_partition(ranges)
+    reader = reader_options(options, len({each.topic_partition for each in ranges}))
+    return balanced(DataFrame.unionAll, [read_ranges(spark, reader, each) for each in parts])

@@ -1,0 +1,140 @@
+"""Starting a run on this machine: the session that it needs, and the signals that stop it."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from rivermouth.config import Config, Secrets
+    from rivermouth.run.run import Run
+
+
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Stop:
+    """Sets ``event`` on SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once.
+
+    To abort a run is safe: a batch is either committed or not, and the next start reads from
+    the log which. The texts ``asked`` and ``aborted`` go to standard error.
+    """
+
+    def __init__(self, asked: str, aborted: str = "aborted") -> None:
+        self.event = threading.Event()
+        self._asked, self._aborted = asked, aborted
+
+    def listen(self) -> None:
+        """Handle both signals. Call it again after the start of Spark, which takes over SIGINT."""
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if number == signal.SIGINT and self.event.is_set():
+            _write(self._aborted + (_SHOW_CURSOR if sys.stderr.isatty() else ""))
+            os._exit(128 + number)
+        if not self.event.is_set():
+            _write(self._asked)
+        self.event.set()
+
+
+def _write(text: str) -> None:
+    """Write to the descriptor: the handler may have interrupted a print to the same stream."""
+    os.write(2, f"\n{text}\n".encode())
+
+
+def require_spark() -> None:
+    """Raise MissingPackage if the extra with Spark is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        from rivermouth.errors import MissingPackage
+
+        raise MissingPackage("the command needs Spark, and pyspark is not installed")
+
+
+def start_spark(
+    config: Config, shown: Console, secrets: Secrets, reading: Sequence[str] = ()
+) -> SparkSession:
+    """Start a local session with the settings of the file; print which slow step it is at.
+
+    ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
+    ``secrets`` reads what the login of Kafka refers to.
+    """
+    from rivermouth.local.jars import Downloading, jars
+    from rivermouth.local.scratch import scratch_root
+
+    # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
+    jars("spark", progress=Downloading(sys.stderr))
+    shown.print("starting Spark…")
+    from pyspark.logger import PySparkLogger
+
+    from rivermouth.local.session import start_session
+
+    # Spark logs what it refuses of a query, with the stack of the JVM, when somebody reads of it.
+    for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
+    return start_session(scratch_root(), {**memory_of(config, secrets, reading), **config.spark})
+
+
+def memory_of(config: Config, secrets: Secrets, reading: Sequence[str]) -> Mapping[str, str]:
+    """The memory that the partitions of these pipelines need, as far as Kafka tells them."""
+    from rivermouth.errors import SetupError, SourceError
+    from rivermouth.kafka.client import Kafka
+    from rivermouth.kafka.facts import with_topics
+    from rivermouth.local.machine import MEMORY, heap_settings, memory_mb
+
+    if not reading:
+        return {}
+    topics: list[str] = []
+    counts: Mapping[str, int] = {}
+    with suppress(SourceError, SetupError):  # the run meets it again, and tells
+        kafka = Kafka(config.kafka.revealed(secrets), timeout_s=3.0)
+        pipelines = [with_topics(kafka, config.pipelines[name], None) for name in reading]
+        topics = [topic for each in pipelines for topic in each.source.topics]
+        counts = kafka.partition_counts({*topics})
+    known = [counts.get(each, 0) for each in topics] if counts else None
+    return heap_settings(known, memory_mb(), str(config.spark.get(MEMORY, "")))
+
+
+@contextmanager
+def local_run(
+    config: Config,
+    shown: Console,
+    secrets: Secrets,
+    reading: Sequence[str] = (),
+    *,
+    continuous: bool = False,
+    audit: bool = False,
+) -> Iterator[Run]:
+    """A run in a local session, which ends with the block. Raises MissingPackage.
+
+    ``secrets``, ``reading``: see ``start_spark``.
+    """
+    from rivermouth.local.scratch import scratch_root
+
+    require_spark()
+    session = start_spark(config, shown, secrets, reading)
+    from rivermouth.local.session import ending
+    from rivermouth.run.run import Run
+
+    with ending(session):
+        yield Run(
+            config,
+            session,
+            scratch_root(),
+            continuous=continuous,
+            audit=audit,
+            secrets=secrets,
+        )

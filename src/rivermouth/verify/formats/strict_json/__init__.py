@@ -1,1 +1,0 @@
-"""JSON by docs/json.md: version 2 of the decoder. Nothing is left to the parser of the writer."""

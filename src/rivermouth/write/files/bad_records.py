@@ -1,0 +1,266 @@
+"""Bad records of a task: into files of the quarantine, beside the rows that it writes or folds.
+
+A fold gives back one row per key, so what a task has to tell beside its rows is written into a
+folder, which the driver reads. Each attempt at a task writes a report of its own, at its end. An
+attempt that failed after that leaves one, too: of the attempts at a task one counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rivermouth.config.source import PLACE
+from rivermouth.debug import reach
+from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.ways import Definition
+from rivermouth.write.files.data_files import (
+    DataFile,
+    Files,
+    Folder,
+    Places,
+    counted,
+    other_records,
+    records_of,
+)
+from rivermouth.write.files.statistics import Leaf, leaves_of
+from rivermouth.write.files.table import Alone, FilesTable
+
+QUARANTINE = pa.schema(
+    [
+        ("commit", pa.string()),
+        ("pipeline", pa.string()),
+        ("sequence", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("code", pa.string()),
+        ("reason", pa.string()),
+        ("quarantined_at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The columns of ``warehouse.tables``."""
+PROPERTIES = {"delta.checkpointInterval": "50"}
+"""Those that a session of ours gives a table that it creates."""
+_KINDS = {"string": "string", "int64": "long", "int32": "integer", "binary": "binary"}
+LEAVES = tuple(Leaf((e.name,), _KINDS.get(str(e.type), "timestamp")) for e in QUARANTINE)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Where bad records go, and what is said of each: as of which commit, and why by its code."""
+
+    folder: Folder
+    commit: str
+    pipeline: str
+    sequence: int
+    reasons: Mapping[str, str]
+
+
+def set_apart(files: Files, rows: pa.RecordBatch, apart: Apart) -> list[DataFile]:
+    """Add decoded rows that are bad to ``files`` of ``apart.folder``; return those completed."""
+    if not rows.num_rows:
+        return []
+    _make(apart.folder.path)
+    kafka, codes = rows.column("_kafka"), rows.column("code")
+    said = {
+        "commit": apart.commit,
+        "pipeline": apart.pipeline,
+        "sequence": apart.sequence,
+        "quarantined_at": datetime.now(timezone.utc),
+    }
+    reasons = pa.array([apart.reasons.get(code) for code in codes.to_pylist()], pa.string())
+    if "reason" in rows.schema.names:
+        reasons = pc.coalesce(rows.column("reason"), reasons)
+    columns = {"key": rows.column("key"), "value": rows.column("value"), "code": codes}
+    columns |= {"reason": reasons}
+    columns |= {each: kafka.field(each) for each in PLACE}
+    same = {
+        each: pa.repeat(pa.scalar(v, QUARANTINE.field(each).type), rows.num_rows)
+        for each, v in said.items()
+    }
+    arrays = [{**columns, **same}[each.name].cast(each.type) for each in QUARANTINE]
+    return files.add(pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE), kafka)
+
+
+def _make(path: str) -> None:
+    """Create the quarantine if it is missing: a file in its folder would stop all who try later."""
+    from deltalake import DeltaTable  # dear, and most tasks meet no bad record
+    from deltalake.exceptions import CommitFailedError
+
+    # Not the folder of the log alone: who made it may have been killed before its first commit.
+    if DeltaTable.is_deltatable(path):
+        return
+    with suppress(CommitFailedError):  # another task was faster
+        DeltaTable.create(path, QUARANTINE, mode="ignore", configuration=PROPERTIES)
+
+
+def task_number() -> int:
+    """The number of the task that asks."""
+    from pyspark import TaskContext  # there already, where a task runs
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+class QuarantineFiles:
+    """The quarantine at ``path``, which may not exist yet, for one pipeline.
+
+    ``reasons`` say what the codes of its records mean. ``alone``: see ``FilesTable``.
+    """
+
+    def __init__(
+        self, path: str, pipeline: str, reasons: Mapping[str, str], alone: Alone = lambda act: act()
+    ) -> None:
+        self._path, self._pipeline, self._reasons, self._alone = path, pipeline, reasons, alone
+        self._table = FilesTable(path, pipeline, alone)
+
+    def definition(self) -> Definition | None:
+        """What the log says of the table now; None: there is none yet."""
+        if not self._table.exists:
+            self._table = FilesTable(self._path, self._pipeline, self._alone)  # it may come anew
+            return None
+        self._table.newest()
+        return self._table.definition()
+
+    def apart(self, plan: CommitPlan, table: Definition | None) -> Apart:
+        """Where the tasks of the plan's batch put bad records; ``table``: see ``definition``."""
+        return Apart(
+            folder=folder_of(self._path, table),
+            commit=plan.commit,
+            pipeline=plan.draft.pipeline,
+            sequence=plan.sequence,
+            reasons=dict(self._reasons),
+        )
+
+    def commit(self, files: Sequence[DataFile], plan: CommitPlan) -> None:
+        """Let these files count, if there are any. Raises BatchFailed."""
+        if not files:
+            return
+        self._table.newest()
+        self._table.append(files, f"rivermouth quarantine of commit {plan.commit}")
+        self._table.keep_up()
+        reach("P12")
+
+
+def folder_of(path: str, table: Definition | None) -> Folder:
+    """The folder of a table; None: of a quarantine that does not exist yet."""
+    if table is None:
+        return Folder(path, LEAVES, tight=False)
+    return Folder(path, leaves_of(table.schema, table.indexed), tight=table.tight)
+
+
+@dataclass(frozen=True)
+class QuarantineSieve:
+    """A ``formats.arrow.Sieve``; ``reports`` is a folder that driver and tasks see."""
+
+    apart: Apart
+    reports: Path
+
+    @contextmanager
+    def opened(self) -> Iterator[TaskSieve]:
+        """See ``Sieve.opened``."""
+        task = TaskSieve(self.apart, task_number())
+        try:
+            yield task
+            task.report(self.reports)
+        except BaseException:
+            task.discard()
+            raise
+
+
+class TaskSieve:
+    """A ``formats.arrow.OpenSieve``."""
+
+    def __init__(self, apart: Apart, number: int) -> None:
+        self._apart, self._number = apart, number
+        self._files = Files(apart.folder, number)
+        self._done: list[DataFile] = []
+        self._good: Counter[tuple[str, int]] = Counter()
+
+    def good(
+        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
+    ) -> pa.BooleanArray | None:
+        """See ``OpenSieve.good``."""
+        kafka = pa.StructArray.from_arrays([raw.column(each) for each in PLACE], PLACE)
+        if code.null_count == len(code):
+            self._good.update(counted(kafka))
+            return None
+        columns = {"_kafka": kafka, "code": code, "reason": reason}
+        columns |= {each: raw.column(each) for each in ("key", "value")}
+        good = code.is_null()
+        bad = pa.RecordBatch.from_pydict(columns).filter(pc.invert(good))
+        self._good.update(counted(kafka.filter(good)))
+        self._done += set_apart(self._files, bad, self._apart)
+        return good
+
+    def report(self, folder: Path) -> None:
+        """Complete the files, and tell of them and of the good records."""
+        self._done += self._files.end()
+        told = {
+            "task": self._number,
+            "good": [[*place, n] for place, n in sorted(self._good.items())],
+            "bad": [each.as_row() for each in self._done],
+        }
+        file = folder / str(uuid.uuid4())
+        file.write_text(json.dumps(told), "utf-8")
+        os.replace(file, file.with_suffix(".json"))
+
+    def discard(self) -> None:
+        """Remove the files: nobody will hear of them."""
+        self._files.discard()
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What ``tasks`` tasks counted and set apart."""
+
+    tasks: int
+    good: Places
+    bad: tuple[DataFile, ...]
+
+
+def sifted(reports: Path, where: str) -> Sifted:
+    """What the tasks have told. ``where`` is the pipeline.
+
+    Raises BatchFailed where two attempts at a task found different records: nobody can say of which
+    of them Spark took the rows.
+    """
+    found: dict[int, Sifted] = {}
+    for file in sorted(reports.glob("*.json")):
+        told = json.loads(file.read_text("utf-8"))
+        report = _report(told)
+        first = found.setdefault(told["task"], report)
+        if (first.good, records_of(first.bad)) != (report.good, records_of(report.bad)):
+            raise other_records(where, "others in the second attempt at a task than in the first")
+    good: Counter[tuple[str, int]] = Counter()
+    for each in found.values():
+        good.update(each.good)
+    return Sifted(len(found), good, tuple(file for each in found.values() for file in each.bad))
+
+
+def discard(reports: Path, folder: str) -> None:
+    """Remove the files of which the tasks have told: their evaluation has failed."""
+    for file in reports.glob("*.json"):
+        with suppress(OSError):  # why it has failed says more
+            for each in _report(json.loads(file.read_text("utf-8"))).bad:
+                Path(folder, each.name).unlink(missing_ok=True)
+
+
+def _report(told: Mapping[str, Any]) -> Sifted:
+    good = {(topic, partition): n for topic, partition, n in told["good"]}
+    return Sifted(1, good, tuple(DataFile.of(each) for each in told["bad"]))

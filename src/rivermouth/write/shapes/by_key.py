@@ -1,0 +1,208 @@
+"""One row per key: the newest (``upsert``), or the first (``insert``).
+
+The fold, which ``verify`` repeats on its own: within a partition offsets order the records
+of a key, and a tombstone removes all that came before it. Of what is left the newest wins: the
+greatest (order_by columns, topic, partition, offset), nulls lowest. A tombstone deletes
+the row that stood before the batch; otherwise the winner replaces it if it is newer. Without
+``order_by`` it always is: the ledger's order decides between batches. A key that moves to another
+partition, as it may when partitions are added, would otherwise keep its old row for ever.
+
+Of the records of a key in one batch the least (topic, partition, offset) is the first, and a key
+that has a row already keeps it. So repeats are dropped over the whole table, not over a window.
+
+Each key gets the row that its records leave, see ``latest``. A row that is right stays untouched:
+only what differs is written. The records are those of whole entries, from one to the newest. Where
+no ``order_by`` decides, or a tombstone deletes, the entries decide in their order; so each record
+is told the sequence of its entry, and only those from the last deciding entry of a key on count.
+
+Each key gets the row of its first record, see ``first``. A row that is right stays untouched: only
+what differs is written. The records are those of all entries, from the first one on. The entries
+decide in their order; in one entry the least (topic, partition, offset) is the first. So each
+record is told the sequence of its entry. A part of the entries would not do: an earlier record of
+a key that has lost its row would be passed over, and a later one would become its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from rivermouth.config import Column as TableColumn
+from rivermouth.config import Pipeline
+from rivermouth.protocol.offsets import OffsetRange
+from rivermouth.spark.tables import quoted
+from rivermouth.write.rows import RECORDS, Keyed
+
+
+def latest(pipeline: Pipeline) -> Keyed:
+    """The changes of a batch, one per key; null values delete where ``source.key`` is set."""
+    order_by, tombstones = pipeline.target.order_by, pipeline.source.key is not None
+    names = [each.name for each in pipeline.columns]
+    values = {name: f"s.change.row.{quoted(name)}" for name in names}
+    ranks = _rank("s.change.row", "s.change._kafka", order_by), _rank("t", "t._kafka", order_by)
+    newer = " > ".join(ranks) if order_by else "s.change IS NOT NULL"
+    return Keyed(
+        keys=pipeline.target.keys,
+        fold=partial(fold, order_by=order_by, tombstones=tombstones),
+        inserts={**values, "_kafka": "s.change._kafka"},
+        insert="s.change IS NOT NULL",
+        update=f"s.had_tombstone OR {newer}",
+        updates={**values, "_kafka": "s.change._kafka"},
+        delete="s.change IS NULL" if tombstones else None,
+    )
+
+
+def fold(good: DataFrame, order_by: Sequence[str], *, tombstones: bool) -> DataFrame:
+    """One row per key: ``key_columns``, ``records``, ``had_tombstone``, and the newest ``change``.
+
+    ``change`` STRUCT<row, _kafka> is null where nothing came after the last tombstone.
+    """
+    keyed, stands = good.select("key_columns", "row", "_kafka", "tombstone"), ~F.col("tombstone")
+    if tombstones:
+        keyed = _with_last_tombstone(keyed)
+        stands &= F.col("last").isNull() | (_offset() > F.col("last"))
+    newest = F.max_by(
+        F.when(stands, F.struct("row", "_kafka")), F.when(stands, _rank_column(order_by))
+    )
+    return keyed.groupBy("key_columns").agg(
+        F.count("*").alias(RECORDS),
+        F.bool_or("tombstone").alias("had_tombstone"),
+        newest.alias("change"),
+    )
+
+
+def _with_last_tombstone(keyed: DataFrame) -> DataFrame:
+    """With ``last``, the offset of the last tombstone of the same key and partition, or null."""
+    here = Window.partitionBy(
+        "key_columns", F.col("_kafka").getField("topic"), F.col("_kafka").getField("partition")
+    )
+    return keyed.withColumn("last", F.max(F.when(F.col("tombstone"), _offset())).over(here))
+
+
+def _offset() -> Column:
+    return F.col("_kafka").getField("offset")
+
+
+def _rank_column(order_by: Sequence[str]) -> Column:
+    row, kafka = F.col("row"), F.col("_kafka")
+    place = [kafka.getField(name).alias(name) for name in ("topic", "partition", "offset")]
+    return F.struct(*(row.getField(n).alias(f"o{i}") for i, n in enumerate(order_by)), *place)
+
+
+def _rank(row: str, kafka: str, order_by: Sequence[str]) -> str:
+    """The same rank in SQL, of a change or of the row that stands."""
+    orders = [f"{row}.{quoted(each)}" for each in order_by]
+    place = [f"{kafka}.{name}" for name in ("topic", "partition", "offset")]
+    return f"struct({', '.join([*orders, *place])})"
+
+
+def first(pipeline: Pipeline) -> Keyed:
+    """One row per key of a batch, which is added where the table has no row of that key."""
+    values = {each.name: f"s.change.row.{quoted(each.name)}" for each in pipeline.columns}
+    return Keyed(
+        keys=pipeline.target.keys,
+        fold=first_of,
+        inserts={**values, "_kafka": "s.change._kafka"},
+    )
+
+
+def first_of(good: DataFrame, *before: str) -> DataFrame:
+    """One row per key: ``key_columns``, ``records``, and the first ``change`` (row, _kafka).
+
+    The columns ``before`` decide before the place of a record does.
+    """
+    kafka = F.col("_kafka")
+    place = (kafka.getField(name) for name in ("topic", "partition", "offset"))
+    return good.groupBy("key_columns").agg(
+        F.count("*").alias(RECORDS),
+        F.min_by(F.struct("row", "_kafka"), F.struct(*before, *place)).alias("change"),
+    )
+
+
+_AS_JSON = (
+    "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX',"
+    " 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+)
+"""To the microsecond: by itself Spark writes milliseconds."""
+_STARTS = "topic STRING, partition INT, at BIGINT, sequence BIGINT"
+
+
+def differs(columns: Sequence[TableColumn]) -> str:
+    """SQL: whether the row ``t`` is another one than that of the record ``s.change``."""
+    return f"({' OR '.join([*map(_one_differs, columns), 'NOT (t._kafka <=> s.change._kafka)'])})"
+
+
+def _one_differs(column: TableColumn) -> str:
+    new, old = f"s.change.row.{quoted(column.name)}", f"t.{quoted(column.name)}"
+    if "MAP<" in column.type:  # maps cannot be compared
+        new, old = (f"to_json(named_struct('c', {each}), {_AS_JSON})" for each in (new, old))
+    return f"NOT ({old} <=> {new})"
+
+
+def with_sequence(rows: DataFrame, of_entries: Sequence[tuple[int, OffsetRange]]) -> DataFrame:
+    """With ``sequence``, that of the entry that covers the record.
+
+    The starts of the ranges lie between the records of their partition, so one sort tells it:
+    however many entries there are.
+    """
+    listed = [(one.topic, one.partition, one.from_offset, number) for number, one in of_entries]
+    starts = rows.sparkSession.createDataFrame(listed, _STARTS)
+    place = [F.col("_kafka").getField(name) for name in ("topic", "partition", "offset")]
+    names = [each.strip().split()[0] for each in _STARTS.split(",")[:3]]
+    placed = rows.select("*", *(each.alias(name) for each, name in zip(place, names, strict=True)))
+    both = placed.unionByName(starts, allowMissingColumns=True)
+    # A start comes before the record of the same offset.
+    along = Window.partitionBy("topic", "partition").orderBy("at", F.col("_kafka").isNotNull())
+    told = F.last("sequence", ignorenulls=True).over(
+        along.rowsBetween(Window.unboundedPreceding, 0)
+    )
+    return both.withColumn("sequence", told).where("_kafka IS NOT NULL").drop(*names)
+
+
+def latest_again(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
+    """The changes that mend the table; ``of_entries`` are the ranges of entries by sequence."""
+    known, ordered = latest(pipeline), bool(pipeline.target.order_by)
+    tombstones = pipeline.source.key is not None
+    update = differs(pipeline.columns)
+    if ordered:
+        update = f"({known.update} OR {_SAME_RECORD}) AND {update}"
+
+    def fold(good: DataFrame) -> DataFrame:
+        slim = good.select("key_columns", "row", "_kafka", "tombstone")
+        if len({sequence for sequence, _ in of_entries}) > 1 and (tombstones or not ordered):
+            slim = _deciding(with_sequence(slim, of_entries), ordered=ordered)
+        return known.fold(slim)
+
+    return replace(known, fold=fold, update=update)
+
+
+_SAME_RECORD = (
+    "(t._kafka.topic = s.change._kafka.topic AND t._kafka.partition = s.change._kafka.partition"
+    " AND t._kafka.offset = s.change._kafka.offset)"
+)
+"""The row is that of this record: what differs in it, somebody else has changed."""
+
+
+def _deciding(rows: DataFrame, *, ordered: bool) -> DataFrame:
+    """The records of each key from its deciding entry on: the last one with a tombstone of it, or,
+    without ``order_by``, the last one with any record.
+    """
+    counted = F.when(F.col("tombstone"), F.col("sequence")) if ordered else F.col("sequence")
+    decides = F.max(counted).over(Window.partitionBy("key_columns"))
+    kept = rows.withColumn("decides", F.coalesce(decides, F.lit(0)))
+    return kept.where("sequence >= decides").drop("sequence", "decides")
+
+
+def first_again(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
+    """The changes that mend the table; ``of_entries`` are the ranges of entries by sequence."""
+    known = first(pipeline)
+
+    def fold(good: DataFrame) -> DataFrame:
+        slim = good.select("key_columns", "row", "_kafka")
+        return first_of(with_sequence(slim, of_entries), "sequence")
+
+    return replace(known, fold=fold, update=differs(pipeline.columns), updates=known.inserts)

@@ -1,1 +1,0 @@
-"""Sinks: where rows are sent that go to no table."""
