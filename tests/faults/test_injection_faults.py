@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.config import load
 from rivermouth.errors import ConfigError
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import status
+from rivermouth.run.tables import status_table as render
 from tests.faults.outcomes import check_proved, went_well
 from tests.lake import Lake, upsert_pipeline
 

@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.config import load, unresolved
 from rivermouth.errors import KafkaRefused, KafkaUnsettled
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.local.broker import Broker
 from rivermouth.operate.status import status
 from rivermouth.protocol.offsets import TopicPartition
+from rivermouth.run.tables import status_table as render
 from rivermouth.verify import verify
 from tests.doubles import MemoryGroups
 from tests.lake import Lake, append_pipeline, bid

@@ -47,8 +47,8 @@ offsets = typer.Typer(help="About the offsets table.", no_args_is_help=True, ric
 
 def status(file: ConfigFile, json: AsJson = False) -> None:
     """Show the state, position and lag of each pipeline. Starts no JVM."""
-    from rivermouth.cli.tables import status_table
     from rivermouth.operate.status import status as ask
+    from rivermouth.run.tables import status_table
     from rivermouth.run.text import as_json
     from rivermouth.verify import standings
 
@@ -158,8 +158,8 @@ def topic(file: ConfigFile, name: Topic, at: AtTime = "", json: AsJson = False) 
         raise ConfigError(("TOPIC: write the name of a topic",))
     moment = read_time(at)
     config = load_config(file)
-    from rivermouth.cli.tables import topic_table
     from rivermouth.operate.topic import topic as ask
+    from rivermouth.run.tables import topic_table
     from rivermouth.run.text import as_json
 
     found = ask(config, name, at=moment, secrets=known_secrets())

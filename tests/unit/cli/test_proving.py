@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.errors import ConfigError
 from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.run.outcome import Shares, ago, proof_note, proved, read_since, verified
+from rivermouth.run.tables import status_table as render
 from rivermouth.verify import Since, Verification
 from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing
 from rivermouth.verify.result import PipelineProof

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.errors import ConfigError
 from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.protocol.accept_changes import CHANGES, ROLLBACKS, check_accepted, read_offsets
 from rivermouth.protocol.entry import Change
 from rivermouth.run.outcome import accepted, verified
+from rivermouth.run.tables import status_table as render
 from rivermouth.verify.result import Findings, Verification
 from tests.builders import position
 from tests.unit.cli.conftest import Rivermouth

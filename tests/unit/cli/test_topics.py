@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from rivermouth.cli.asking import read_time
-from rivermouth.cli.tables import topic_table as render
 from rivermouth.errors import ConfigError
 from rivermouth.operate.topic_report import PartitionReport, Reader, Reading, TopicReport
 from rivermouth.protocol.kafka_facts import (
@@ -21,6 +20,7 @@ from rivermouth.protocol.kafka_facts import (
     time_left,
     unknown,
 )
+from rivermouth.run.tables import topic_table as render
 from tests.unit.cli.conftest import Rivermouth
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.config import Config, Pipeline, Start, Topics, load
 from rivermouth.errors import KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.kafka.facts import AskKafka
@@ -32,6 +31,7 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
+from rivermouth.run.tables import status_table as render
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from rivermouth.warehouse.ports import Counted, LedgerLog, LedgerStore

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rivermouth.cli.tables import topic_table as render
 from rivermouth.config import Config, Pipeline, Start, load
 from rivermouth.errors import (
     ConfigError,
@@ -32,6 +31,7 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
+from rivermouth.run.tables import topic_table as render
 from rivermouth.warehouse.memory import MemoryLog, MemoryOffsets, MemoryTable
 from rivermouth.warehouse.ports import LedgerStore
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.cli.tables import status_table as render
 from rivermouth.config import Config, load, unresolved
 from rivermouth.operate.doctor import check_config
 from rivermouth.operate.facts import way_now
@@ -18,6 +17,7 @@ from rivermouth.operate.status import PipelineStatus, State, Status
 from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.ways import AS_FILES, Way
 from rivermouth.run.report import OpenReport
+from rivermouth.run.tables import status_table as render
 
 pytestmark = pytest.mark.unit
 
