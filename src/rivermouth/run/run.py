@@ -74,7 +74,11 @@ class Run:
     def pipelines(
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
-        """Run the named pipelines; return what each did, in the order of the names."""
+        """Run the named pipelines; return what each did, in the order of the names.
+
+        If the caller is interrupted, ``stop`` is set, and the interrupt is raised once each
+        pipeline has ended.
+        """
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         shared, workers = self._shared, max(len(names), 1)
         with (
@@ -83,7 +87,11 @@ class Run:
             ThreadPoolExecutor(workers) as threads,
         ):
             together = _Together(heard, stop, turns, writer, workers)
-            return list(threads.map(partial(self._drive, together), names))
+            try:
+                return list(threads.map(partial(self._drive, together), names))
+            except BaseException:
+                stop.set()  # the threads are waited for, and some of them would not end
+                raise
 
     def resume(
         self,
