@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from rivermouth.config import Config
     from rivermouth.protocol.offsets import Position, TopicPartition
+    from rivermouth.run.outcome import Report
     from rivermouth.run.progress import Behind
-    from rivermouth.run.report import PipelineReport
 
 Continuous = Annotated[
     bool,
@@ -55,21 +55,20 @@ def run(
     names = config.selected(select)
     from rivermouth.local.commands import typed
     from rivermouth.run.outcome import ended
-    from rivermouth.run.report import exit_code
     from rivermouth.run.text import as_json, console
 
     shown = console(stderr=json)
     stop = Stop(_STOPPING, _ABORTED)
     stop.listen()
-    reports = _run(config, names, shown, stop, continuous=continuous, audit=audit)
+    report = _run(config, names, shown, stop, continuous=continuous, audit=audit)
     shown.print()
     # What was told beside live rows is far up in a terminal; a log has it as it was told.
-    end = ended(reports, stopped=stop.event.is_set(), told=not shown.is_terminal)
-    following = "" if exit_code(reports) else f". Next: {typed('verify', file)}"
+    end = ended(report.pipelines, stopped=report.stopped, told=not shown.is_terminal)
+    following = f". Next: {typed('verify', file)}" if report.ok else ""
     shown.print(f"{end}{following}", soft_wrap=True)
     if json:
-        as_json({"pipelines": [each.as_dict() for each in reports]})
-    raise typer.Exit(exit_code(reports))
+        as_json(report.as_dict())
+    raise typer.Exit(report.exit_code)
 
 
 def _run(
@@ -80,7 +79,8 @@ def _run(
     *,
     continuous: bool,
     audit: bool,
-) -> list[PipelineReport]:
+) -> Report:
+    from rivermouth.run.outcome import Report
     from rivermouth.run.progress import listener
 
     with local_run(
@@ -88,9 +88,10 @@ def _run(
     ) as pipelines:
         stop.listen()
         if stop.event.is_set():
-            return []
+            return Report((), stopped=True)
         with listener(shown, _behind(config) if continuous else None) as events:
-            return pipelines.pipelines(names, events, stop.event)
+            reports = pipelines.pipelines(names, events, stop.event)
+    return Report(tuple(reports), stop.event.is_set())
 
 
 def _behind(config: Config) -> Behind:

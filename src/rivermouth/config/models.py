@@ -105,15 +105,19 @@ class Config(Model):
         """The pipelines whose target it is, in the order of the file."""
         return [each for each in self.pipelines.values() if each.target.table == table]
 
-    def selected(self, select: str) -> list[str]:
-        """The names in ``select``, in the order of the file; all names if it is empty.
+    def selected(self, select: str | Iterable[str] | None, option: str = "--select") -> list[str]:
+        """The names in ``select``, in the order of the file.
 
-        A renamed pipeline may also be called by the name in its ledger, which messages may give.
-        Raises ConfigError with one line for each name that is not configured.
+        ``select`` is a text with commas, or names. All pipelines are selected by None and by a
+        text without a name; no names select none. A renamed pipeline may also be called by the name
+        in its ledger, which messages may give. Raises ConfigError with one line for each name that
+        is not configured; the lines call the argument ``option``.
         """
-        given = [name.strip() for name in select.split(",") if name.strip()]
-        wanted = self._configured(given, "--select")
-        return [name for name in self.pipelines if not wanted or name in wanted]
+        names = (select or "").split(",") if select is None or isinstance(select, str) else None
+        given = [name.strip() for name in (names or select or ()) if name.strip()]
+        wanted = self._configured(given, option)
+        everything = names is not None and not wanted
+        return [name for name in self.pipelines if everything or name in wanted]
 
     def named(self, pipeline: str) -> str:
         """The name of the pipeline that the argument PIPELINE gives, as it is configured.

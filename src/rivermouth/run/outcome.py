@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rivermouth.errors import ConfigError
 from rivermouth.run.report import exit_code
@@ -27,6 +28,35 @@ _FORM = "write last, a time with its zone, as 2026-11-21T06:00:00Z, or a duratio
 _WIDTH = 79
 
 
+@dataclass(frozen=True)
+class Report:
+    """How a run ended; as text it is what the command ``run`` says at its end.
+
+    ``pipelines`` tells what each one did, in the order of the file. ``stopped``: somebody asked for
+    the end.
+    """
+
+    pipelines: tuple[PipelineReport, ...]
+    stopped: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether no pipeline failed."""
+        return self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command, see ``exit_code`` of this package."""
+        return exit_code(self.pipelines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of ``rivermouth run --json``."""
+        return {"pipelines": [each.as_dict() for each in self.pipelines]}
+
+    def __str__(self) -> str:
+        return ended(self.pipelines, stopped=self.stopped, told=False)
+
+
 class Shares:
     """One line on a terminal that changes: what is being verified. It disappears at the end."""
 
@@ -45,8 +75,11 @@ class Shares:
         self._terminal.flush()
 
 
-def read_since(text: str, now_s: float) -> Since | None:
-    """What ``--since`` asks for; None where it is empty. Raises ConfigError."""
+def read_since(text: str, now_s: float, option: str = "--since") -> Since | None:
+    """What ``--since`` asks for; None where it is empty.
+
+    Raises ConfigError, which calls the argument ``option``.
+    """
     from rivermouth.verify import Since
 
     if text in ("", "last"):
@@ -57,11 +90,11 @@ def read_since(text: str, now_s: float) -> Since | None:
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as fault:
-        raise ConfigError((f"--since {text}: {_FORM}",)) from fault
+        raise ConfigError((f"{option} {text}: {_FORM}",)) from fault
     if moment.tzinfo is None:
-        raise ConfigError((f"--since {text}: the zone is missing; {_FORM}",))
+        raise ConfigError((f"{option} {text}: the zone is missing; {_FORM}",))
     if moment.timestamp() > now_s:
-        raise ConfigError((f"--since {text}: that time is still to come",))
+        raise ConfigError((f"{option} {text}: that time is still to come",))
     return Since(moment.timestamp() * 1000)
 
 
