@@ -8,8 +8,9 @@ second driver, each record has had its effect exactly once or lies in quarantine
 cannot be upheld the pipeline halts before it writes, and says which offsets and what to do.
 One YAML file describes it all, on a laptop and on Databricks (``rivermouth --help``).
 
-To import this package needs neither Spark nor Kafka; ``rivermouth.run.Run`` runs pipelines in a
-session of yours. Each name is imported when it is first asked for, so that the command starts fast.
+``ingest``, ``status`` and ``prove`` do in Python what ``run``, ``status`` and ``verify`` do in the
+terminal. (``run`` and ``verify`` are packages here.) To import this package needs neither Spark nor
+Kafka. Each name is imported when it is first asked for, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rivermouth.config import Config, load
+    from rivermouth.databricks.calls import ingest, prove, status
     from rivermouth.errors import ConfigError, Halt, RivermouthError
+    from rivermouth.operate.status import Status
     from rivermouth.operate.topic import topic
     from rivermouth.operate.topic_report import TopicReport
     from rivermouth.protocol.batches import Batch
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from rivermouth.replay.ranges import RecordedRanges, ranges, ranges_between
     from rivermouth.replay.readable import ReadableRange, readable
     from rivermouth.replay.records import read
+    from rivermouth.run.outcome import Report
     from rivermouth.run.report import (
         CommitReport,
         Listener,
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
         RetryReport,
         exit_code,
     )
+    from rivermouth.verify import Verification
     from rivermouth.write.pool import pooled
 
 __all__ = [
@@ -51,18 +56,24 @@ __all__ = [
     "PipelineReport",
     "ReadableRange",
     "RecordedRanges",
+    "Report",
     "RetryReport",
     "RivermouthError",
+    "Status",
     "TopicPartition",
     "TopicReport",
+    "Verification",
     "__version__",
     "exit_code",
+    "ingest",
     "load",
     "pooled",
+    "prove",
     "ranges",
     "ranges_between",
     "read",
     "readable",
+    "status",
     "topic",
 ]
 __version__ = "0.1.0"
@@ -92,6 +103,12 @@ _ROOMS = {
     "pooled": "write.pool",
     "TopicReport": "operate.topic_report",
     "topic": "operate.topic",
+    "ingest": "databricks.calls",
+    "prove": "databricks.calls",
+    "status": "databricks.calls",
+    "Report": "run.outcome",
+    "Status": "operate.status",
+    "Verification": "verify",
 }
 
 

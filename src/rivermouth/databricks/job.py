@@ -14,7 +14,6 @@ import argparse
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +23,11 @@ import typer
 from pyspark.sql import SparkSession
 
 from rivermouth.config import Catalog, Config, load
-from rivermouth.config.platforms import SERVERLESS, Capability, Platform, platform_of
+from rivermouth.config.platforms import Platform
+from rivermouth.databricks.calls import prove
 from rivermouth.databricks.workspace import secrets_here
 from rivermouth.errors import ConfigError, Halt, RivermouthError
-from rivermouth.local.scratch import scratch_root, volume_folder
+from rivermouth.local.scratch import scratch_root
 from rivermouth.operate.maintain import Maintenance, check_retention
 from rivermouth.operate.optimize import WEEK_HOURS
 from rivermouth.protocol.accept_changes import (
@@ -37,14 +37,18 @@ from rivermouth.protocol.accept_changes import (
     check_accepted,
     read_offsets,
 )
-from rivermouth.run.outcome import NOT_OK, accepted, end_of, maintained, read_since, verified
+from rivermouth.run.outcome import NOT_OK, accepted, end_of, maintained
 from rivermouth.run.progress import Lines
 from rivermouth.run.report import Listener, PassingOn, PipelineReport, Silent, exit_code
 from rivermouth.run.run import Run
-from rivermouth.run.starting import Stop, start_spark
+from rivermouth.run.starting import (
+    Stop,
+    check_endless,
+    platform_with,
+    session_there,
+    start_spark,
+)
 from rivermouth.run.text import console
-from rivermouth.verify import ProofFiles, beside_offsets, verify
-from rivermouth.verify.tables.catalog import CatalogTables
 
 _ENDING = "{}: gave up; the other pipelines end after their current batch, so that the job fails"
 
@@ -121,26 +125,22 @@ class Job:
         """The session of the platform; on a laptop a new local one."""
         if self.local:
             return start_spark(self.config, console(stderr=True), secrets_here(), self.names)
-        session = SparkSession.builder.getOrCreate()
+        session = session_there()
         session.conf.set("spark.sql.session.timeZone", "UTC")  # JSON times without a zone are UTC
         return session
 
     @cached_property
     def platform(self) -> Platform:
         """What the session can do."""
-        connect = ".connect." in type(self.session).__module__
-        # Of a session with a JVM the master tells whether its executors are this machine.
-        one_host = connect or (self.session.sparkContext.master or "").startswith("local")
-        return platform_of(connect=connect, one_host=one_host)
+        return platform_with(self.session)
 
     def ingest(self, *, continuous: bool) -> int:
         """Bring the tables up to date; the exit code. Raises ConfigError.
 
         Where ``continuous``, all pipelines end once one has given up, see ``Together``.
         """
-        if continuous and not self.platform.has(Capability.CONTINUOUS):
-            line = f"{SERVERLESS.name} compute runs no endless query: leave out --continuous"
-            raise ConfigError((line,))
+        if continuous:
+            check_endless(self.platform)
         shown = console()
         stop = _stopped()
         heard: Listener = Lines(shown)
@@ -202,22 +202,9 @@ class Job:
         ``strict``: what cannot be checked is a fault too. ``since`` is that of the command. What is
         proved is recorded, unless ``record`` is False: in a catalog in its volume.
         """
-        names = self.config.warehouse
-        tables, proofs = None, None
-        if isinstance(names, Catalog):
-            tables = CatalogTables(names, lambda statement: self.session.sql(statement).toArrow())
-            proofs = ProofFiles(volume_folder(names) / "proofs")
-        found = verify(
-            self.config,
-            self.names,
-            secrets=secrets_here(),
-            tables=tables,
-            strict=strict,
-            since=read_since(since, time.time()),
-            proofs=proofs or beside_offsets(self.config.folder),
-            record=record,
-        )
-        typer.echo(verified(found))
+        session = self.session if isinstance(self.config.warehouse, Catalog) else None
+        found = prove(self.config, session, self.names, strict=strict, since=since, record=record)
+        typer.echo(str(found))
         return 0 if found.ok else NOT_OK
 
 

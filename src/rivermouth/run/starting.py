@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rivermouth.config import Config, Secrets
+    from rivermouth.config.platforms import Platform
     from rivermouth.run.run import Run
 
 
@@ -60,24 +61,26 @@ def require_spark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         from rivermouth.errors import MissingPackage
 
-        raise MissingPackage("the command needs Spark, and pyspark is not installed")
+        raise MissingPackage("this needs Spark, and pyspark is not installed")
 
 
 def start_spark(
-    config: Config, shown: Console, secrets: Secrets, reading: Sequence[str] = ()
+    config: Config, shown: Console | None, secrets: Secrets, reading: Sequence[str] = ()
 ) -> SparkSession:
-    """Start a local session with the settings of the file; print which slow step it is at.
+    """Start a local session with the settings of the file.
 
-    ``reading`` are the pipelines that will read Kafka in it: so many partitions, so much memory.
-    ``secrets`` reads what the login of Kafka refers to.
+    ``shown`` is told which slow step it is at; None: nothing is printed. ``reading`` are the
+    pipelines that will read Kafka in it: so many partitions, so much memory. ``secrets`` reads what
+    the login of Kafka refers to.
     """
     from rivermouth.local.jars import Downloading, jars
     from rivermouth.local.scratch import scratch_root
 
     # py4j prints the traceback of each question to a JVM that is gone; we tell of it in one line.
-    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
-    jars("spark", progress=Downloading(sys.stderr))
-    shown.print("starting Spark…")
+    logging.getLogger().addFilter(_no_question)
+    if shown is not None:
+        jars("spark", progress=Downloading(sys.stderr))
+        shown.print("starting Spark…")
     from pyspark.logger import PySparkLogger
 
     from rivermouth.local.session import start_session
@@ -86,6 +89,73 @@ def start_spark(
     for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     return start_session(scratch_root(), {**memory_of(config, secrets, reading), **config.spark})
+
+
+def _no_question(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
+
+
+@contextmanager
+def session_for(
+    config: Config, given: SparkSession | None, secrets: Secrets, reading: Sequence[str]
+) -> Iterator[SparkSession]:
+    """A session for the block: ``given``, or the one of this process or of the platform.
+
+    Where there is none, a local one is started and ended. Nothing is printed. Spark handles SIGINT
+    from its start on; here the former handler stays. ``secrets``, ``reading``: see ``start_spark``.
+    """
+    from rivermouth.config import Catalog
+
+    if given is not None:
+        yield given
+        return
+    if isinstance(config.warehouse, Catalog) or spark_runs():
+        yield session_there()
+        return
+    before = signal.getsignal(signal.SIGINT)
+    session = start_spark(config, None, secrets, reading)
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGINT, before)
+    from rivermouth.local.session import ending
+
+    with ending(session):
+        yield session
+
+
+def spark_runs() -> bool:
+    """Whether Spark runs in this process, or a session of Spark Connect."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    active = SparkContext._active_spark_context is not None
+    return active or SparkSession.getActiveSession() is not None
+
+
+def session_there() -> SparkSession:
+    """The session of this process or of the platform; who asks for it does not end it."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
+
+
+def platform_with(session: SparkSession) -> Platform:
+    """What the session can do."""
+    from rivermouth.config.platforms import platform_of
+
+    connect = ".connect." in type(session).__module__
+    # Of a session with a JVM the master tells whether its executors are this machine.
+    one_host = connect or (session.sparkContext.master or "").startswith("local")
+    return platform_of(connect=connect, one_host=one_host)
+
+
+def check_endless(platform: Platform) -> None:
+    """Raise ConfigError where a run cannot go on until it is stopped."""
+    from rivermouth.config.platforms import SERVERLESS, Capability
+    from rivermouth.errors import ConfigError
+
+    if not platform.has(Capability.CONTINUOUS):
+        line = f"{SERVERLESS.name} compute runs no endless query: leave out --continuous"
+        raise ConfigError((line,))
 
 
 def memory_of(config: Config, secrets: Secrets, reading: Sequence[str]) -> Mapping[str, str]:
