@@ -1,5 +1,5 @@
-"""The commands of the product in this process: most of what one costs is a JVM and a session for a
-run of a second. They get the session of the tests, and leave it running.
+"""The commands of the product, and scripts, in this process: most of what one costs is a JVM and a
+session for a run of a second. They get the session of the tests, and leave it running.
 
 A process of its own is only for what is about the process: kills, signals, output to a terminal.
 """
@@ -10,7 +10,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from rivermouth.cli.app import main
 from rivermouth.config import user_modules
 from rivermouth.local import session as local_session
+from rivermouth.run import starting
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,32 @@ def command(
     ``spark`` is the session that it gets where it starts one; without it such a command starts its
     own, which a test must not let happen. ``answer`` is what somebody types.
     """
+    return _done(lambda: main(words), spark, environ, folder, answer)
+
+
+def script(
+    code: str,
+    *,
+    spark: SparkSession,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Done:
+    """A script of Python, as in the folder. Where it starts Spark, it gets ``spark``.
+
+    What it raises, it raises here.
+    """
+    return _done(lambda: exec(code, {"__name__": "__main__"}), spark, environ, folder)
+
+
+def _done(
+    do: Callable[[], object],
+    spark: SparkSession | None,
+    environ: Mapping[str, str] | None,
+    folder: Path | None,
+    answer: str = "",
+) -> Done:
     out, err = io.StringIO(), io.StringIO()
+    code: object = 0
     with ExitStack() as held:
         patch = held.enter_context(pytest.MonkeyPatch.context())
         for name, value in {"NO_COLOR": "1", **(environ or {})}.items():
@@ -52,6 +78,7 @@ def command(
         if folder is not None:
             patch.chdir(folder)
         patch.setattr(sys, "stdin", io.StringIO(answer))
+        patch.setattr(starting, "spark_runs", lambda: False)
         patch.setattr(local_session, "start_session", lambda *_, **__: _given(spark))
         patch.setattr(local_session, "ending", nullcontext)
         held.enter_context(_same_signals())
@@ -59,7 +86,7 @@ def command(
         held.enter_context(redirect_stdout(out))
         held.enter_context(redirect_stderr(err))
         try:
-            main(words)
+            do()
         except SystemExit as ended:
             code = ended.code
     return Done(code if isinstance(code, int) else 1, out.getvalue(), err.getvalue())

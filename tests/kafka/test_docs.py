@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rivermouth.local.broker import Broker
-from tests.commands import command
+from tests.commands import command, script
 from tests.lake import Lake, bid, order
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -97,6 +97,18 @@ def test_the_commands_of_the_readme_lead_from_topics_to_an_answer(
     assert [*answers] == ["doctor", "run", "status", "topic", "verify", "sql", "bundle"]
     assert re.search(r"^open +6$", answers["sql"], re.MULTILINE)
     assert "databricks.yml" in answers["bundle"]
+
+
+def test_the_python_of_the_readme_says_what_the_commands_say(
+    lake: Lake, readme_answers: dict[str, str], rivermouth_spark: SparkSession
+) -> None:
+    assert readme_answers
+    [code] = snippets(README, "python")
+    environ = {"KAFKA_BOOTSTRAP": lake.servers}
+    done = script(code, spark=rivermouth_spark, environ=environ, folder=lake.folder)
+    assert done.stderr == ""
+    assert "\nOK: 0 records\n" in done.stdout
+    assert re.search(r"^orders +OK ", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", [*commands(TABLES), *commands(READING), *commands(REPLAY)])
