@@ -1,27 +1,35 @@
-"""``validate`` says which ``start`` has no effect any more, by the ledgers of a real lake."""
+"""``validate`` says which ``start`` has no effect any more, by the ledgers of real tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
 
+from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.starts import OVER
-from tests.archives import unpack
+from tests.builders import entry_after, span
 from tests.unit.cli.conftest import CONFIG, Rivermouth
 
 pytestmark = pytest.mark.unit
 
-ROOT = Path(__file__).parents[2]
-LAKE = ROOT / "fixtures" / "f7556ba" / "lake.tar.xz"
-"""Its pipelines ``bids`` and ``orders`` have read their topics."""
-
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a warehouse that runs have written."""
+    """A folder with a warehouse: ``bids`` and ``orders`` have read their topics."""
     folder = tmp_path_factory.mktemp("validating")
-    unpack(LAKE, folder, below="lake/")
+    for pipeline, schema in (("bids", "bronze"), ("orders", "silver")):
+        entry = entry_after(None, span(0, 2, topic=pipeline), pipeline=pipeline)
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": to_json(entry)},
+            app_transactions=[Transaction(app_id(pipeline), entry.sequence)],
+        )
+        table = folder / "lake" / schema / pipeline
+        rows = pa.table({"id": [0, 1]})
+        write_deltalake(str(table), rows, commit_properties=properties)
     return folder
 
 
