@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -13,7 +14,7 @@ from rivermouth.config import Column
 from rivermouth.formats.decoder import ValueDecoder
 
 
-def value(columns: Sequence[Column]) -> ValueDecoder:
+def value(columns: Sequence[Column], _: Mapping[str, Any]) -> ValueDecoder:
     """What decodes values; RM603 for text without ``=`` or with a value that does not fit."""
     types = {each.name: each.type for each in columns}
 

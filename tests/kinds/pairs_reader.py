@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from rivermouth.verify.formats.keys import from_text
 from rivermouth.verify.formats.reader import Reader, Undecodable
 
 
-def reader(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def reader(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """A reader of ``columns``; see ``Reader``."""
     casts = [(name, from_text(schema.field(name).type)) for name in columns]
 

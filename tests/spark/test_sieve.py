@@ -32,7 +32,6 @@ from rivermouth.write.landings import folding
 from rivermouth.write.landings.folding import Folding, may_sieve
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed
-from tests.kinds.first_json import FIRST_JSON
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -325,7 +324,7 @@ def test_tasks_set_nothing_apart_where(bench: Bench, why: str) -> None:
 def test_a_format_that_tasks_do_not_decode_lets_nothing_be_set_apart(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
+    monkeypatch.setitem(FORMATS.by_name, "json", replace(FORMATS.by_name["json"], in_task=None))
     assert not may_sieve(bench.site(pipeline("upsert"), "orders"))
 
 

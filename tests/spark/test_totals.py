@@ -25,7 +25,7 @@ from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
-from tests.kinds.first_json import FIRST_JSON
+from tests.kinds.kinds import PAIRS
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -245,12 +245,14 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The strict rules of JSON know no such time; another format may.
-    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
+    monkeypatch.setitem(FORMATS.by_name, "json", PAIRS)
     pipeline = totals_pipeline()
     site = bench.site(pipeline, "orders")
     create_target(bench.spark, pipeline, site.address)
-    told = {"who": 1, "units": 1, "at": "-290308-12-21T19:59:05.224192Z"}
-    rows: list[RawRow] = [(None, json.dumps(told).encode(), 0, 0), (None, record(1, 2), 0, 1)]
+    rows: list[RawRow] = [
+        (None, b"who=1;units=1;at=-290308-12-21T19:59:05.224192Z", 0, 0),
+        (None, b"who=1;units=2;at=2026-01-02T03:04:05Z", 0, 1),
+    ]
     plan = bench.plan(1, rows, Position())
 
     Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)

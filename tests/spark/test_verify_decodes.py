@@ -1,6 +1,6 @@
 """The checker reads every record as the writer's decoder does: one table for both, a real Spark.
 
-Version 1 of the decoder is Spark's ``from_json``, version 2 follows docs/json.md.
+In the same way it reads what Spark writes of the row, for a pipeline that sends.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS
 from rivermouth.formats.decoder import decoder
-from rivermouth.verify.formats.from_json.reader import reader as reader_of_version_1
-from rivermouth.verify.formats.json import reader as reader_of_version_2
+from rivermouth.verify.formats.json import reader, sent
 from rivermouth.verify.formats.keys import string as as_text
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
+from rivermouth.verify.formats.reader import CannotTell, Reader, Undecodable
 from rivermouth.verify.tables.ports import canonical
-from tests.kinds.first_json import FIRST_JSON
+from rivermouth.write.sinks import value_of
 from tests.spark.conftest import Bench, a_pipeline
-from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, UNTOLD, VALUES
+from tests.spark.json_documents import DOCUMENT_COLUMNS, DOCUMENTS, KEYS, TYPES, VALUES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,42 +40,33 @@ def pipeline(columns: str) -> Pipeline:
 
 
 def written(
-    bench: Bench, columns: str, values: Sequence[bytes], version: int
-) -> tuple[list[Any], pa.Schema]:
-    """What the writer makes of each value: a row, or ``BAD``; and the schema of the rows."""
+    bench: Bench, columns: str, values: Sequence[bytes]
+) -> tuple[list[Any], list[Any], pa.Schema]:
+    """What the writer makes of each value: a row, or ``BAD``; what it sends of the row, or None;
+    and the schema of the rows.
+    """
     raw = bench.raw((None, value, 0, at) for at, value in enumerate(values))
-    with pytest.MonkeyPatch.context() as patch:
-        if version == 1:
-            patch.setitem(FORMATS.by_name, "json", FIRST_JSON)
-        decoded = decoder(pipeline(columns))(raw)
-    table = decoded.select("_kafka.offset", "code", "row.*").toArrow()
-    names = table.schema.names[2:]
+    rows = decoder(pipeline(columns))(raw)
+    table = rows.select("_kafka.offset", "code", value_of().alias("sent"), "row.*").toArrow()
+    names = table.schema.names[3:]
     found: list[Any] = [None] * len(values)
+    sends: list[Any] = [None] * len(values)
     for batch in table.to_batches():
-        plain = canonical(batch).to_pylist()
-        for row in plain:
+        for row in canonical(batch).to_pylist():
             good = row["code"] is None
             found[row["offset"]] = tuple(row[name] for name in names) if good else BAD
-    return found, pa.schema([table.schema.field(name) for name in names])
+            sends[row["offset"]] = row["sent"].encode() if good else None
+    return found, sends, pa.schema([table.schema.field(name) for name in names])
 
 
-def read(schema: pa.Schema, values: Sequence[bytes], version: int) -> list[Any]:
+def read(as_reader: Reader, values: Sequence[bytes | None]) -> list[Any]:
     """What the checker makes of each value."""
-    names = schema.names
-    as_reader: Reader = (
-        reader_of_version_1(schema, names)
-        if version == 1
-        else reader_of_version_2(schema, names, {})
-    )
     found: list[Any] = []
     for value in values:
         try:
-            row = as_reader(value)
-            found.append(UNSURE if any(each is NOT_VERIFIABLE for each in row) else row)
+            found.append(BAD if value is None else as_reader(value))
         except Undecodable:
             found.append(BAD)
-        except CannotTell:
-            found.append(UNSURE)
     return found
 
 
@@ -90,22 +79,12 @@ def differing(values: Sequence[bytes], wrote: Sequence[Any], read: Sequence[Any]
     ]
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("kind", TYPES)
-def test_each_value_becomes_what_the_writer_made_of_it(
-    bench: Bench, kind: str, version: int
-) -> None:
+def test_each_value_becomes_what_the_writer_made_of_it(bench: Bench, kind: str) -> None:
     values = [b'{"v":' + text.encode("utf-8", "surrogatepass") + b"}" for text in VALUES]
-    wrote, schema = written(bench, f"v {kind}", values, version)
-    found = read(schema, values, version)
-    assert differing(values, wrote, found) == []
-    unsure = [text for text, each in zip(VALUES, found, strict=True) if each == UNSURE]
-    if version == 2:
-        assert unsure == []
-    elif kind == "BINARY":  # control characters inside of the text
-        assert set(unsure) <= {'"a\tb"', '"a\nb"'}
-    else:
-        assert unsure == [*UNTOLD.get(kind, ())]
+    wrote, sends, schema = written(bench, f"v {kind}", values)
+    assert differing(values, wrote, read(reader(schema, schema.names, {}), values)) == []
+    assert differing(values, wrote, read(sent(schema, schema.names), sends)) == []
 
 
 KEY_TYPES = [each for each in TYPES if "<" not in each and each not in ("FLOAT", "DOUBLE")]
@@ -126,7 +105,7 @@ def test_each_message_key_names_the_row_that_the_writer_took(bench: Bench, kind:
     found: list[Any] = []
     for key in keys:
         try:
-            found.append(as_text(schema, ["v"])(key))
+            found.append(as_text(schema, ["v"], {})(key))
         except Undecodable:
             found.append(BAD)
         except CannotTell:
@@ -134,9 +113,7 @@ def test_each_message_key_names_the_row_that_the_writer_took(bench: Bench, kind:
     assert differing(keys, wrote, found) == []
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_each_document_becomes_what_the_writer_made_of_it(bench: Bench, version: int) -> None:
-    wrote, schema = written(bench, DOCUMENT_COLUMNS, DOCUMENTS, version)
-    found = read(schema, DOCUMENTS, version)
-    assert differing(DOCUMENTS, wrote, found) == []
-    assert UNSURE not in found
+def test_each_document_becomes_what_the_writer_made_of_it(bench: Bench) -> None:
+    wrote, sends, schema = written(bench, DOCUMENT_COLUMNS, DOCUMENTS)
+    assert differing(DOCUMENTS, wrote, read(reader(schema, schema.names, {}), DOCUMENTS)) == []
+    assert differing(DOCUMENTS, wrote, read(sent(schema, schema.names), sends)) == []

@@ -156,10 +156,10 @@ class Pipeline(Model):
 
     @property
     def decoder(self) -> dict[str, Any]:
-        """What decodes its records, as the ledger names it; JSON values. Empty: version 1.
+        """What decodes its records, as the ledger names it; JSON values.
 
-        Told is what is not the default. ``key_version`` is that of a form of message keys that is
-        not the format's own.
+        Told is what is not the default: another version than 1, and settings. ``key_version`` is
+        that of a form of message keys that is not the format's own.
         """
         known, form, source = self.format, self.key_form, self.source
         told: dict[str, Any] = {"version": known.version} if known.version > 1 else {}

@@ -50,11 +50,11 @@ def resolve(reference: Reference) -> Any:
 class KeyForm:
     """How a message key holds the key columns (``source.key``).
 
-    ``decoder`` is ``(Sequence[Column]) -> pyspark Column``: a struct of the key columns, made from
-    the column ``key``; null where the key does not give them. Or what it gives is a
+    ``decoder`` is ``(Sequence[Column], settings) -> pyspark Column``: a struct of the key columns,
+    made from the column ``key``; null where the key does not give them. Or what it gives is a
     ``formats.arrow.InArrow``. ``reader`` is the checker's own
     reading, see ``verify.formats``. ``single``: it holds one column; ``integral``: of integers.
-    ``version`` and ``earlier`` are as in ``Format``.
+    ``version`` is as in ``Format``, and so are the settings: those that the format takes.
     """
 
     name: str
@@ -63,30 +63,23 @@ class KeyForm:
     single: bool = False
     integral: bool = False
     version: int = 1
-    earlier: Mapping[int, Reference] = field(default_factory=dict)
-
-    def reader_of(self, version: int) -> Reference | None:
-        """The reader of keys that this version of the form took; None where it is not known."""
-        return self.reader if version == self.version else self.earlier.get(version)
 
 
 @dataclass(frozen=True)
 class Format:
     """How the value of a record is encoded (``source.format``).
 
-    ``decoder`` is ``(Sequence[Column]) -> formats.decoder.ValueDecoder``. ``reader`` is the
-    checker's own reading, see ``verify.formats``. ``reasons`` says what each code of the decoder
-    means. ``key`` is its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
+    ``decoder`` is ``(Sequence[Column], settings) -> formats.decoder.ValueDecoder``. ``reader`` is
+    the checker's own reading, see ``verify.formats``. ``settings`` are the names of those settings
+    of ``source`` that both take. ``reasons`` says what each code of the decoder means. ``key`` is
+    its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
     formats.tasks.InTask``: the same decoder without Spark, for tasks that write the rows, fold
     them to totals or set bad ones apart; None: Spark decodes before them. Such a format also
     decodes ``in_arrow`` (``ValueDecoder``).
 
     ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
-    of its records, if it is not 1. ``earlier`` are the checker's readers of earlier versions: rows
-    that they wrote stay what they are. From version 2 on decoder and reader also get the settings
-    of ``source`` that the decoder takes; ``settings`` are their names. Raises ValueError if
-    ``reasons`` redefine a code that any format has, and for ``settings`` of version 1, which no
-    entry would name.
+    of its records, if it is not 1. Raises ValueError if ``reasons`` redefine a code that any format
+    has.
     """
 
     name: str
@@ -96,7 +89,6 @@ class Format:
     key: KeyForm | None = None
     in_task: Reference | None = None
     version: int = 1
-    earlier: Mapping[int, Reference] = field(default_factory=dict)
     settings: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -104,12 +96,6 @@ class Format:
         if taken:
             codes = ", ".join(sorted(taken))
             raise ValueError(f"format {self.name}: {codes} has the same meaning in every format")
-        if self.settings and self.version == 1:
-            raise ValueError(f"format {self.name}: settings of the decoder need version 2 or later")
-
-    def reader_of(self, version: int) -> Reference | None:
-        """The reader of values that this version decoded; None where it is not known."""
-        return self.reader if version == self.version else self.earlier.get(version)
 
     @property
     def all_reasons(self) -> dict[str, str]:
@@ -130,9 +116,8 @@ REASONS: Mapping[str, str] = {
 """Why a record of any format may go to quarantine, by code."""
 
 
-_STRICT_JSON: Reference = "rivermouth.verify.formats.json:reader"
-_FROM_JSON: Reference = "rivermouth.verify.formats.from_json.reader:reader"
-SENT = _FROM_JSON
+_JSON: Reference = "rivermouth.verify.formats.json:reader"
+SENT: Reference = "rivermouth.verify.formats.json:sent"
 """The checker's reader of records that were sent to a topic: Spark's ``to_json`` writes them."""
 
 
@@ -163,20 +148,16 @@ FORMATS = Formats(
         "json": Format(
             name="json",
             decoder="rivermouth.formats.json:value",
-            reader=_STRICT_JSON,
+            reader=_JSON,
             reasons={
                 "RM603": "the value is not one JSON object that fits the configured schema",
             },
             key=KeyForm(
                 name="json",
                 decoder="rivermouth.formats.json:key",
-                reader=_STRICT_JSON,
-                version=2,
-                earlier={1: _FROM_JSON},
+                reader=_JSON,
             ),
             in_task="rivermouth.formats.json:in_task",
-            version=2,
-            earlier={1: _FROM_JSON},
             settings=frozenset({"timestamps", "lenient"}),
         ),
     },

@@ -72,9 +72,7 @@ def decoder_to_fold(
 def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
     headers = [F.col("headers")] if asked.headers else []
     known = pipeline.format
-    value: ValueDecoder = resolve(known.decoder)(
-        pipeline.columns, *_settings(pipeline, known.version)
-    )
+    value: ValueDecoder = resolve(known.decoder)(pipeline.columns, settings_of(pipeline))
     message_key = _message_key(pipeline)
     before = stage_of(pipeline, value.in_arrow, message_key, asked)
     bytes_told = [F.col("key"), F.col("value")] if asked.told else []
@@ -117,11 +115,6 @@ def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
     """The settings of ``source`` that decoders take, as the ledger names them."""
     told = pipeline.decoder
     return {each: told[each] for each in told.keys() - {"version", "key_version"}}
-
-
-def _settings(pipeline: Pipeline, version: int) -> tuple[Mapping[str, Any], ...]:
-    """What a decoder is told beside its columns: settings, from version 2 on."""
-    return () if version == 1 else (settings_of(pipeline),)
 
 
 def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:
@@ -196,9 +189,7 @@ def _message_key(pipeline: Pipeline) -> SparkColumn | InArrow | None:
     form = pipeline.key_form
     if form is None:
         return None
-    made: SparkColumn | InArrow = resolve(form.decoder)(
-        keys_of(pipeline), *_settings(pipeline, form.version)
-    )
+    made: SparkColumn | InArrow = resolve(form.decoder)(keys_of(pipeline), settings_of(pipeline))
     return made
 
 

@@ -1,4 +1,4 @@
-"""JSON records and JSON message keys, as ``docs/json.md`` says: version 2 of the decoder."""
+"""JSON records and JSON message keys, as ``docs/json.md`` says."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Message keys that are one plain value."""
+"""Message keys that are one plain value. They take no settings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -10,13 +11,13 @@ from pyspark.sql import functions as F
 from rivermouth.config import Column
 
 
-def string(columns: Sequence[Column]) -> SparkColumn:
+def string(columns: Sequence[Column], _: Mapping[str, Any]) -> SparkColumn:
     """The only key column from a key that is text; its field is null where that does not fit."""
     [only] = columns
     return F.struct(F.col("key").cast("string").try_cast(only.type).alias(only.name))
 
 
-def long(columns: Sequence[Column]) -> SparkColumn:
+def long(columns: Sequence[Column], _: Mapping[str, Any]) -> SparkColumn:
     """The only key column from a key as Kafka's LongSerializer writes it: eight bytes, big-endian,
     two's complement.
     """

@@ -278,7 +278,7 @@ class Draft:
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
     the records were decoded; empty: not told. ``decoder`` names the version of the decoder and its
-    settings, see ``Pipeline.decoder``; empty: version 1. ``metadata`` is what ``_kafka`` tells of a
+    settings, see ``Pipeline.decoder``. ``metadata`` is what ``_kafka`` tells of a
     record beside its place and time. ``deletes`` are rows that an operator
     accepted as deleted on purpose. ``replayed`` are ranges that were read before, and whose records
     were applied once more. ``transform`` is what made the rows of the records: a function, or

@@ -138,8 +138,10 @@ class Subject:
         Raises Unreadable for an unknown column type, and UnknownDecoder.
         """
         known = self.pipeline.format
-        version = decoder.get("version", 1)
-        return _reader(known, version, decoder, schema, columns)
+        unknown = sorted(_settings(decoder).keys() - known.settings)
+        if unknown:
+            raise UnknownDecoder(f"the setting {unknown[0]}")
+        return _reader(known, decoder.get("version", 1), decoder, schema, columns)
 
     def key_reader(self, schema: pa.Schema, name: str | None, decoder: Decoder) -> Reader | None:
         """Reads the key columns out of message keys of the form ``name``; None where it is None.
@@ -259,16 +261,14 @@ def _reader(
     schema: pa.Schema,
     columns: Sequence[str],
 ) -> Reader:
-    made_by = known.reader_of(version) if isinstance(version, int) else None
-    if made_by is None:
+    if version != known.version:
         raise UnknownDecoder(f"version {version} of {known.name}")
-    settings = {each: decoder[each] for each in decoder.keys() - {"version", "key_version"}}
-    if version == 1 and settings and decoder.keys().isdisjoint({"version", "key_version"}):
-        raise UnknownDecoder(f"settings of version 1 of {known.name}")
     try:
-        # A reader of version 1 knows no settings: those are of the other, of value and key.
-        more = () if version == 1 else (settings,)
-        made: Reader = resolve(made_by)(schema, columns, *more)
+        made: Reader = resolve(known.reader)(schema, columns, _settings(decoder))
         return made
     except Undecodable as fault:
         raise Unreadable(f"verify cannot read {', '.join(columns)}: {fault}") from fault
+
+
+def _settings(decoder: Decoder) -> dict[str, Any]:
+    return {each: decoder[each] for each in decoder.keys() - {"version", "key_version"}}

@@ -132,7 +132,7 @@ class KafkaSink:
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
             key_of(site.config).alias("key"),
-            F.to_json("row", _AS_JSON).alias("value"),
+            value_of().alias("value"),
             headers_of(site.config).alias("headers"),
             _topic(target).alias("topic"),
             *_partition(target),
@@ -153,6 +153,11 @@ def _acknowledged(kafka: Mapping[str, str]) -> dict[str, str]:
     """
     others = {name: text for name, text in kafka.items() if name.lower() not in _ACKNOWLEDGED}
     return {**others, **_ACKNOWLEDGED}
+
+
+def value_of() -> Column:
+    """The value to send: the row as JSON."""
+    return F.to_json("row", _AS_JSON)
 
 
 def key_of(pipeline: Pipeline) -> Column:

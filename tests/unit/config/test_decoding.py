@@ -10,7 +10,6 @@ import pytest
 
 from rivermouth.config import Config, json_schema
 from rivermouth.config.registry import FORMATS, Format
-from tests.kinds.first_json import FIRST_JSON
 
 pytestmark = pytest.mark.unit
 
@@ -29,24 +28,33 @@ def changed(lake: str, source: str) -> str:
 
 
 TOLD: list[tuple[str, dict[str, Any]]] = [
-    ("format: json", {"version": 2}),
-    ("format: json, lenient: [], timestamps: {}", {"version": 2}),
-    ("format: json, timestamps: {unit: ms}", {"version": 2, "timestamps": {"unit": "ms"}}),
+    ("format: json", {}),
+    ("format: json, lenient: [], timestamps: {}", {}),
+    ("format: json, timestamps: {unit: ms}", {"timestamps": {"unit": "ms"}}),
     (
         "format: json, timestamps: {fraction: cut, unit: ns}",
-        {"version": 2, "timestamps": {"unit": "ns", "fraction": "cut"}},
+        {"timestamps": {"unit": "ns", "fraction": "cut"}},
     ),
     (
         "format: json, lenient: [repeated_names, any_case]",
-        {"version": 2, "lenient": ["any_case", "repeated_names"]},
+        {"lenient": ["any_case", "repeated_names"]},
     ),
     ("format: xml", {}),
 ]
 
 
+@pytest.fixture
+def _second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decoder of JSON has its second version."""
+    known = FORMATS.by_name["json"]
+    assert known.key is not None
+    second = replace(known, version=2, key=replace(known.key, version=2))
+    monkeypatch.setitem(FORMATS.by_name, "json", second)
+
+
 @pytest.mark.usefixtures("_xml")
 @pytest.mark.parametrize(("source", "told"), TOLD)
-def test_the_ledger_is_told_the_version_and_what_is_not_the_default(
+def test_the_ledger_is_told_what_is_not_the_default(
     source: str, told: dict[str, Any], lake: str, loads: Loads
 ) -> None:
     pipeline = loads(changed(lake, source)).pipelines["p"]
@@ -54,26 +62,22 @@ def test_the_ledger_is_told_the_version_and_what_is_not_the_default(
     assert pipeline.identity == loads(lake).pipelines["p"].identity, "it may change at any time"
 
 
-@pytest.mark.usefixtures("_xml")
+@pytest.mark.usefixtures("_xml", "_second")
 @pytest.mark.parametrize(
     ("source", "told"),
     [
+        ("format: json, lenient: [any_case]", {"version": 2, "lenient": ["any_case"]}),
         ("format: json, key: json", {"version": 2}),
         ("format: json, key: string", {"version": 2}),
         ("format: xml, key: json", {"key_version": 2}),
         ("format: xml, key: string", {}),
     ],
 )
-def test_a_form_of_keys_that_is_not_the_formats_own_has_its_own_version(
+def test_a_later_version_is_told_also_that_of_a_form_of_keys_that_is_not_the_formats_own(
     source: str, told: dict[str, Any], lake: str, loads: Loads
 ) -> None:
     text = changed(lake, source).replace("{table: s.t}", "{table: s.t, mode: upsert, keys: [id]}")
     assert loads(text).pipelines["p"].decoder == told
-
-
-def test_version_1_is_not_named(lake: str, loads: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
-    assert loads(lake).pipelines["p"].decoder == {}
 
 
 @pytest.mark.usefixtures("_xml")
@@ -85,11 +89,6 @@ def test_a_format_that_knows_no_such_setting_says_which_does(lake: str, problems
     assert [each.partition(" RM107 ")[2] for each in found] == [
         f"pipelines.p.source.{name} has no meaning for format xml — {fix}" for name in names
     ]
-
-
-def test_settings_of_version_1_are_refused_at_the_registration() -> None:
-    with pytest.raises(ValueError, match="settings of the decoder need version 2"):
-        replace(FORMATS.by_name["json"], version=1)
 
 
 def test_the_schema_offers_the_names() -> None:

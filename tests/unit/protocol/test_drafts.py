@@ -17,7 +17,6 @@ from rivermouth.protocol.entry_json import from_json, to_json
 from rivermouth.protocol.history import Left
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from tests.builders import TABLE, TableLog, place, position, replayed, span
-from tests.kinds.first_json import FIRST_JSON
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +24,7 @@ KAFKA = KafkaFacts("c", {"t": "id"}, {})
 LOG = TableLog().wrote(span(0, 5))
 HISTORY = replayed(LOG.records)
 BOTH = ["key", "headers"]
-TOLD = {"version": 2, "lenient": ["any_case"], "timestamps": {"unit": "ms"}}
+TOLD = {"lenient": ["any_case"], "timestamps": {"unit": "ms"}}
 
 
 def pipeline(**source: Any) -> Pipeline:
@@ -56,19 +55,20 @@ def drafted(draft: Draft) -> Mapping[str, Any]:
     return found
 
 
-def test_version_1_is_not_named_so_that_entries_are_what_they_were(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(FORMATS.by_name, "json", FIRST_JSON)
+def test_version_1_without_settings_is_not_named() -> None:
     for draft in made(pipeline()).values():
         assert (draft.decoder, "decoder" in drafted(draft)) == ({}, False)
 
 
 @pytest.mark.parametrize("kind", ["a batch", "a heartbeat", "a rollback", "a change"])
-def test_a_later_version_is_named_beside_the_columns(kind: str) -> None:
+def test_settings_and_a_later_version_are_named_beside_the_columns(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draft = made(pipeline(lenient=["any_case"], timestamps={"unit": "ms"}))[kind]
     assert (draft.columns, draft.decoder) == ((("id", "BIGINT"),), TOLD)
     assert drafted(draft)["decoder"] == TOLD
+    second = replace(FORMATS.by_name["json"], version=2)
+    monkeypatch.setitem(FORMATS.by_name, "json", second)
     assert drafted(made(pipeline())[kind])["decoder"] == {"version": 2}
 
 

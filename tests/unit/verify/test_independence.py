@@ -108,8 +108,6 @@ print(*sorted(name for name in sys.modules if name.startswith("rivermouth.")))
 def test_what_is_registered_for_verify_exists_and_is_its_own() -> None:
     references = [each.reader for each in FORMATS.by_name.values()]
     references += [each.reader for each in FORMATS.keys.values()]
-    references += [one for each in FORMATS.by_name.values() for one in each.earlier.values()]
-    references += [one for each in FORMATS.keys.values() for one in each.earlier.values()]
     references += [SENT]
     references += [each.proof for each in SHAPES.by_name.values()]
     for reference in references:

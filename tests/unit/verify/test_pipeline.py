@@ -153,7 +153,7 @@ def test_topics_of_other_pipelines_of_the_table_are_left_to_their_verification(
     assert found(verified(config, rows)) == {Kind.UNEXPECTED: 1}
 
 
-def pairs(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def pairs(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """A format of tests: ``id=1 n=2``."""
 
     def read(value: bytes) -> tuple[Any, ...]:

@@ -94,7 +94,8 @@ def bad(offset: int, content: bytes | None, key: bytes | None = None) -> dict[st
     [
         (b'{"id":1,"n":2}', None, 1),
         (b'{"id":1}', None, 1),
-        (b"{'id':1,'n':2} and more", None, 1),
+        (b'{"id":1,"n":2.0}', None, 1),
+        (b"{'id':1,'n':2} and more", None, 0),
         (b'{"id":1,"n":"2"}', None, 0),
         (b'{"id":1,"n":2', None, 0),
         (b'{"id":null,"n":2}', None, 0),

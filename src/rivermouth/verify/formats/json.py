@@ -1,4 +1,4 @@
-"""JSON by docs/json.md: version 2 of the decoder. Nothing is left to the parser of the writer.
+"""JSON by docs/json.md. Nothing is left to the parser of the writer.
 
 ``document`` gives the values; docs/json.md says what each type takes.
 
@@ -239,6 +239,15 @@ def reader(schema: pa.Schema, columns: Sequence[str], told: Mapping[str, Any]) -
         return tuple(values)
 
     return read
+
+
+def sent(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    """A reader of ``columns`` out of what Spark's ``to_json`` wrote of a row.
+
+    Spark writes NaN, the infinities, and times that are not in the years 1 to 9999 in its own way:
+    they are Undecodable here.
+    """
+    return reader(schema, columns, {})
 
 
 def _anything(kinds: Mapping[str, pa.DataType], settings: Settings) -> Callable[[str], Pairs]:

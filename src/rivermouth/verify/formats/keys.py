@@ -1,13 +1,13 @@
 """Message keys that are one plain value: text, or a whole number of eight bytes.
 
-Written from the documented behaviour of Spark's ``try_cast``.
+Written from the documented behaviour of Spark's ``try_cast``. They take no settings.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -80,7 +80,7 @@ def _cast(kind: pa.DataType) -> Callable[[str], Any]:
     raise Undecodable(f"text for a column of type {kind}")
 
 
-def string(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def string(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """Reads the key as text, cast to the type of the single column."""
     kind = _only(schema, columns)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -97,7 +97,7 @@ def string(schema: pa.Schema, columns: Sequence[str]) -> Reader:
     return read
 
 
-def long(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def long(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """Reads the key as Kafka's LongSerializer writes it: eight bytes, big-endian, signed."""
     kind = _only(schema, columns)
     if not pa.types.is_integer(kind):

@@ -1,14 +1,14 @@
 """What a format gives the checker: a reader of record values or of message keys.
 
-A format names a function ``(schema, columns) -> Reader`` in ``config.registry``; from version 2 of
-the format on it also gets the settings of the decoder, as an entry names them. It is written
+A format names a function ``(schema, columns, settings) -> Reader`` in ``config.registry``; the
+settings are those of the decoder, as an entry names them. It is written
 from the description of the format and shares nothing with the decoder of the writer. It is asked
 about every record: one in quarantine must be Undecodable, every other one must not be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -59,15 +59,15 @@ class Reader(Protocol):
 
 
 class MakeReader(Protocol):
-    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name, at version 1.
+    """What ``Format.reader`` and ``KeyForm.reader`` of the registry name."""
 
-    From version 2 on the settings of the decoder are a third argument.
-    """
-
-    def __call__(self, schema: pa.Schema, columns: Sequence[str]) -> Reader:
+    def __call__(
+        self, schema: pa.Schema, columns: Sequence[str], settings: Mapping[str, Any], /
+    ) -> Reader:
         """A reader of ``columns``; ``schema`` is that of the table, and has all of them.
 
-        Raises Undecodable for a column whose type the format cannot hold.
+        ``settings`` are those of the decoder. Raises Undecodable for a column whose type the format
+        cannot hold, and UnknownDecoder for settings that are not known.
         """
 
 

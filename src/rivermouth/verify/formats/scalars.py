@@ -97,17 +97,17 @@ def days(text: str) -> int:
     return _days(match)
 
 
-def micros(text: str, *, zone: bool = True, local: bool = False) -> int:
+def micros(text: str, *, local: bool = False) -> int:
     """A TIMESTAMP from ISO text such as ``2026-01-31T10:00:00.5+01:00``.
 
-    ``zone``: the text may name a time zone; ``local``: which counts for nothing. Raises CannotTell
-    for a time without a date: Spark takes the date of the day on which it reads.
+    ``local``: its time zone counts for nothing. Raises CannotTell for a time without a date: Spark
+    takes the date of the day on which it reads.
     """
     trimmed = text.strip(TRIMMED)
     match = _TIMESTAMP.fullmatch(trimmed)
-    if match is None and zone and not local and _NO_DATE.fullmatch(trimmed):
+    if match is None and not local and _NO_DATE.fullmatch(trimmed):
         raise CannotTell("a time without a date")
-    if match is None or len(match["year"]) > 6 or (match["zone"] and not zone):
+    if match is None or len(match["year"]) > 6:
         raise Undecodable(f"not a timestamp: {text!r}")
     hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
@@ -123,7 +123,7 @@ def micros(text: str, *, zone: bool = True, local: bool = False) -> int:
 
 def decimal(text: str, precision: int, scale: int) -> Decimal:
     """A DECIMAL rounded half up to ``scale``; raises where it needs more digits."""
-    if has_foreign_digits(text):
+    if _has_foreign_digits(text):
         raise CannotTell("a number in digits of another script")
     match = _NUMBER.fullmatch(text)
     if match is None or abs(int(match["exponent"] or 0)) >= 1 << 31:
@@ -138,7 +138,7 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
     return found
 
 
-def has_foreign_digits(text: str) -> bool:
+def _has_foreign_digits(text: str) -> bool:
     """Whether there are digits outside of ASCII: Java reads most of them, each version more."""
     return not text.isascii() and any(each.isdecimal() and not each.isascii() for each in text)
 

@@ -204,7 +204,7 @@ class LedgerEntry:
     columns: tuple[str, ...] | None = None
     """The names of the columns that the records were decoded with; None: not told."""
     decoder: Mapping[str, Any] = field(default_factory=dict)
-    """The version of what decoded the records, and its settings; empty: version 1."""
+    """The version of what decoded the records, if it is not 1, and its settings."""
     metadata: tuple[str, ...] = ()
     """What ``_kafka`` tells of each record beside its place and time."""
     deletes: tuple[Deletion, ...] = ()

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.unit
 
 
 def key_reader(form: str, kind: pa.DataType) -> Reader:
-    known = FORMATS.keys[form]
-    make: MakeReader = resolve(known.reader)
-    return make(pa.schema([("k", kind)]), ["k"], *([{}] if known.version > 1 else []))
+    make: MakeReader = resolve(FORMATS.keys[form].reader)
+    return make(pa.schema([("k", kind)]), ["k"], {})
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_values_that_verify_cannot_tell_are_counted_and_the_others_compared(
     assert asked.findings.unchecked == ["4 values: verify cannot tell what Spark makes of them"]
 
 
-def unsure(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def unsure(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """Reads the length of a value as ``id``; cannot tell ``n``, and nothing of three bytes."""
 
     def read(value: bytes) -> tuple[Any, ...]:

@@ -39,8 +39,9 @@ from tests.unit.verify.doubles import (
 pytestmark = pytest.mark.unit
 
 COLUMNS = ["id", "n"]
-LENIENT: dict[str, Any] = {"version": 2, "lenient": ["number_in_text", "any_case"]}
-KEY = b'{"id":7} and more'
+LENIENT: dict[str, Any] = {"lenient": ["number_in_text", "any_case"]}
+REPEATED: dict[str, Any] = {"lenient": ["repeated_names"]}
+KEY = b'{"id":7}'
 KEYED: Mapping[str, Any] = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
 
 
@@ -64,40 +65,40 @@ def of(readers: EntryReaders, entries: int, value: bytes) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("value", "first", "strict", "lenient"),
+    ("value", "strict", "repeated", "lenient"),
     [
         (b'{"id":1,"n":2}', (1, 2), (1, 2), (1, 2)),
-        (b'{"id":1,"n":2.0}', "bad", (1, 2), (1, 2)),
+        (b'{"id":1,"n":2.0}', (1, 2), (1, 2), (1, 2)),
         (b'{"id":1,"n":"2"}', "bad", "bad", (1, 2)),
         (b'{"id":1,"N":2}', (1, None), (1, None), (1, 2)),
-        (b'{"id":1,"id":2}', (2, None), "bad", "bad"),
-        (b"{'id':1}", (1, None), "bad", "bad"),
-        (b'{"id":1} and more', (1, None), "bad", "bad"),
+        (b'{"id":1,"id":2}', "bad", (2, None), "bad"),
+        (b"{'id':1}", "bad", "bad", "bad"),
+        (b'{"id":1} and more', "bad", "bad", "bad"),
     ],
 )
-def test_each_entry_is_read_by_the_version_and_the_settings_that_it_names(
-    value: bytes, first: Any, strict: Any, lenient: Any, tmp_path: Path
+def test_each_entry_is_read_by_the_settings_that_it_names(
+    value: bytes, strict: Any, repeated: Any, lenient: Any, tmp_path: Path
 ) -> None:
-    entries = ledger({}, {"version": 2}, LENIENT, {}, {"version": 2})
+    entries = ledger({}, REPEATED, LENIENT, {}, {"version": 1})
     asked = subject(configured(tmp_path), MemorySource(), *entries)
     readers = EntryReaders(asked, SCHEMA, COLUMNS)
-    assert of(readers, 5, value) == [first, strict, lenient, first, strict]
-    assert readers.of(1) is readers.of(4)
+    assert of(readers, 5, value) == [strict, repeated, lenient, strict, strict]
+    assert readers.of(0) is readers.of(3)
 
 
 def test_a_column_that_an_entry_did_not_know_is_null_by_each_decoder(tmp_path: Path) -> None:
-    entries = [replace(each, columns=("id",)) for each in ledger({}, {"version": 2}, LENIENT)]
+    entries = [replace(each, columns=("id",)) for each in ledger({}, REPEATED, LENIENT)]
     asked = subject(configured(tmp_path), MemorySource(), *entries)
     readers = EntryReaders(asked, SCHEMA, COLUMNS)
     assert of(readers, 3, b'{"id":1,"n":[]}') == [(1, None)] * 3
 
 
 def test_message_keys_are_read_by_the_decoder_of_their_entry(tmp_path: Path) -> None:
-    entries = ledger({}, {"version": 2}, LENIENT)
+    entries = ledger({}, REPEATED, LENIENT)
     asked = subject(configured(tmp_path, key="json", **KEYED), MemorySource(), *entries)
     readers = EntryKeyReaders(asked, SCHEMA)
     made: list[Any] = []
-    for key in (b'{"id":7.0}', b'{"ID":"7"}', b'{"id":7} x'):
+    for key in (b'{"id":7.0}', b'{"ID":"7"}', b'{"id":6,"id":7}'):
         for each in range(3):
             read = readers.of(each)
             assert read is not None
@@ -105,10 +106,10 @@ def test_message_keys_are_read_by_the_decoder_of_their_entry(tmp_path: Path) -> 
                 made.append(read(key))
             except Undecodable:
                 made.append("bad")
-    assert made == ["bad", (7,), (7,), (None,), (None,), (7,), (7,), "bad", "bad"]
+    assert made == [(7,), (7,), (7,), (None,), (None,), (7,), "bad", (7,), "bad"]
 
 
-def test_a_form_of_keys_with_one_version_is_read_by_it_whatever_decoded_the_values(
+def test_a_form_of_keys_that_takes_no_settings_is_read_whatever_decoded_the_values(
     tmp_path: Path,
 ) -> None:
     asked = subject(configured(tmp_path, key="string", **KEYED), MemorySource(), *ledger(LENIENT))
@@ -121,29 +122,28 @@ def test_keys_in_the_form_of_another_format_have_their_own_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = configured(tmp_path, key="json", **KEYED)
-    entries = ledger({}, {"key_version": 2}, {"version": 2})
-    monkeypatch.setitem(FORMATS.by_name, "other", FORMATS.by_name["json"])
-    asked = subject(config, MemorySource(), *entries)
-    other = Format("json", "none:none", "none:none", {})
-    monkeypatch.setitem(FORMATS.by_name, "json", other)
-    readers = EntryKeyReaders(asked, SCHEMA)
-    of_first, of_key, of_value = (readers.of(each) for each in range(3))
-    assert of_first is not None
-    assert of_key is not None
-    assert of_value is not None
-    assert [of_first(KEY), of_value(KEY)] == [(7,), (7,)]
-    with pytest.raises(Undecodable):
-        of_key(KEY)
+    json = FORMATS.by_name["json"]
+    assert json.key is not None
+    second = replace(json, key=replace(json.key, version=2))
+    monkeypatch.setitem(FORMATS.by_name, "other", second)
+    monkeypatch.setitem(FORMATS.by_name, "json", Format("json", "none:none", "none:none", {}))
+    entries = ledger({"key_version": 2}, {}, {"version": 2})
+    readers = EntryKeyReaders(subject(config, MemorySource(), *entries), SCHEMA)
+    read = readers.of(0)
+    assert read is not None
+    assert read(KEY) == (7,)
+    for each in (1, 2):
+        with pytest.raises(Unreadable, match="decoded by version 1 of json"):
+            readers.of(each)
 
 
 UNKNOWN: list[tuple[dict[str, Any], str]] = [
-    ({"version": 3}, "version 3 of json"),
-    ({"version": "2"}, "version 2 of json"),
-    ({"version": [2]}, r"version \[2\] of json"),
-    ({"version": 2, "lenient": ["comments"]}, "the setting comments"),
-    ({"version": 2, "timestamps": {"unit": "min"}}, "the setting unit min"),
-    ({"version": 2, "floats": "round"}, "the setting floats"),
-    ({"lenient": ["any_case"]}, "settings of version 1 of json"),
+    ({"version": 2}, "version 2 of json"),
+    ({"version": "1"}, "version 1 of json"),
+    ({"version": [1]}, r"version \[1\] of json"),
+    ({"lenient": ["comments"]}, "the setting comments"),
+    ({"timestamps": {"unit": "min"}}, "the setting unit min"),
+    ({"floats": "round"}, "the setting floats"),
 ]
 
 
@@ -152,7 +152,7 @@ def test_an_entry_of_an_unknown_decoder_is_not_judged_by_another(
     decoder: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
     config = configured(tmp_path, key="json", **KEYED)
-    asked = subject(config, MemorySource(), *ledger({"version": 2}, decoder))
+    asked = subject(config, MemorySource(), *ledger({}, decoder))
     readers, keys = EntryReaders(asked, SCHEMA, COLUMNS), EntryKeyReaders(asked, SCHEMA)
     assert readers.of(0)(b'{"id":1}') == (1, None)
     for each in (readers, keys):
@@ -161,16 +161,16 @@ def test_an_entry_of_an_unknown_decoder_is_not_judged_by_another(
 
 
 RECORDS = [
-    message(0, b"{'id':1} by version 1"),
-    message(1, b'{"id":2,"n":2.0}'),
-    message(10, b'{"id":3,"n":3.0}'),
-    message(11, b"{'id':4}"),
+    message(0, b'{"id":1,"N":2}'),
+    message(1, b'{"id":2,"n":"2"}'),
+    message(10, b'{"id":0,"id":3,"n":3.0}'),
+    message(11, b'{"id":"4"}'),
     message(20, b'{"ID":"5"}'),
     message(21, b'{"id":6,"id":6}'),
 ]
 """Two for each entry: the second is bad by the decoder of the entry."""
 ROWS = [row(1, None, 0), row(3, 3, 10), row(5, None, 20)]
-DECODERS: tuple[Mapping[str, Any], ...] = ({}, {"version": 2}, LENIENT)
+DECODERS: tuple[Mapping[str, Any], ...] = ({}, REPEATED, LENIENT)
 
 
 def in_quarantine(*records: Message) -> Quarantined:
@@ -203,12 +203,12 @@ def test_rows_and_quarantine_of_several_decoders_are_proved_each_by_its_own(
 @pytest.mark.parametrize(
     ("decoders", "offset"),
     [
-        (({"version": 2}, {"version": 2}, LENIENT), 0),
-        ((LENIENT, {"version": 2}, LENIENT), 1),
+        ((LENIENT, REPEATED, LENIENT), 0),
+        ((LENIENT, REPEATED, LENIENT), 1),
         (({}, {}, LENIENT), 10),
-        (({}, {}, LENIENT), 11),
-        (({}, {"version": 2}, {"version": 2}), 20),
-        (({}, {"version": 2}, {**LENIENT, "lenient": [*LENIENT["lenient"], "repeated_names"]}), 21),
+        (({}, LENIENT, LENIENT), 11),
+        (({}, REPEATED, {}), 20),
+        (({}, REPEATED, {"lenient": [*LENIENT["lenient"], *REPEATED["lenient"]]}), 21),
     ],
 )
 def test_by_another_decoder_the_same_table_would_be_wrong(

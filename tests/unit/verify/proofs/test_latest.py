@@ -191,7 +191,7 @@ def test_a_winner_whose_other_columns_verify_cannot_decode_is_a_difference(
     assert "cannot decode it: not int64: 'x'" in problems(asked)[0]
 
 
-def vague(schema: pa.Schema, columns: Sequence[str]) -> Reader:
+def vague(schema: pa.Schema, columns: Sequence[str], _: Mapping[str, Any]) -> Reader:
     """A reader that cannot tell the order column."""
     return lambda value: tuple(7 if name == "id" else NOT_VERIFIABLE for name in columns)
 

@@ -14,6 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rivermouth.config.registry import FORMATS
+from rivermouth.verify.formats.json import reader
+from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Reader
 from rivermouth.verify.ledger.entry import Deletion, LedgerChanges, LedgerEntry, Partition
 from rivermouth.verify.proofs.proof import Bounds
 from rivermouth.verify.proofs.quarantine import Quarantined
@@ -429,9 +432,36 @@ def test_too_large_records_cannot_be_judged_where_totals_are_unknown(tmp_path: P
     assert asked.findings.proof().left == {Unchecked.KEYS: 1, Unchecked.VERDICTS: 1}
 
 
+def vague(schema: pa.Schema, columns: Sequence[str], settings: Mapping[str, Any]) -> Reader:
+    """Reads JSON, but cannot tell a time without a date."""
+    read = reader(schema, columns, settings)
+    times = [pa.types.is_timestamp(schema.field(each).type) for each in columns]
+
+    def told(value: bytes) -> tuple[Any, ...]:
+        found = read(value.replace(NO_DATE, b"null"))
+        if NO_DATE not in value:
+            return found
+        pairs = zip(found, times, strict=True)
+        return tuple(NOT_VERIFIABLE if time else each for each, time in pairs)
+
+    return told
+
+
+NO_DATE = b'"10:00"'
+
+
+@pytest.fixture
+def _vague(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = replace(FORMATS.by_name["json"], reader=f"{__name__}:{vague.__name__}")
+    monkeypatch.setitem(FORMATS.by_name, "json", known)
+
+
+@pytest.mark.usefixtures("_vague")
 def test_no_record_is_judged_to_be_too_large_beside_one_of_an_unknown_key(tmp_path: Path) -> None:
     target = {**WIDE, "keys": ["day"], "schema": "day TIMESTAMP, a BIGINT, b BIGINT"}
-    told, untold = [json.dumps({"day": at, "a": 1}).encode() for at in ("1970", "10:00")]
+    told, untold = [
+        json.dumps({"day": at, "a": 1}).encode() for at in ("1970-01-01T00:00Z", "10:00")
+    ]
     records = {ZERO: [message(0, told), message(1, told), message(2, untold)]}
     asked = subject(
         configured(tmp_path, **target),
@@ -459,6 +489,7 @@ def test_where_an_accepted_change_left_former_records_that_is_said(tmp_path: Pat
     ]
 
 
+@pytest.mark.usefixtures("_vague")
 def test_a_record_of_a_key_that_cannot_be_told_excuses_differences_and_no_lack(
     tmp_path: Path,
 ) -> None:
