@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from tests.faults.checker.at_length import as_written
 from tests.faults.checker.evidence import Evidence, Place, Watched
 from tests.faults.checker.kafka import Facts
 from tests.faults.checker.scene import Scene
@@ -177,11 +178,12 @@ class Small:
         self.sequence += 1
         facts: dict[str, Any] = {"rivermouth": 1, "pipeline": "p", "sequence": self.sequence}
         facts |= {"commit": commit, "cluster": self.broker.cluster, "table": "x", "config": {}}
-        facts |= {"topics": {"t": self.broker.id}, "ranges": ranges, "ends": {}, **more}
+        facts |= {"topics": {"t": self.broker.id}, "ranges": ranges, **more}
+        facts |= {"columns": [["id", "BIGINT"], ["n", "BIGINT"]]}
         facts |= {"position": {"t": dict(self.position)}, "accepted": [*self.accepted]}
         properties = CommitProperties(
             app_transactions=[Transaction("rivermouth/p", self.sequence)],
-            custom_metadata={"userMetadata": json.dumps(facts)},
+            custom_metadata={"userMetadata": json.dumps(as_written(facts))},
         )
         mode: Any = "overwrite" if self.keys and rows is not None else "append"
         write_deltalake(str(self.table), arrow(rows or ()), mode=mode, commit_properties=properties)

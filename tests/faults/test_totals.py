@@ -14,7 +14,7 @@ from tests.faults.totals import FIRST, GOLD, PARTITIONS, SUMS, TOPIC, World
 from tests.lake import Lake
 
 ENTRY = {
-    "rivermouth": 2,
+    "rivermouth": 1,
     "topics": {TOPIC: {"partitions": [0, PARTITIONS - 1], "position": [2, 1, 0]}},
 }
 Totals = dict[int, tuple[int, int]]

@@ -25,7 +25,7 @@ from rivermouth.config.platforms import LOCAL, SERVERLESS
 from rivermouth.config.registry import FORMATS, LANDINGS, SHAPES
 from rivermouth.local.broker import Broker
 from rivermouth.testing import Record
-from tests.faults.checker.first_format import first_format
+from tests.faults.checker.at_length import at_length
 from tests.kinds.kinds import PAIRS, registered
 from tests.lake import Lake
 
@@ -204,7 +204,7 @@ def test_bad_records_lie_in_quarantine_and_each_format_says_why(shop: Lake) -> N
 def test_the_new_landing_counts_every_batch_before_its_commit(shop: Lake, table: str) -> None:
     history = DeltaTable(str(shop.path(table))).history()
     texts = [each["userMetadata"] for each in history if "userMetadata" in each]
-    entries = [first_format(json.loads(each)) for each in texts]
+    entries = [at_length(json.loads(each)) for each in texts]
     batches = [
         each for each in entries if any(start < until for *_, start, until in each["ranges"])
     ]

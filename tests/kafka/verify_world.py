@@ -24,6 +24,7 @@ from rivermouth.config import Config, load
 from rivermouth.verify import Bounds, PipelineProof, Since, beside_offsets, verify
 from rivermouth.verify.kafka.client import KafkaSource, client_options
 from rivermouth.verify.proved import Place, Proved
+from tests.faults.checker.at_length import as_written
 from tests.waiting import wait_for_markers
 
 KAFKA = pa.struct(
@@ -175,9 +176,10 @@ class World:
             "ranges": [[self.topic, *each] for each in batch.ranges],
             "position": {self.topic: dict(self.position)},
             "ends": {self.topic: dict(self.position)},
-            "config": {},
+            "config": self.config.pipelines["p"].identity,
+            "columns": [["id", "BIGINT"], ["n", "BIGINT"]],
         }
-        self.commit_rows(batch.rows, entry, append=append)
+        self.commit_rows(batch.rows, as_written(entry), append=append)
         if project:
             version = DeltaTable(str(self.table)).version()
             self.project(self.offsets_rows(batch, version, identity.cluster))

@@ -277,7 +277,7 @@ class Draft:
     that were accepted so far: each kind, with the sequence of its entry. ``epochs`` are
     leader epochs in which each partition's log reached to the position, ``ends`` the end offsets
     of the partitions' logs when the entry was planned. ``columns`` are names and types by which
-    the records were decoded; empty: not told. ``decoder`` names the version of the decoder and its
+    the records were decoded; empty: not known. ``decoder`` names the version of the decoder and its
     settings, see ``Pipeline.decoder``. ``metadata`` is what ``_kafka`` tells of a
     record beside its place and time. ``deletes`` are rows that an operator
     accepted as deleted on purpose. ``replayed`` are ranges that were read before, and whose records
@@ -337,7 +337,7 @@ class Entry(Draft):
     """What one commit records, whole enough to resume from it alone.
 
     ``commit`` is its own id, ``base`` the version of the table that it was planned on (None: not
-    told). ``rows`` are the counts, parallel to ``ranges``; None where they are not known before
+    known). ``rows`` are the counts, parallel to ``ranges``; None where they are not known before
     the commit, which needs a row for each record. ``left_out`` are the records of a pipeline that
     sends of which its own code made no row. Raises ValueError where the parts do not fit together.
     """

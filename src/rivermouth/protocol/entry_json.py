@@ -1,7 +1,7 @@
 """The text of a ledger entry: one line of JSON, the ``userMetadata`` of its commit. Pure.
 
-Format 2 is written. It holds numbers by topic, in the order of the partitions, so that an entry
-stays small with thousands of them::
+It holds numbers by topic, in the order of the partitions, so that an entry stays small with
+thousands of them::
 
     "topics": {"orders": {
         "id": "…",                    the topic id
@@ -13,7 +13,7 @@ stays small with thousands of them::
         "ranges": {"partitions": […], "spans": […], "applied": […], "quarantined": […]}}}
 
 A range covers ``span`` offsets and ends at the position. A list of equal numbers may be that number
-alone. Format 1, which earlier versions wrote, stays readable.
+alone.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ from rivermouth.protocol.offsets import (
     number,
     packed,
     runs,
-    unnested,
     unpacked,
 )
 
-ENTRY_FORMAT = 2
+ENTRY_FORMAT = 1
+"""The format that is written, and the only one that is read.
+
+The next one has the next number: it alone is written, and this one is read beside it, here and in
+``verify``, so that each log of a release stays readable. An older version halts at it (RM410).
+"""
 
 
 def to_json(entry: Entry) -> str:
@@ -50,11 +54,12 @@ def to_json(entry: Entry) -> str:
         "table": entry.table,
         "topics": _topics(entry),
         "config": dict(entry.config),
+        "columns": [[*each] for each in entry.columns],
+        "base": entry.base,
     }
     if entry.rows is None:
         facts["counted"] = False
     told = {
-        "columns": [[*each] for each in entry.columns],
         "decoder": dict(entry.decoder),
         "metadata": [*entry.metadata],
         "lost": _listed(entry.lost),
@@ -68,8 +73,6 @@ def to_json(entry: Entry) -> str:
         "left_out": entry.left_out,
     }
     facts |= {name: value for name, value in told.items() if value}
-    if entry.base is not None:
-        facts["base"] = entry.base
     return json.dumps(facts, separators=(",", ":"))
 
 
@@ -84,16 +87,15 @@ def from_json(text: str) -> Entry | None:
         return None
     if not isinstance(facts, dict) or "rivermouth" not in facts:
         return None
-    if facts["rivermouth"] not in (1, ENTRY_FORMAT):
+    if facts["rivermouth"] != ENTRY_FORMAT:
         raise LedgerBroken(
             "an entry of a format this version does not know",
-            expected=f"format {ENTRY_FORMAT} or older",
+            expected=f"format {ENTRY_FORMAT}",
             found=f"format {facts['rivermouth']}",
             remedy="Upgrade rivermouth",
         )
     try:
-        offsets = _first_format(facts) if facts["rivermouth"] == 1 else _second_format(facts)
-        return Entry(**offsets, **_common(facts))
+        return Entry(**_of_topics(facts), **_others(facts))
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise LedgerBroken("an entry that cannot be read", found=repr(fault)) from fault
 
@@ -144,8 +146,8 @@ def _moved(entry: Entry, numbers: list[int]) -> dict[str, Any]:
     return told
 
 
-def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What both formats tell in the same way."""
+def _others(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry tells beside its topics."""
     accepts = facts.get("accepts")
     return {
         "pipeline": _text(facts["pipeline"]),
@@ -154,7 +156,7 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "cluster": _text(facts["cluster"]),
         "table": _text(facts["table"]),
         "config": dict(facts["config"]),
-        "columns": tuple((_text(name), _text(kind)) for name, kind in facts.get("columns", ())),
+        "columns": tuple((_text(name), _text(kind)) for name, kind in facts["columns"]),
         "decoder": dict(facts.get("decoder", {})),
         "metadata": tuple(_text(each) for each in facts.get("metadata", ())),
         "lost": _ranges(facts.get("lost", ())),
@@ -164,25 +166,14 @@ def _common(facts: Mapping[str, Any]) -> dict[str, Any]:
         "transform": _text(facts.get("transform", "")),
         "explode": facts.get("explode") is True,
         "left_out": number(facts.get("left_out", 0)),
-        "base": int(facts["base"]) if "base" in facts else None,
+        "base": None if facts["base"] is None else int(facts["base"]),
         "changes": Changes.from_dict(facts["changes"]) if "changes" in facts else None,
         "accepted": tuple((_text(kind), int(at)) for kind, at in facts.get("accepted", ())),
     }
 
 
-def _first_format(facts: Mapping[str, Any]) -> dict[str, Any]:
-    rows = facts.get("rows")
-    return {
-        "topics": dict(facts["topics"]),
-        "ranges": _ranges(facts["ranges"]),
-        "position": Position.from_nested(facts["position"]),
-        "epochs": unnested(facts.get("epochs", {})),
-        "ends": Position.from_nested(facts.get("ends", {})),
-        "rows": None if rows is None else tuple(RowCounts(*each) for each in rows),
-    }
-
-
-def _second_format(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _of_topics(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry tells of its topics, see the module."""
     position, epochs, ends = (dict[TopicPartition, int]() for _ in range(3))
     ranges: list[OffsetRange] = []
     rows: list[RowCounts] = []

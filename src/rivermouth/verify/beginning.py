@@ -110,21 +110,11 @@ def _told(ledger: Ledger, pipeline: Pipeline, known: Known) -> Ledger | Void:
             # Those of earlier entries would excuse as many that were lost since.
             line = f"entry {entry.sequence} accepts a DELETE whose rows nobody can name"
             return Void(line)
-    if accepting and _ranked(ledger, pipeline):
+    if accepting and pipeline.target.order_by:
         # What ranks lower than a row that was deleted had no effect, and the row is not known.
         first = accepting[0].sequence
         return Void(f"entry {first} accepts a DELETE, and the keys have an order")
     return ledger
-
-
-def _ranked(ledger: Ledger, pipeline: Pipeline) -> bool:
-    """Whether a record that came later may rank lower than an earlier one of its key.
-
-    By entries of the first format it may without ``order_by``: the place in the topic decides.
-    """
-    target = pipeline.target
-    by_place = any(each.format == 1 for each in ledger.covered)
-    return bool(target.order_by) or (bool(target.keys) and by_place)
 
 
 def _failed(at_ms: int) -> str:

@@ -32,7 +32,7 @@ def end_of_log(
     Of ``newest_first`` no more is taken than is needed.
 
     ``projected`` is the newest sequence in the offsets table. All are taken where there is no
-    entry, and where entries of an early version do not tell their base.
+    entry.
     """
     found: list[CommitRecord] = []
     back_to: int | None = None

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults.checker.first_format import first_format
+from tests.faults.checker.at_length import at_length
 from tests.faults.checker.log import Commit, Log
 from tests.faults.model.conformance import check_trace
 from tests.faults.model.effects import ROWS, Effect
@@ -51,6 +51,6 @@ def _commits(table: Path) -> Sequence[Mapping[str, Any]]:
 
 def _as_dict(commit: Commit) -> Mapping[str, Any]:
     text = commit.metadata if commit.txns else None
-    entry = first_format(json.loads(text)) if text else None
+    entry = at_length(json.loads(text)) if text else None
     names = ("version", "operation", "parameters", "txns", "as_files")
     return {**{name: getattr(commit, name) for name in names}, "entry": entry}

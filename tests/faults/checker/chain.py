@@ -89,7 +89,7 @@ def _claims(where: str, entry: Entry) -> Iterator[Finding]:
     """What an entry claims to be must fit what it holds."""
     full = [span for span in entry.spans if span.until > span.start]
     accepting = entry.accepts is not None or entry.changes is not None or entry.deletes
-    if full and (accepting or entry.restamp):
+    if full and accepting:
         yield Finding(Fault.LEDGER, where, f"covers offsets, and may not: {full[0]}")
     for lost in entry.lost:
         if not any(_within(lost, span) for span in entry.spans):

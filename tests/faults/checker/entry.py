@@ -1,18 +1,18 @@
 """A ledger entry, read from its description and not with the product's code.
 
-``userMetadata`` is one JSON object with ``"rivermouth": 2`` (or 1, see ``first_format``), in a
-commit whose ``txn`` has the appId ``rivermouth/<pipeline>`` and the entry's sequence as version.
+``userMetadata`` is one JSON object with ``"rivermouth": 1``, its format, in a commit whose ``txn``
+has the appId ``rivermouth/<pipeline>`` and the entry's sequence as version.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tests.faults.checker.at_length import at_length
 from tests.faults.checker.evidence import Place, shown
-from tests.faults.checker.first_format import first_format
 
 
 class Span(NamedTuple):
@@ -79,9 +79,7 @@ class Entry:
     rows: tuple[tuple[int, int], ...] | None = None
     accepts: str | None = None
     lost: tuple[Span, ...] = ()
-    restamp: bool = False
     ends: Mapping[Place, int] = field(default_factory=dict)
-    format: int = 1
     changes: Changes | None = None
     accepted: tuple[tuple[str, int], ...] | None = None
     deletes: tuple[Erased, ...] = ()
@@ -96,7 +94,7 @@ def read_entry(text: str | None, pipeline: str, version: int) -> Entry:
         written = json.loads(text or "")
         if written["pipeline"] != pipeline:
             raise ValueError(f"pipeline {written['pipeline']}")
-        return replace(_entry(version, first_format(written)), format=written["rivermouth"])
+        return _entry(version, at_length(written))
     except (LookupError, TypeError, AttributeError) as fault:
         raise ValueError(f"not an entry: {fault!r}") from fault
 
@@ -118,7 +116,6 @@ def _entry(version: int, facts: Mapping[str, Any]) -> Entry:
         rows=None if rows is None else tuple((int(a), int(q)) for a, q in rows),
         accepts=None if facts.get("accepts") is None else str(facts["accepts"]["kind"]),
         lost=_spans(facts.get("lost") or ()),
-        restamp=bool(facts.get("restamp")),
         ends=_offsets(facts.get("ends") or {}),
         changes=_changes(facts["changes"]) if "changes" in facts else None,
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted") or ()),

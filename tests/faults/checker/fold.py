@@ -3,8 +3,7 @@
 Within an entry and a partition, a tombstone removes the records of its key that came before
 it. Of what is left in the entry the greatest rank wins: (order_by, topic, partition, offset),
 nulls lowest. A tombstone in the entry deletes the row that stood before; otherwise the winner
-replaces that row if it ranks higher, or if there is no order_by (in entries of format 1: only if it
-ranks higher).
+replaces that row if it ranks higher, or if there is no order_by.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ class Fold:
         changes: list[tuple[int, Ref | None]] = []
         for key in removed | winners.keys():
             stood, new = self.rows.get(key), winners.get(key)
-            by_rank = self._ordered or node.entry.format == 1
-            if key not in removed and stood is not None and new is not None and by_rank:
+            beside = key not in removed and stood is not None
+            if self._ordered and beside and new is not None:
                 new = max(stood, new, key=lambda each: self.rank(each, records))
             if new != stood:
                 changes.append((key, stood))

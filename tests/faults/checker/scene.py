@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.faults.checker.at_length import as_written, at_length
 from tests.faults.checker.evidence import Evidence, Watched
-from tests.faults.checker.first_format import first_format
 from tests.faults.checker.log import Log
 
 Row = dict[str, Any]
@@ -130,14 +130,14 @@ class Scene:
         _commit_file(table, version).unlink()
 
     def entries(self, watched: Watched) -> list[tuple[int, Facts]]:
-        """The pipeline's entries with the versions they stand at."""
+        """The pipeline's entries, at length, with the versions they stand at."""
         return [*self._entries(watched)]
 
     def _entries(self, watched: Watched) -> Iterator[tuple[int, Facts]]:
         log = Log(watched.table)
         for commit in log.update():
             if f"rivermouth/{watched.name}" in commit.txns and commit.metadata:
-                yield commit.version, first_format(json.loads(commit.metadata))
+                yield commit.version, at_length(json.loads(commit.metadata))
 
     def clean_entries(self, watched: Watched) -> list[tuple[int, Facts]]:
         """Those entries that cover some offsets and left nothing in quarantine."""
@@ -156,20 +156,21 @@ class Scene:
         change: Callable[[Facts], object],
         txn: int | None = None,
     ) -> None:
-        """Let ``change`` have its way with an entry; ``txn`` is the version of its ``txn``."""
+        """Let ``change`` have its way with an entry at length; ``txn``: the version of its txn."""
         actions = self.actions(watched.table, version)
         for each in actions:
             if "commitInfo" in each:
-                entry = first_format(json.loads(each["commitInfo"]["userMetadata"]))
+                entry = at_length(json.loads(each["commitInfo"]["userMetadata"]))
                 change(entry)
-                each["commitInfo"]["userMetadata"] = json.dumps(entry)
+                each["commitInfo"]["userMetadata"] = json.dumps(as_written(entry))
             if "txn" in each and txn is not None:
                 each["txn"]["version"] = txn
         self.write_commit(watched.table, version, actions)
 
     def add_entry(self, watched: Watched, entry: Mapping[str, Any], *actions: Facts) -> int:
         """Commit an entry at the end of the log, with data or without."""
-        info = {"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps(entry)}}
+        text = json.dumps(as_written(entry))
+        info = {"commitInfo": {"operation": "WRITE", "userMetadata": text}}
         txn = {"txn": {"appId": f"rivermouth/{watched.name}", "version": entry["sequence"]}}
         return self.add_commit(watched.table, info, txn, *actions)
 

@@ -10,7 +10,7 @@ from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitRecord
 from tests.builders import PIPELINE
 from tests.doubles import Driver, Killed, World, a_pipeline
-from tests.faults.checker.first_format import first_format
+from tests.faults.checker.at_length import at_length
 from tests.faults.model.conformance import check_trace
 
 
@@ -69,6 +69,6 @@ def work(recorder: Recorder, crash: str = "", at: int = 0, **settings: Any) -> N
 
 def as_dict(record: CommitRecord) -> dict[str, Any]:
     text = record.user_metadata
-    entry = first_format(json.loads(text)) if text else None
+    entry = at_length(json.loads(text)) if text else None
     names = ("version", "operation", "parameters", "txns")
     return {**{name: getattr(record, name) for name in names}, "entry": entry}

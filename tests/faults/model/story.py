@@ -80,7 +80,7 @@ class Story:
         written = [each for each in self.lines if each["step"] == "write"][-1]
         names = ("sequence", "commit", "ranges", "position")
         said = {name: deepcopy(written[name]) for name in names}
-        entry = {"rivermouth": 1, "pipeline": PIPELINE, "topics": {}, **said, **more}
+        entry = {"pipeline": PIPELINE, "topics": {}, **said, **more}
         txns = {f"rivermouth/{PIPELINE}": written["sequence"]}
         self.log.append({**self._commit("WRITE"), "txns": txns, "entry": entry})
         return self

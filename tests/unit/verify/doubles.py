@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.result import Findings, Kind
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import canonical
+from tests.faults.checker.at_length import as_written
 
 TOPIC = "t"
 ZERO: Partition = (TOPIC, 0)
@@ -34,6 +35,7 @@ KAFKA = pa.struct(
     ]
 )
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("_kafka", KAFKA)])
+COLUMNS = [["id", "BIGINT"], ["n", "BIGINT"]]
 QUARANTINE = pa.schema(
     [
         ("commit", pa.string()),
@@ -50,20 +52,35 @@ CREATE = Commit({"operation": "CREATE TABLE"}, {})
 def commit(
     sequence: int, start: int, until: int, *, pipeline: str = "p", topic: str = "t", **changes: Any
 ) -> Commit:
-    """A commit with an entry that covers one range of partition 0."""
+    """A commit with an entry that covers one range of partition 0; ``changes``: at length."""
     facts = {
         "rivermouth": 1,
         "pipeline": pipeline,
         "sequence": sequence,
         "commit": f"{pipeline}-{sequence}",
         "cluster": "cluster",
+        "table": "table",
         "topics": {topic: "id"},
         "ranges": [[topic, 0, start, until]],
         "position": {topic: {"0": until}},
+        "config": {},
+        "columns": COLUMNS,
         **changes,
     }
-    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
+    info = {"operation": "WRITE", "userMetadata": json.dumps(as_written(facts))}
     return Commit(info, {f"rivermouth/{pipeline}": sequence})
+
+
+def keyed(commits: Sequence[Commit], config: Config) -> list[Commit]:
+    """The same commits; an entry that does not tell ``source.key`` has that of the pipeline."""
+    found = []
+    for each in commits:
+        facts = json.loads(each.info.get("userMetadata", "{}"))
+        if "config" in facts:
+            facts["config"] = {"key": config.pipelines["p"].source.key, **facts["config"]}
+            each = replace(each, info={**each.info, "userMetadata": json.dumps(facts)})
+        found.append(each)
+    return found
 
 
 def message(
@@ -252,6 +269,7 @@ def entry(sequence: int, *ranges: LedgerRange, **facts: Any) -> LedgerEntry:
             "topics": {TOPIC: "id"},
             "ranges": ranges,
             "position": {each.partition: each.until for each in ranges},
+            "columns": (),
             **facts,
         }
     )
@@ -264,11 +282,19 @@ def span(start: int, until: int, partition: Partition = ZERO) -> LedgerRange:
 def subject(
     config: Config, source: MemorySource, *entries: LedgerEntry, trimmed: bool = False, **facts: Any
 ) -> Subject:
-    """A pipeline whose effective entries are these; all that it covers is readable."""
+    """A pipeline whose effective entries are these; all that it covers is readable.
+
+    An entry without ``columns`` or ``config`` has those of the pipeline.
+    """
+    pipeline = config.pipelines["p"]
+    names, identity = tuple(each.name for each in pipeline.columns), pipeline.identity
+    entries = tuple(
+        replace(each, columns=each.columns or names, config=each.config or identity)
+        for each in entries
+    )
     coverage = Coverage(entries)
     readable = {each: (found.start, found.until) for each, found in coverage.spans.items()}
     ledger = Ledger(len(entries), entries, entries, trimmed)
-    pipeline = config.pipelines["p"]
     known = {"readable": readable, "compacted": source.compacted | source.untold, **facts}
     return Subject(pipeline, ledger, coverage, source, Findings("p"), **known)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rivermouth.verify.ledger.entry import Commit
+from tests.faults.checker.at_length import at_length
 
 
 def offsets_rows(
@@ -21,7 +22,7 @@ def offsets_rows(
     for version, each in enumerate(commits):
         if "userMetadata" not in each.info:
             continue
-        facts = json.loads(each.info["userMetadata"])
+        facts = at_length(json.loads(each.info["userMetadata"]))
         quarantined = (bad or {}).get(facts["sequence"], 0)
         for topic, number, start, until in facts["ranges"]:
             found.append(

@@ -15,7 +15,15 @@ from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import Commit, Partition, parse_entry
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, PipelineProof
-from tests.unit.verify.doubles import CREATE, MemorySource, configured, message, row, value
+from tests.unit.verify.doubles import (
+    COLUMNS,
+    CREATE,
+    MemorySource,
+    configured,
+    message,
+    row,
+    value,
+)
 from tests.unit.verify.test_unchecked import KEYED, found, proven
 
 pytestmark = pytest.mark.unit
@@ -32,7 +40,7 @@ def wrote(
     assigned: bool = True,
     unread: int = 0,
 ) -> Commit:
-    """A commit of format 2 of one topic: positions and spans by partition."""
+    """A commit of one topic: positions and spans by partition."""
     topic: dict[str, Any] = {
         "id": "id",
         "partitions": [end for each in position for end in (each, each)],
@@ -45,11 +53,14 @@ def wrote(
         },
     }
     facts = {
-        "rivermouth": 2,
+        "rivermouth": 1,
         "pipeline": pipeline,
         "sequence": sequence,
         "commit": f"{pipeline}-{sequence}",
         "cluster": "cluster",
+        "table": "table",
+        "config": {},
+        "columns": COLUMNS,
         "topics": {"t": {**topic, **({"assigned": True} if assigned else {})}},
     }
     info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}

@@ -23,7 +23,8 @@ EACH = 3
 
 def exploded(sequence: int, start: int, until: int) -> Commit:
     written = {"operationMetrics": {"numOutputRows": str(EACH * (until - start))}}
-    made = commit(sequence, start, until, transform="shop:rows", explode=True)
+    told: dict[str, Any] = {"transform": "shop:rows", "explode": True, "rows": [[until - start, 0]]}
+    made = commit(sequence, start, until, **told)
     return replace(made, info={**made.info, **written})
 
 
@@ -86,7 +87,7 @@ def test_what_two_entries_tell_of_one_delete_exempts_no_more_than_it_took(
 
 
 def test_an_entry_that_does_not_count_its_records_is_a_fault(tmp_path: Path) -> None:
-    uncounted = commit(1, 0, 1, transform="shop:rows", explode=True, counted=False)
+    uncounted = commit(1, 0, 1, transform="shop:rows", explode=True)
     source = MemorySource({("t", 0): [message(0, value(0, 1))]})
     proof = proven(configured(tmp_path), source, [row(0, 1, 0)], [CREATE, uncounted])
     assert "does not count its records" in "\n".join(proof.problems)

@@ -26,7 +26,7 @@ WITH_BOTH = pa.struct([*KAFKA, ("key", pa.binary()), ("headers", PAIRS)])
 
 
 def entry(*metadata: str) -> LedgerEntry:
-    bare = LedgerEntry(0, 1, "id", "cluster", {}, (), {})
+    bare = LedgerEntry(0, 1, "id", "cluster", {}, (), {}, ())
     return replace(bare, metadata=metadata)
 
 

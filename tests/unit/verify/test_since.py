@@ -31,6 +31,7 @@ from tests.unit.verify.doubles import (
     MemoryTables,
     commit,
     configured,
+    keyed,
     message,
     row,
     value,
@@ -103,7 +104,7 @@ def verified(
     }
     if quarantine:
         held["t.p_quarantine"] = MemoryRows(quarantine, QUARANTINE)
-    tables = MemoryTables(held, {"t.p": MemoryCommits(commits)})
+    tables = MemoryTables(held, {"t.p": MemoryCommits(keyed(commits, config))})
     kafka = source or Counting({ZERO: RECORDS})
     return verify_pipeline(
         config,
@@ -353,12 +354,7 @@ def test_rows_from_before_are_not_known_even_if_the_entry_is_in_the_first_versio
 
 
 def test_a_key_without_an_order_has_exactly_its_newest_row(tmp_path: Path) -> None:
-    entries = [CREATE]
-    for number in (1, 2, 3, 4):
-        facts: dict[str, Any] = {"id": "id", "partitions": [0, 0], "position": [2 * number]}
-        facts["ranges"] = {"partitions": [0, 0], "spans": [2]}
-        made = commit(number, 2 * number - 2, 2 * number, rivermouth=2, topics={TOPIC: facts})
-        entries.append(made)
+    entries = [CREATE, *(commit(n, 2 * n - 2, 2 * n) for n in (1, 2, 3, 4))]
     config = upsert(tmp_path, ordered=False)
     newest = [row(1, 9, 4), row(2, 1, 5), row(4, 5, 3), row(5, 1, 6)]
     assert Kind.DIFFERENT not in found(verified(config, newest, commits=entries, source=KEYED))
@@ -382,28 +378,6 @@ def test_a_delete_whose_rows_nobody_can_name_makes_it_read_all(tmp_path: Path) -
     proof = verified(configured(tmp_path), [*ROWS[3:5], *ROWS[6:]], commits=commits)
     assert found(proof) == {Kind.MISSING: 1}, "three were deleted, and row 5 is gone, too"
     assert proof.read_all == "entry 4 accepts a DELETE whose rows nobody can name"
-
-
-def test_an_accepted_delete_makes_it_read_all_where_the_place_decides(tmp_path: Path) -> None:
-    """By the first format of entries, the record of the higher partition wins."""
-    other = (TOPIC, 1)
-
-    def made(sequence: int, part: int, start: int, until: int, **more: Any) -> Commit:
-        position = {TOPIC: {"1": 1, "0": until} if part == 0 else {"1": 1}}
-        ranges = [[TOPIC, part, start, until]]
-        return commit(sequence, 0, 0, ranges=ranges, position=position, **more)
-
-    delete = Commit({"operation": "DELETE", "operationParameters": {"predicate": "id = 1"}}, {})
-    accepting = made(4, 0, 2, 2, deletes=[{"version": 4, "rows": {TOPIC: {"1": [0, 1]}}}])
-    commits = [CREATE, made(1, 1, 0, 1), made(2, 0, 0, 1), made(3, 0, 1, 2), delete, accepting]
-    zero = [message(0, value(9, 1)), message(1, value(1, 2))]
-    source = MemorySource({ZERO: zero, other: [message(0, value(1, 1), partition=other)]})
-    config = configured(tmp_path, mode="upsert", keys=["id"])
-    proof = verified(config, [row(9, 1, 0)], commits=commits, source=source)
-    assert (found(proof), proof.read_all) == (
-        {},
-        "entry 4 accepts a DELETE, and the keys have an order",
-    )
 
 
 @pytest.mark.parametrize("since", [LAST, Since(250)], ids=["last", "a time"])

@@ -24,7 +24,6 @@ from rivermouth.verify.result import Kind
 from tests.unit.verify.doubles import (
     CREATE,
     STAMP_MS,
-    TOPIC,
     ZERO,
     MemorySource,
     commit,
@@ -55,14 +54,6 @@ class Run:
         return {key for key, change in self.changes if change.entry >= after}
 
 
-def entry(number: int, start: int, until: int) -> Commit:
-    """An entry of format 2, by which the newest record always wins without an order."""
-    ranges = {"partitions": [0, 0], "spans": [until - start]}
-    told: dict[str, Any] = {"id": "id", "partitions": [0, 0], "position": [until]}
-    topics: dict[str, Any] = {TOPIC: {**told, "ranges": ranges}}
-    return commit(number, start, until, rivermouth=2, topics=topics)
-
-
 def run(seed: int, *, ordered: bool) -> Run:
     chance = random.Random(seed)
     entries, offset = list[Commit](), 0
@@ -77,8 +68,8 @@ def run(seed: int, *, ordered: bool) -> Run:
             made = Change(number - 1, ZERO, offset, order, STAMP_MS * 1000, text)
             changes.append((key, made))
             offset += 1
-        entries.append(entry(number, first, offset))
-    rule = Latest() if ordered else Latest(range(len(entries)))
+        entries.append(commit(number, first, offset))
+    rule = Latest(ordered=ordered)
     rows = list[Row]()
     for key in sorted({key for key, _ in changes}):
         left = rule.expected([each for own, each in changes if own == key], 0, certain=True).row

@@ -24,6 +24,7 @@ from tests.unit.verify.doubles import (
     MemoryTables,
     commit,
     configured,
+    keyed,
     message,
     row,
     value,
@@ -60,7 +61,7 @@ def proven(
             "t.p": MemoryRows(rows),
             "t.p_quarantine": MemoryRows(quarantine, QUARANTINE),
         },
-        {"t.p": MemoryCommits(commits, first, first)},
+        {"t.p": MemoryCommits(keyed(commits, config), first, first)},
     )
     pipeline = config.pipelines["p"]
     return verify_pipeline(config, tables, pipeline, source, lambda *told: None, bounds)

@@ -1,7 +1,7 @@
 """A log read from its end, as far as is asked for: which of its commits hold an entry in effect.
 
 It knows the entry format from its description, not from the writer's code: ``userMetadata``
-is one JSON object with ``"rivermouth": 2`` (earlier: 1), in a commit whose ``txn`` has the appId
+is one JSON object with ``"rivermouth": 1``, its format, in a commit whose ``txn`` has the appId
 ``rivermouth/<pipeline>`` and the entry's sequence as version.
 
 It says what ``Chain.effective`` says, and keeps nothing of the entries. What a RESTORE rolled back
@@ -160,7 +160,7 @@ def entry_of(pipeline: str, version: int, commit: Commit) -> LedgerEntry:
     Raises KeyError, TypeError, ValueError or AttributeError where it holds none.
     """
     facts = json.loads(commit.info["userMetadata"])
-    if facts["rivermouth"] not in (1, 2) or facts["pipeline"] != pipeline:
+    if facts["rivermouth"] != 1 or facts["pipeline"] != pipeline:
         raise ValueError(f"format {facts['rivermouth']}, pipeline {facts['pipeline']}")
     committed = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp") or 0
     entry = parse_entry(version, facts, int(committed))
@@ -172,13 +172,13 @@ def _check_ranges(entry: LedgerEntry, before: LedgerEntry | None) -> Iterator[Pr
     """Its ranges start where the entry before it ended, and its position is where they end.
 
     A partition that a known topic gained starts at 0: what Kafka deleted before it was read is a
-    lost range. Writers of the first format did not record that. Where only some partitions of the
+    lost range. Where only some partitions of the
     topic were read on purpose, another one starts where the configuration says.
     """
     position = dict(before.position) if before else {}
     assigned = before.assigned if before else frozenset()
     yield from _apply_changes(entry, position)
-    known = {topic for topic, _ in position} - assigned if entry.format > 1 else set[str]()
+    known = {topic for topic, _ in position} - assigned
     for each in entry.ranges:
         added = each.partition[0] in known
         expected = position.get(each.partition, 0 if added else each.start)

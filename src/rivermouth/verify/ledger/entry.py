@@ -195,14 +195,14 @@ class LedgerEntry:
     ranges: tuple[LedgerRange, ...]
     position: Mapping[Partition, int]
     """The next offset of each partition after this entry."""
+    columns: tuple[str, ...]
+    """The names of the columns that the records were decoded with."""
     lost: tuple[LedgerRange, ...] = ()
     """Ranges recorded as lost: Kafka deleted them before they were read."""
     accepts: str | None = None
     """``restore`` or ``reset``: an operator accepted the operation that rolled entries back."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
     """The end offset of each partition when the batch was planned."""
-    columns: tuple[str, ...] | None = None
-    """The names of the columns that the records were decoded with; None: not told."""
     decoder: Mapping[str, Any] = field(default_factory=dict)
     """The version of what decoded the records, if it is not 1, and its settings."""
     metadata: tuple[str, ...] = ()
@@ -227,8 +227,6 @@ class LedgerEntry:
     """How many rows its commit wrote; None: the log does not tell."""
     assigned: frozenset[str] = frozenset()
     """The topics of which the pipeline reads only some partitions, on purpose."""
-    format: int = 1
-    """The format of the entry: it tells which rules its writer followed."""
     committed_ms: int = 0
     """When it was committed, in ms since 1970; 0: the log does not tell."""
 
@@ -241,8 +239,6 @@ def is_of_one_topic(one: LedgerEntry, other: LedgerEntry, topic: str) -> bool:
 
 def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -> LedgerEntry:
     """An entry from its JSON; raises KeyError, TypeError, ValueError or AttributeError."""
-    columns = facts.get("columns")
-    offsets = _by_place(facts) if facts["rivermouth"] == 1 else _by_topic(facts["topics"])
     explode = facts.get("explode") is True
     if explode and not facts.get("counted", True):
         raise ValueError("it does not count its records, and a record may have several rows")
@@ -253,19 +249,18 @@ def parse_entry(version: int, facts: Mapping[str, Any], committed_ms: int = 0) -
         cluster=str(facts["cluster"]),
         lost=_ranges(facts.get("lost", ())),
         accepts=facts["accepts"]["kind"] if "accepts" in facts else None,
-        columns=None if columns is None else tuple(str(name) for name, _ in columns),
+        columns=tuple(str(name) for name, _ in facts["columns"]),
         decoder=dict(facts.get("decoder", {})),
         metadata=tuple(str(each) for each in facts.get("metadata", ())),
         deletes=tuple(parse_deletion(each) for each in facts.get("deletes", ())),
         replayed=_ranges(facts.get("replayed", ())),
         changes=_changes(facts["changes"]) if "changes" in facts else None,
         accepted=tuple((str(kind), int(at)) for kind, at in facts.get("accepted", ())),
-        config=dict(facts.get("config", {})),
+        config=dict(facts["config"]),
         transform=str(facts.get("transform", "")),
         explode=explode,
-        format=int(facts["rivermouth"]),
         committed_ms=committed_ms,
-        **offsets,
+        **_of_topics(facts["topics"]),
     )
 
 
@@ -276,7 +271,7 @@ def left_out(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None
     several rows, nobody can tell. The commit of a pipeline that sends writes no row, so its entry
     tells the number itself. Raises what ``parse_entry`` raises.
     """
-    if "delivery" in facts.get("config", {}):
+    if "delivery" in facts["config"]:
         return int(facts.get("left_out", 0))
     if "transform" not in facts or not facts.get("counted", True):
         return 0
@@ -292,14 +287,13 @@ def written(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
     Where no record took effect, no row was written. Raises what ``parse_entry`` raises.
     """
     rows = metrics.get("numOutputRows")
-    counted = facts["rivermouth"] != 1 and facts.get("counted", True)
-    if rows is None and counted and "transform" in facts:
+    if rows is None and facts.get("counted", True) and "transform" in facts:
         return None if _applied(facts) else 0
     return None if rows is None else int(rows)
 
 
 def _applied(facts: Mapping[str, Any]) -> int:
-    """The records of an entry of format 2 that took effect; it has counts."""
+    """The records of an entry that took effect; it has counts."""
     moved = [told["ranges"] for told in facts["topics"].values() if "ranges" in told]
     parts = [_numbered("", each["partitions"]) for each in moved]
     pairs = zip(moved, parts, strict=True)
@@ -312,18 +306,8 @@ def _changes(facts: Mapping[str, Any]) -> LedgerChanges:
     return LedgerChanges(kinds, "cluster" in kinds, frozenset(facts.get("topics", {})), moved)
 
 
-def _by_place(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What an entry of format 1 says of its topics."""
-    return {
-        "topics": dict(facts["topics"]),
-        "ranges": _ranges(facts["ranges"]),
-        "position": _offsets(facts["position"]),
-        "ends": _offsets(facts.get("ends", {})),
-    }
-
-
-def _by_topic(topics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What an entry of format 2 says of its topics: numbers in the order of the partitions."""
+def _of_topics(topics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What an entry says of its topics: numbers in the order of the partitions."""
     position, ends = dict[Partition, int](), dict[Partition, int]()
     ranges: list[LedgerRange] = []
     for topic, told in topics.items():
@@ -351,14 +335,6 @@ def _numbered(topic: str, runs: Sequence[int]) -> list[Partition]:
 def _spread(numbers: Any, count: int) -> list[Any]:
     """A list of numbers; one number alone stands for ``count`` equal ones."""
     return numbers if isinstance(numbers, list) else [numbers] * count
-
-
-def _offsets(nested: Mapping[str, Mapping[str, Any]]) -> dict[Partition, int]:
-    return {
-        (topic, int(number)): int(offset)
-        for topic, numbers in nested.items()
-        for number, offset in numbers.items()
-    }
 
 
 def _ranges(listed: Iterable[Any]) -> tuple[LedgerRange, ...]:

@@ -139,13 +139,11 @@ class EntryReaders:
     def of(self, entry: int) -> Reader:
         """Reads all columns; those that the entry did not know are null.
 
-        An entry of format 1 does not tell its columns: then all are read. Raises Unreadable where
-        the entry names a decoder that is not known.
+        Raises Unreadable where the entry names a decoder that is not known.
         """
         if entry not in self._known:
             its = self._entries[entry]
-            told = its.columns
-            names = tuple(each for each in self._columns if told is None or each in told)
+            names = tuple(each for each in self._columns if each in its.columns)
             key = names, _text(its.decoder)
             if key not in self._made:
                 self._made[key] = _known(its, lambda: self._make(names, its.decoder))
@@ -178,7 +176,7 @@ class EntryKeyReaders:
         the entry names a decoder that is not known.
         """
         its = self._entries[entry]
-        name = its.config.get("key", self._subject.pipeline.source.key)
+        name = its.config.get("key")
         key = name, _text(its.decoder)
         if key not in self._made:
             make = self._subject.key_reader

@@ -19,7 +19,7 @@ partition and offset is the first one. Its row stays. Later records of its key a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -173,26 +173,19 @@ class _Changes:
 
 def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
     """The ``Proof`` of the shape ``upsert``."""
-    rule = Latest(_replacing(subject))
+    rule = Latest(ordered=bool(subject.pipeline.target.order_by))
     subject.findings.superseded = verify_keyed(subject, stored, workspace, rule)
-
-
-def _replacing(subject: Subject) -> frozenset[int]:
-    """The effective entries whose winners replace the row that stood, whatever their rank."""
-    if subject.pipeline.target.order_by:
-        return frozenset()
-    entries = enumerate(subject.ledger.effective)
-    return frozenset(number for number, each in entries if each.format > 1)
 
 
 class Latest:
     """The newest record of a key wins. See ``Rule``.
 
-    ``replacing`` are the entries whose winners always replace the row that stood.
+    ``ordered``: it must have the greater rank. Else the winner of an entry replaces the row that
+    stood, whatever its rank.
     """
 
-    def __init__(self, replacing: Collection[int] = ()) -> None:
-        self._replacing = replacing
+    def __init__(self, *, ordered: bool) -> None:
+        self._ordered = ordered
 
     def expected(self, changes: Sequence[Change], readable_from: int, *, certain: bool) -> Expected:
         """See ``Rule.expected``."""
@@ -202,13 +195,13 @@ class Latest:
             row = None if had_tombstone else found.row
             if winner is not None and (row is None or self._is_newer(winner, row)):
                 row = winner
-            replaces = winner is not None and entry in self._replacing
+            replaces = winner is not None and not self._ordered
             known = (had_tombstone or replaces) and entry >= readable_from
             found = Expected(row, found.certain or known)
         return found
 
     def _is_newer(self, winner: Change, row: Change) -> bool:
-        return winner.entry in self._replacing or winner.rank > row.rank
+        return not self._ordered or winner.rank > row.rank
 
     def may_stand(self, found: Rank, expected: Rank) -> bool:
         """See ``Rule.may_stand``: only a newer one.
@@ -217,7 +210,7 @@ class Latest:
         """
         *_, found_in, _ = found
         *_, expected_in, _ = expected
-        return found > expected or (len(self._replacing) > 0 and found_in != expected_in)
+        return found > expected or (not self._ordered and found_in != expected_in)
 
 
 def _winner(batch: list[Change]) -> tuple[bool, Change | None]:

@@ -117,8 +117,7 @@ class Verdicts:
 
     def _knew_more(self, entry: int) -> bool:
         """Whether an entry was decoded with columns that are not configured any more."""
-        told = self._subject.ledger.effective[entry].columns
-        return not {*(told or ())} <= {*self._columns}
+        return not {*self._subject.ledger.effective[entry].columns} <= {*self._columns}
 
     def _decode(self, message: Message, entry: int) -> None:
         """Raises Undecodable where the record is bad, and CannotTell."""

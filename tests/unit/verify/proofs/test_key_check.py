@@ -52,7 +52,9 @@ def a_check(
 ) -> KeyCheck:
     comparison = Comparison(columns)
     readers = EntryReaders(asked, SCHEMA, columns)
-    return KeyCheck(asked, comparison, readers, Latest(), Doubts(folder / "doubts"), untold)
+    return KeyCheck(
+        asked, comparison, readers, Latest(ordered=True), Doubts(folder / "doubts"), untold
+    )
 
 
 def checked(

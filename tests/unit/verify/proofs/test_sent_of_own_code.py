@@ -86,5 +86,5 @@ def test_what_a_function_got_of_own_code_only_the_function_knows(tmp_path: Path)
 def test_the_entry_of_a_pipeline_that_sends_tells_the_number_itself(
     told: dict[str, Any], expected: int
 ) -> None:
-    facts = {"rivermouth": 2, "transform": "a:b", "topics": {}, "config": dict(MOST), **told}
+    facts = {"transform": "a:b", "topics": {}, "config": dict(MOST), **told}
     assert left_out(facts, {"numOutputRows": "0"}) == expected
