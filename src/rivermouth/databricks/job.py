@@ -31,8 +31,6 @@ from rivermouth.local.scratch import scratch_root
 from rivermouth.operate.maintain import Maintenance, check_retention
 from rivermouth.operate.optimize import WEEK_HOURS
 from rivermouth.protocol.accept_changes import (
-    CHANGES,
-    ROLLBACKS,
     ResumePlan,
     check_accepted,
     read_offsets,
@@ -75,10 +73,7 @@ class Together(PassingOn):
             self._stop.set()
 
 
-__all__ = ["ACCEPTED", "WEEK_HOURS", "Job", "finish", "parameters"]
-
-ACCEPTED = (*ROLLBACKS, *CHANGES)
-"""What ``Job.resume`` may accept. Scripts that an earlier version wrote ask for it."""
+__all__ = ["WEEK_HOURS", "Job", "finish", "parameters"]
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:

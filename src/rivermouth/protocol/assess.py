@@ -137,8 +137,7 @@ def _opening(
 def heartbeat_due(ledger: LedgerSnapshot, now_s: float) -> bool:
     """Whether the newest position is to be written again, before log clean-up takes its entry.
 
-    An entry without ranges came from the offsets table, or the offsets table lacks it, as older
-    versions wrote heartbeats so.
+    An entry without ranges came from the offsets table: the log does not hold it.
     """
     newest = ledger.newest
     if newest is None:

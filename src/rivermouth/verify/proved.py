@@ -70,7 +70,7 @@ class Proved:
     entry all was last read at once, and when. Times are in ms since 1970. ``left``: how much was
     not checked, by its kind; at most, where several verifications are summed up. ``failed_ms``:
     when a later verification found something; then nothing may be built on the record. ``former``
-    is that of the ``Reach``; a record of an earlier version does not tell it.
+    is that of the ``Reach``.
     """
 
     pipeline: str
@@ -122,7 +122,7 @@ class Proved:
             strict=bool(facts["strict"]),
             left={str(name): int(number) for name, number in facts["not_checked"].items()},
             failed_ms=None if facts["failed_at"] is None else _ms(facts["failed_at"]),
-            former=_offsets(facts.get("former")),
+            former=_offsets(facts["former"]),
         )
 
 

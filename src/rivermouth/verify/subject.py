@@ -1,7 +1,8 @@
 """One pipeline under verification: its ledger, what Kafka can still show of it, the findings.
 
-What an entry did not tell is null in its rows: the field came later. A record without headers has
-null there, and no record has an empty list. Names may repeat, values may be null, the order stays.
+What an entry did not tell is null in its rows: it was not asked for then. A record without headers
+has null there, and no record has an empty list. Names may repeat, values may be null, the order
+stays.
 """
 
 from __future__ import annotations

@@ -159,13 +159,6 @@ def die(world: World) -> None:
         Driver(world).open().batch(crash="before projection")
 
 
-def heartbeat_of_an_older_version(world: World) -> None:
-    newest = replayed(world.commits).newest
-    assert newest is not None
-    old = replace(newest, sequence=3, commit="old", ranges=(), rows=())
-    world.commit(old, [])
-
-
 def add_a_partition_that_is_cut(world: World) -> None:
     world.ends[place(2)], world.low[place(2)] = 5, 4
 
@@ -226,11 +219,6 @@ CASES = {
         quiet=True,
     ),
     "quiet for less": Case(changed(lambda world: vars(world).update(now=9.9 * DAY))),
-    "a heartbeat of an older version": Case(
-        changed(heartbeat_of_an_older_version),
-        opening=(Purpose.HEARTBEAT, HERE),
-        project=(3,),
-    ),
     "a driver died before it projected": Case(changed(die), starts=position(9, 4), project=(3,)),
     "the offsets table is gone": Case(changed(lose_the_offsets_table), project=(1, 2)),
     "clean-up took all entries": Case(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,18 +78,5 @@ def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
     clean_up(world)
     assert start() == 4, "recovered, and written again at once"
     assert newest(world).ranges == HERE
-    clean_up(world)
-    assert start() == 5
-
-
-def test_an_entry_that_an_older_version_wrote_again_without_ranges_is_followed_at_once(
-    world: World, start: Start
-) -> None:
-    start()
-    old = replace(newest(world), sequence=3, commit="old", ranges=(), rows=())
-    world.commit(old, [])
-    assert start() == 4
-    assert (newest(world).ranges, newest(world).position) == (HERE, old.position)
-    assert start() == 4, "once is enough"
     clean_up(world)
     assert start() == 5

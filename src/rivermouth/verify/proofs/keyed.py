@@ -10,8 +10,7 @@ The entries of the ledger count in their order. Inside an entry, a tombstone rem
 records of its key in its own partition; of what is left the highest rank wins. A tombstone in an
 entry deletes the row from before that entry; otherwise the winner replaces that row only if its
 rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest. Without
-order_by the winner always replaces that row, since entries of format 2; before, its rank had to be
-higher, too.
+order_by the winner always replaces that row.
 
 The entries of the ledger count in their order; inside an entry the record with the lowest topic,
 partition and offset is the first one. Its row stays. Later records of its key are repeats.

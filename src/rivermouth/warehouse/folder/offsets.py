@@ -28,8 +28,7 @@ from rivermouth.warehouse.offsets_rows import (
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts, Counted, LedgerStore, Projection
 
 _TARGET_BYTES = 8 << 20
-_LOG_KEPT = "delta.logRetentionDuration"
-_PROPERTIES = {_LOG_KEPT: "interval 1 hour"}
+_PROPERTIES = {"delta.logRetentionDuration": "interval 1 hour"}
 """Every access lists the log, and a run makes up to a commit a second. What the table knows is in
 its rows; nobody asks for older versions of it.
 """
@@ -106,10 +105,7 @@ class FolderOffsets:
 
     def compact(self) -> None:
         """See ``ports.OffsetsTable``. Files of the target size are not written again."""
-        table = DeltaTable(str(self.path))
-        if _LOG_KEPT not in table.metadata().configuration:  # an earlier release made it
-            table.alter.set_table_properties(_PROPERTIES)
-        table.optimize.compact(target_size=_TARGET_BYTES)
+        DeltaTable(str(self.path)).optimize.compact(target_size=_TARGET_BYTES)
 
     def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``."""

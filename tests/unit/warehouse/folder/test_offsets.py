@@ -180,16 +180,11 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
 def test_the_log_does_not_grow_with_the_commits(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table of an earlier release has no such property, and gets it with its next upkeep."""
-    kept = room._PROPERTIES
-    assert kept == {"delta.logRetentionDuration": "interval 1 hour"}
-    monkeypatch.setattr(room, "_PROPERTIES", {})
+    monkeypatch.setattr(room, "_PROPERTIES", {"delta.logRetentionDuration": "interval 0 seconds"})
     made = entries(240)
     table, idle = FolderOffsets(path), FolderOffsets(path)
     table.project(made[:1], NAME)
     assert idle.sequence(PIPELINE) == 1
-    monkeypatch.setattr(room, "_PROPERTIES", {room._LOG_KEPT: "interval 0 seconds"})
-    table.compact()
     table.compact()
     for each in made[1:]:
         table.project([each], NAME)
