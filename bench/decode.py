@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.config.columns import parse_columns
-from rivermouth.formats.arrow import Joined
+from rivermouth.formats.arrow import Rebatched
 from rivermouth.formats.strict_json.decoder import StrictJson
 from rivermouth.formats.strict_json.types import JsonSettings
 from rivermouth.local.session import start_session
@@ -166,8 +166,8 @@ def ways(
             strict.decode(each)
 
     parsed = frame.select(F.from_json(F.col("value").cast("string"), ddl))
-    ours = frame.mapInArrow(Joined(partial(decode_in_arrow, strict)), types)
-    in_task = frame.mapInArrow(Joined(partial(decode_in_task, strict)), "bad BIGINT")
+    ours = frame.mapInArrow(Rebatched(partial(decode_in_arrow, strict)), types)
+    in_task = frame.mapInArrow(Rebatched(partial(decode_in_task, strict)), "bad BIGINT")
     return {
         "spark": partial(nowhere, parsed),
         "arrow": partial(nowhere, ours),

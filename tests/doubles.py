@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import repeat
 from typing import Any, ClassVar, cast
 
@@ -71,7 +73,7 @@ from rivermouth.warehouse.ports import (
     OffsetsTable,
     Projection,
 )
-from rivermouth.write.landing import RawBatch
+from rivermouth.write.landing import Changes, RawBatch, Staged
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
 
 Offset = tuple[TopicPartition, int]
@@ -139,8 +141,8 @@ class World:
     """Logs that were cut: partition, the last leader epoch before, and the end it left."""
     unlisted: frozenset[str] = frozenset()
     """Topics that are there, and not among the names that the broker tells."""
-    looks_beside: bool = False
-    """Whether Kafka is looked at while a batch is read, and not before."""
+    staging_reads: bool = False
+    """Whether a batch is read when it is staged, and not when it is committed."""
     amid: list[Callable[[], object]] = field(default_factory=list)
     """What happens while batches are read, one after the other."""
     asked: Callable[[], object] = lambda: None
@@ -378,16 +380,20 @@ class MemoryLanding:
     world: World
     crash: Crash
 
-    @property
-    def looks_beside(self) -> bool:
-        return self.world.looks_beside
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        del plan, held
+        if isinstance(batch, Changes):
+            raise TypeError("offsets are no changes by key")
+        if not self.world.staging_reads:
+            return Staged(lambda plan: self._commit(self._read(batch), plan), was_read=False)
+        return Staged(partial(self._commit, self._read(batch)))
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        with batch.looking() as look:
-            rows = self._read(batch)
-            plan, may_count = look(plan)
-        if not may_count:
-            rows = self._read(batch)
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        self._commit([], plan)
+
+    def way(self) -> None: ...
+
+    def _commit(self, rows: list[Offset], plan: CommitPlan) -> None:
         counts = []
         for each in plan.draft.ranges:
             here = [row for row in rows if row[0] == each.topic_partition]
@@ -409,9 +415,6 @@ class MemoryLanding:
         if self.world.amid:
             self.world.amid.pop(0)()
         return cast(list[Offset], batch.decoded())
-
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        self.land(RawBatch(cast(DataFrame, []), lambda raw: raw), plan)
 
 
 @dataclass

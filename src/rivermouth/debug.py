@@ -5,9 +5,9 @@ passes P6 for the third time. The points, in the order of a run:
 
 P0 before the ledger is read · P10 offsets table up to date, nothing planned yet ·
 P1 batch begun, Spark has written ``offsets/N`` · P2 batch planned · P3 before the write ·
-P12 bad records written ahead · P13 rows to delete are marked · P6 the write returned ·
-P7 commit read back · P8 its entry is in the offsets table, written beside the next batches ·
-P9 the batch has ended, for Spark, too (``commits/N``) ·
+P12 bad records written ahead · P6 the write returned · P7 commit read back ·
+P13 rows to delete are marked · P8 its entry is in the offsets table, written beside the next
+batches · P9 the batch has ended, for Spark, too (``commits/N``) ·
 P16 a batch's files are written, and no commit names them · P17 before the commit that names them ·
 P18 that commit is made, and a checkpoint that is due is not ·
 P11 before the stop · P14 before the rows of a batch are sent to a sink · P15 all of them were sent
@@ -19,9 +19,9 @@ process), ``pipeline`` and ``step``. The steps in their order, with their other 
 open      version, sequence, standing, position, projected: the ledger was read, guards passed;
           of a command also accept (what it was told to accept) and versions (of DELETEs)
 plan      kind (batch discovery loss heartbeat resume replay), sequence, ranges, beside: a commit
-          was planned; beside says whether Kafka is looked at while the batch is read
+          was planned; beside says whether Kafka is asked while the batch is staged
 write     sequence, commit, ranges, position: the write begins
-see       commit, again: Kafka was looked at beside; again says that the batch is read anew
+see       commit, again: Kafka has answered; again says that the batch is staged anew
 send      commit: the records of that batch are sent, before its commit or once it was read back
 sent      commit: the sink has acknowledged all of them
 returned  commit, fault (null or text): the write returned or raised

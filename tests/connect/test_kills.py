@@ -25,7 +25,7 @@ from tests.processes import said_by
 
 PLATFORMS = ("connect", "serverless")
 # The last points first: each run then works off what the earlier rounds have left.
-POINTS = ("P11", "P9", "P8", "P7", "P6", "P13", "P12", "P3", "P2", "P1", "P10", "P0")
+POINTS = ("P11", "P9", "P8", "P13", "P7", "P6", "P12", "P3", "P2", "P1", "P10", "P0")
 PER_ROUND = 60
 
 Shape = tuple[str, str]

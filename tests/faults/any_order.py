@@ -127,7 +127,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def batches_are_looked_at_beside_their_reading_or_no_longer(self) -> None:
-        self.world.looks_beside = not self.world.looks_beside
+        self.world.staging_reads = not self.world.staging_reads
 
     @rule()
     def a_leader_changes(self) -> None:

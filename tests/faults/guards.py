@@ -22,9 +22,8 @@ from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run import committer, ingest
 from rivermouth.warehouse import ledger
 from rivermouth.warehouse.ports import Counted
-from rivermouth.write.landing import RawBatch
 from tests import doubles
-from tests.doubles import CrashingOffsets, MemoryLanding, World
+from tests.doubles import CrashingOffsets, MemoryLanding, Offset, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -131,15 +130,13 @@ def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
 def _quarantine_behind(patch: pytest.MonkeyPatch) -> None:
     """Bad records are written after the commit that accounts for them."""
 
-    def land(self: MemoryLanding, batch: RawBatch, plan: CommitPlan) -> None:
-        rows: Any = batch.rows
-        good: Any = [each for each in rows if not doubles.is_bad(each)]
-        real(self, RawBatch(good, batch.decode), plan)
+    def commit(self: MemoryLanding, rows: list[Offset], plan: CommitPlan) -> None:
+        real(self, [each for each in rows if not doubles.is_bad(each)], plan)
         bad = [each for each in rows if doubles.is_bad(each)]
         self.world.quarantine += [(plan.commit, each) for each in bad]
 
-    real = MemoryLanding.land
-    patch.setattr(MemoryLanding, "land", land)
+    real = MemoryLanding._commit
+    patch.setattr(MemoryLanding, "_commit", commit)
 
 
 def _no_empty_entries(patch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import exit_code
 from rivermouth.run.run import Run
 from rivermouth.write.files import data_files
-from rivermouth.write.files.bad_records import Apart, QuarantineSieve, TaskSieve
+from rivermouth.write.files.bad_records import QuarantineOutput, QuarantineTarget, TaskOutput
 from rivermouth.write.files.data_files import Folder
 from rivermouth.write.landings import files as landing
 from rivermouth.write.landings import folding
@@ -49,20 +49,22 @@ SETTINGS = {
 }
 
 
-def misbehaving(kind: str, marks: Path) -> Callable[[Folder, Apart, Decode | None], Task]:
+def misbehaving(
+    kind: str, marks: Path
+) -> Callable[[Folder, QuarantineTarget, Decode | None], Task]:
     """The landing's ``task``, but the first attempt of all misbehaves once some rows are written.
 
     ``worker``: it is killed between two batches; ``executor``: its executor is, after the last;
     ``slow``: it waits until another attempt at the same task has ended.
     """
 
-    def made(into: Folder, apart: Apart, decode: Decode | None = None) -> Task:
+    def made(into: Folder, target: QuarantineTarget, decode: Decode | None = None) -> Task:
         def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if _claimed(marks / "begun"):
                 with patch.object(data_files, "GROUP_ROWS", 1):  # what is added is in the file
-                    yield from task(into, apart, decode)(_until(batches, kind, marks))
+                    yield from task(into, target, decode)(_until(batches, kind, marks))
                 return
-            yield from task(into, apart, decode)(batches)
+            yield from task(into, target, decode)(batches)
             _note_second_attempt(marks)
 
         return written
@@ -71,7 +73,7 @@ def misbehaving(kind: str, marks: Path) -> Callable[[Folder, Apart, Decode | Non
 
 
 @dataclass(frozen=True)
-class MisbehavingSieve(QuarantineSieve):
+class MisbehavingSieve(QuarantineOutput):
     """The sieve of a fold, but the first attempt of all to use it is killed.
 
     ``worker``: after the last of its records; ``told``: once it has told of them.
@@ -81,7 +83,7 @@ class MisbehavingSieve(QuarantineSieve):
     marks: Path
 
     @contextmanager
-    def opened(self) -> Iterator[TaskSieve]:
+    def opened(self) -> Iterator[TaskOutput]:
         first = _claimed(self.marks / "begun")
         with super().opened() as task:
             yield task
@@ -133,8 +135,8 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
     with ExitStack() as held:
         held.enter_context(ending(session))
         held.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
-        sieve = partial(MisbehavingSieve, kind=kind, marks=Path(marks))
-        held.enter_context(patch.object(folding, "QuarantineSieve", sieve))
+        side_output = partial(MisbehavingSieve, kind=kind, marks=Path(marks))
+        held.enter_context(patch.object(folding, "QuarantineSieve", side_output))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 

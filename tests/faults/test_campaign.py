@@ -31,6 +31,7 @@ from tests.faults.campaign.plan import (
 )
 from tests.faults.campaign.tally import Tally
 from tests.faults.campaign.world import World
+from tests.faults.checker.at_length import FORMAT, as_written
 from tests.faults.model.story import Story
 from tests.faults.small_lake import Small
 
@@ -156,7 +157,8 @@ class Told:
         return self._paths.check()
 
     def _write(self, commit: dict[str, Any]) -> None:
-        entry = commit["entry"] and json.dumps(commit["entry"])
+        said = commit["entry"]
+        entry = said and json.dumps({"rivermouth": FORMAT, **as_written(said)})
         info = {"operation": commit["operation"], "operationParameters": commit["parameters"]}
         txns = [{"appId": app, "version": number} for app, number in commit["txns"].items()]
         actions = [{"commitInfo": info | {"userMetadata": entry}}, *({"txn": t} for t in txns)]

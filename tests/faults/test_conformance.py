@@ -561,7 +561,7 @@ def test_two_living_drivers_walk_a_path_where_the_store_has_put_if_absent(
 @pytest.mark.parametrize("seed", range(120))
 def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: int) -> None:
     roaming = Roaming(recorder, random.Random(seed))
-    recorder.world.looks_beside = seed // 8 % 2 == 1
+    recorder.world.staging_reads = seed // 8 % 2 == 1
     roaming.driver_lives()
     cut = 0
     for number in range(8):
@@ -576,7 +576,7 @@ def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: i
 def test_the_real_code_walks_a_path_where_it_projects_later(recorder: Recorder, seed: int) -> None:
     """Killed at any step with several entries that are not in the offsets table yet."""
     chance = random.Random(seed)
-    recorder.world.looks_beside = seed // 8 % 2 == 1
+    recorder.world.staging_reads = seed // 8 % 2 == 1
     for _ in range(6):
         recorder.world.ends[place()] = recorder.world.ends.get(place(), 0) + chance.randrange(40)
         name, driver = recorder.driver(late=True)

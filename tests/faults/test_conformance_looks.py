@@ -123,7 +123,7 @@ def test_a_second_look_at_one_commit_is_refused() -> None:
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     file = tmp_path / "trace.jsonl"
     monkeypatch.setenv("RIVERMOUTH_TRACE", str(file))
-    return Recorder(file, World(ends={place(): 12, place(1): 5}, looks_beside=True))
+    return Recorder(file, World(ends={place(): 12, place(1): 5}, staging_reads=True))
 
 
 def looks(recorder: Recorder) -> int:

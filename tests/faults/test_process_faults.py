@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.local.scratch import remove_dead
-from rivermouth.write.files.bad_records import Sifted, sifted
+from rivermouth.write.files.bad_records import Diverted, diverted
 from rivermouth.write.landings import folding
 from tests.faults.outcomes import check_proved, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
@@ -67,15 +67,15 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
     lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
     told: list[int] = []
 
-    def sifted_beside(reports: Path, where: str) -> Sifted:
+    def sifted_beside(reports: Path, where: str) -> Diverted:
         for root in (lake.scratch, *lake.scratch.iterdir()):
             if root.is_dir():
                 remove_dead(root)
-        found = sifted(reports, where)
+        found = diverted(reports, where)
         told.append(found.tasks)
         return found
 
-    monkeypatch.setattr(folding, "sifted", sifted_beside)
+    monkeypatch.setattr(folding, "diverted", sifted_beside)
 
     assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
 

@@ -16,7 +16,7 @@ from rivermouth.errors import LogUnreadable, ProjectionFailed
 from rivermouth.verify import verify
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.write.evaluation import kept
+from rivermouth.write.evaluation import persisted
 from rivermouth.write.landings import send
 from rivermouth.write.landings.driver_commits import Recording
 from tests.lake import BIDS, Lake, bid, retrying
@@ -288,14 +288,14 @@ def test_at_most_once_ends_and_names_what_it_did_not_send_where_the_log_cannot_b
 
     @contextmanager
     def noted(*given: Any) -> Iterator[DataFrame]:
-        with kept(*given) as rows:
+        with persisted(*given) as rows:
             held.append(rows)
             try:
                 yield rows
             finally:
                 held.remove(rows)
 
-    monkeypatch.setattr(send, "kept", noted)
+    monkeypatch.setattr(send, "persisted", noted)
 
     def fails_once(log: FolderLog, version: int) -> Any:
         if version > 2 and not rounds:

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rivermouth.write.files import table
+from rivermouth.write.landing import Staged
 from rivermouth.write.landings import send
 from tests.faults.campaign.paths import Paths
 from tests.faults.campaign.ways import alter
@@ -72,16 +73,16 @@ def test_a_plan_that_is_stale_is_noticed_before_its_batch_is_read(
 ) -> None:
     name = f"stale-{delivery}"
     sending_few(lake, name, 20, delivery, bad=True)
-    real, landed = send.Send.land, list[int]()
+    real, landed = send.Send.stage, list[int]()
 
-    def land(self: send.Send, batch: Any, plan: Any) -> None:
+    def stage(self: send.Send, batch: Any, plan: Any, held: Any) -> Staged:
         landed.append(plan.sequence)
         if landed.count(3) == 1 and plan.sequence == 3:
             other = DeltaTable(str(lake.path(LEDGER))).alter
             other.set_table_properties({"delta.checkpointInterval": "33"})
-        real(self, batch, plan)
+        return real(self, batch, plan, held)
 
-    monkeypatch.setattr(send.Send, "land", land)
+    monkeypatch.setattr(send.Send, "stage", stage)
 
     heard = lake.run(rivermouth_spark, "p")
 

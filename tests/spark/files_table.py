@@ -16,6 +16,7 @@ from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.files import FilesLanding
+from tests.landing import land
 from tests.points import passing
 from tests.spark.conftest import Bench, RawRow
 
@@ -78,7 +79,7 @@ class Table(InFolder):
         plan = replace(self.bench.plan(self.sequence, rows, Position()), base=self.version)
         # Not coalesce: the landing's own one, above it, would replace it.
         raw = self.bench.raw(rows) if tasks is None else self.bench.raw(rows).repartition(tasks)
-        self.files.land(RawBatch(raw, decoder(self.pipeline)), plan)
+        land(self.files, RawBatch(raw, decoder(self.pipeline)), plan)
 
     def numbers(self) -> list[int]:
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))

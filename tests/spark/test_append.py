@@ -17,12 +17,12 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.catalog.warehouse import with_counts
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.spark_commits import record
 from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import Landing, RawBatch, Records, Site
+from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.files import FilesLanding
 from tests.builders import entry_after, span
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -54,9 +54,9 @@ def landing(bench: Bench, made: Made) -> tuple[Landing, FolderLog]:
     return made(site), FolderLog(bench.folder / "numbers")
 
 
-def land(bench: Bench, append: Landing, rows: list[RawRow], sequence: int = 1) -> None:
+def land_rows(bench: Bench, append: Landing, rows: list[RawRow], sequence: int = 1) -> None:
     plan = bench.plan(sequence, rows, Position())
-    append.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
+    land(append, RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
 
 
 def numbers(bench: Bench) -> list[int]:
@@ -66,7 +66,7 @@ def numbers(bench: Bench) -> list[int]:
 
 def test_a_clean_batch_is_one_commit_with_txn_and_entry(bench: Bench, made: Made) -> None:
     append, log = landing(bench, made)
-    land(bench, append, [(None, b'{"n": %d}' % n, 0, n) for n in range(5)])
+    land_rows(bench, append, [(None, b'{"n": %d}' % n, 0, n) for n in range(5)])
 
     [created, written] = log.commits()
     assert created.operation == "CREATE TABLE"
@@ -81,7 +81,7 @@ def test_a_clean_batch_is_one_commit_with_txn_and_entry(bench: Bench, made: Made
 
 def test_a_batch_with_bad_records_is_split_and_knows_its_counts(bench: Bench, made: Made) -> None:
     append, log = landing(bench, made)
-    land(bench, append, [(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b"{}", 1, 0)])
+    land_rows(bench, append, [(None, b'{"n": 1}', 0, 0), (b"k", b"bad", 0, 1), (None, b"{}", 1, 0)])
 
     entry = entry_of([*log.commits()][-1], "p")
     assert entry is not None
@@ -103,7 +103,7 @@ def test_files_of_a_wide_table_tell_which_offsets_they_hold(
     site = bench.site(wide, "wide")
     create_target(bench.spark, wide, site.address)
     rows: list[RawRow] = [(None, b'{"n7": 1}', 0, each) for each in (3, 4)]
-    made(site).land(RawBatch(bench.raw(rows), decoder(wide)), bench.plan(1, rows, Position()))
+    land(made(site), RawBatch(bench.raw(rows), decoder(wide)), bench.plan(1, rows, Position()))
 
     table = DeltaTable(str(bench.folder / "wide"))
     assert [each.name for each in table.schema().fields].index("_kafka") == kafka_at
@@ -118,9 +118,9 @@ def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_it
 ) -> None:
     """The table's path stands for its name in a catalog."""
     append, _ = landing(bench, DataFrameWriter)
-    land(bench, append, [(None, b'{"n": 1}', 0, 500)])
+    land_rows(bench, append, [(None, b'{"n": 1}', 0, 500)])
     [between] = DeltaTable(str(bench.folder / "numbers")).file_uris()
-    land(bench, append, [(None, b'{"n": 2}', 0, 1_000), (None, b'{"n": 3}', 1, 0)], 2)
+    land_rows(bench, append, [(None, b'{"n": 2}', 0, 1_000), (None, b'{"n": 3}', 1, 0)], 2)
     Path(between).unlink()  # who reads it fails
     entry = replace(entry_after(None, span(1_000, 1_001), span(0, 1, 1)), rows=None)
 
@@ -132,11 +132,11 @@ def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_it
 @pytest.mark.takes_long("DataFrameWriter")
 def test_a_stale_sequence_appends_nothing(bench: Bench, made: Made) -> None:
     append, log = landing(bench, made)
-    land(bench, append, [(None, b'{"n": 1}', 0, 0)])
+    land_rows(bench, append, [(None, b'{"n": 1}', 0, 0)])
     rows: list[RawRow] = [(None, b'{"n": 2}', 0, 0), (None, b'{"n": 3}', 0, 1)]
     late = bench.plan(1, rows, Position())
 
-    append.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), late)
+    land(append, RawBatch(bench.raw(rows), decoder(a_pipeline())), late)
 
     assert numbers(bench) == [1]
     assert classify(late, log.commits()) is Outcome.SUPERSEDED
@@ -147,10 +147,7 @@ def test_an_entry_without_rows_is_a_commit_too(bench: Bench, made: Made) -> None
     append, log = landing(bench, made)
     plan = bench.plan(1, [(None, None, 0, 6)], Position())
 
-    if isinstance(append, Records):
-        append.record(bench.spark, plan)
-    else:
-        record(bench.spark, plan, bench.address("numbers"))
+    append.record(bench.spark, plan)
 
     assert classify(plan, log.commits()) is Outcome.COMMITTED
     assert numbers(bench) == []

@@ -19,6 +19,7 @@ from rivermouth.warehouse.tables import create_target
 from rivermouth.write.arrow_batches import BYTES, ROWS, SHARE, ArrowBatches
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.spark.files_table import made
 
@@ -160,7 +161,7 @@ def test_changes_of_a_large_record_are_merged_once(bench: Bench) -> None:
         (None, b'{"order_id": %d, "status": "%s", "rank": 1}' % (n, b"x" * size), 0, n)
         for n, size in enumerate((1, SHARE, 1))
     ]
-    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
+    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
 
     found = site.address.read(bench.spark).selectExpr("order_id", "length(status) AS n").collect()
     assert sorted((row["order_id"], row["n"]) for row in found) == [(0, 1), (1, SHARE), (2, 1)]

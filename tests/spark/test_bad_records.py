@@ -20,6 +20,7 @@ from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.merge import Merge
+from tests.landing import land
 from tests.spark.conftest import RAW, Bench, RawRow, a_pipeline
 from tests.spark.test_append import a_pipeline as an_append
 
@@ -61,7 +62,7 @@ def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
     notes = bench.folder / "notes"
     raw = noting(bench, rows, notes)
 
-    landing(site).land(RawBatch(raw, decoder(pipeline)), bench.plan(1, rows, Position()))
+    land(landing(site), RawBatch(raw, decoder(pipeline)), bench.plan(1, rows, Position()))
 
     read: dict[str, int] = {}
     for each in notes.iterdir():

@@ -26,6 +26,7 @@ from rivermouth.write.landings import folding
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -92,7 +93,7 @@ def landing(bench: Bench, pipeline: Pipeline, way: str, *, vectors: bool = False
     return ReplaceUsing(site, site.rows, marked=False, vectors=vectors)
 
 
-def land(bench: Bench, pipeline: Pipeline, way: Landing, batches: int) -> list[CommitPlan]:
+def land_batches(bench: Bench, pipeline: Pipeline, way: Landing, batches: int) -> list[CommitPlan]:
     """Land that many batches with an order for each text; ``rank`` is the number of the batch."""
     position, plans = Position(), []
     for sequence in range(1, batches + 1):
@@ -101,7 +102,7 @@ def land(bench: Bench, pipeline: Pipeline, way: Landing, batches: int) -> list[C
             for number, text in enumerate(TEXTS)
         ]
         plan = bench.plan(sequence, rows, position)
-        way.land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+        land(way, RawBatch(bench.raw(rows), decoder(pipeline)), plan)
         plans.append(plan)
         position = plan.draft.position
     return plans
@@ -136,7 +137,7 @@ def test_changes_too_large_for_a_broadcast_are_written_without_one(
     lands = landing(bench, pipeline, way, vectors=vectors)
 
     with driver_takes(bench.spark, LIMIT):
-        plans = land(bench, pipeline, lands, batches=3)
+        plans = land_batches(bench, pipeline, lands, batches=3)
 
     commits = FolderLog(bench.folder / "orders").commits()
     assert [classify(plan, commits) for plan in plans] == [Outcome.COMMITTED] * 3
@@ -153,7 +154,7 @@ def test_keys_too_large_for_a_broadcast_without_deletion_vectors_say_what_to_do(
     lands = landing(bench, pipeline, "replaceUsing")
     refused = pytest.raises(UpsertUnsupported, match="enableDeletionVectors")
     with driver_takes(bench.spark, LIMIT), refused:
-        land(bench, pipeline, lands, batches=2)
+        land_batches(bench, pipeline, lands, batches=2)
 
     assert ranks(bench) == dict.fromkeys(range(RECORDS), 1), "nothing of the second is written"
 
@@ -180,6 +181,6 @@ def test_changes_of_a_large_table_are_written_by_replace_using(
     ).write.format("delta").mode("append").save(str(bench.folder / "orders"))
     rows: list[RawRow] = [(None, order(number, "x", 2), 0, number) for number in range(50)]
 
-    lands.land(RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
+    land(lands, RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
 
     assert ranks(bench) == {number: 2 if number < 50 else 1 for number in range(LARGE)}

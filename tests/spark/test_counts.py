@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.write.evaluation import CountedOnTheWay, grouped_counts
+from rivermouth.write.evaluation import InlineCounter, grouped_counts
 from tests.builders import span
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -42,7 +42,7 @@ def test_each_range_is_counted_exactly(
 ) -> None:
     rows = decoded(rivermouth_spark, records, partitions, tasks)
     ranges = ranges_of(10_007, partitions)
-    counting = CountedOnTheWay(ranges)
+    counting = InlineCounter(ranges)
     counting.watched(rows).groupBy("id").count().localCheckpoint()
 
     found = counting.counts(lambda: rows.limit(0))  # of the metric: nothing to count again
@@ -53,7 +53,7 @@ def test_each_range_is_counted_exactly(
 
 def test_rows_that_spark_counted_twice_are_counted_again(rivermouth_spark: SparkSession) -> None:
     rows, ranges = decoded(rivermouth_spark, 10, 1, 2), [span(0, 9, 0, each) for each in TOPICS]
-    counting = CountedOnTheWay(ranges)
+    counting = InlineCounter(ranges)
     counting.watched(rows.union(rows)).groupBy("id").count().localCheckpoint()
 
     assert counting.counts(lambda: rows) == (RowCounts(5, 0), RowCounts(5, 0))
@@ -61,7 +61,7 @@ def test_rows_that_spark_counted_twice_are_counted_again(rivermouth_spark: Spark
 
 def test_a_further_aggregate_is_told_beside_the_counts(rivermouth_spark: SparkSession) -> None:
     rows, ranges = decoded(rivermouth_spark, 10, 1, 2), ranges_of(10, 1)
-    counting = CountedOnTheWay(ranges)
+    counting = InlineCounter(ranges)
     counting.watched(rows, big=F.count_if(F.col("id") > 6)).groupBy("id").count().localCheckpoint()
 
     assert counting.metric("big") == 3
@@ -78,7 +78,7 @@ def aggregates(node: Any) -> int:
 def test_one_aggregate_counts_many_ranges(rivermouth_spark: SparkSession, number: int) -> None:
     """Each aggregate is asked for each record."""
     rows, ranges = decoded(rivermouth_spark, 10, 1, 1), ranges_of(1, 1_000)[-number:]
-    plan = CountedOnTheWay(ranges).watched(rows)._jdf.queryExecution().analyzed()
+    plan = InlineCounter(ranges).watched(rows)._jdf.queryExecution().analyzed()
 
     metrics = plan.metrics()
 
@@ -101,10 +101,10 @@ def test_the_calls_into_the_jvm_do_not_grow_with_the_ranges(
         return send(command, *more, **named)
 
     monkeypatch.setattr(client, "send_command", counted)
-    CountedOnTheWay(ranges_of(1, 9)).watched(rows)
+    InlineCounter(ranges_of(1, 9)).watched(rows)
     few = len(calls)
     calls.clear()
-    CountedOnTheWay(ranges_of(1, 2_000)).watched(rows)
+    InlineCounter(ranges_of(1, 2_000)).watched(rows)
 
     assert few
     assert len(calls) == few

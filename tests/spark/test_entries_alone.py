@@ -18,6 +18,7 @@ from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import driver_commits
 from rivermouth.write.landings.merge import Merge
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.spark.files_table import InFolder, at
 
@@ -48,7 +49,7 @@ class Orders(InFolder):
 
     def land(self, rows: list[RawRow], plan: CommitPlan | None = None) -> None:
         plan = plan or self.plan(rows)
-        self.landing.land(RawBatch(self.bench.raw(rows), decoder(self.pipeline)), plan)
+        land(self.landing, RawBatch(self.bench.raw(rows), decoder(self.pipeline)), plan)
 
     def newest(self) -> Entry:
         """The entry of the newest commit."""

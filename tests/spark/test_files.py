@@ -20,11 +20,12 @@ from rivermouth.formats.tasks import InTask
 from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
-from rivermouth.write.files.bad_records import Apart
+from rivermouth.write.files.bad_records import QuarantineTarget
 from rivermouth.write.files.data_files import Folder
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings import files as landing
 from rivermouth.write.landings.files import task
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -47,7 +48,7 @@ def test_a_commit_of_others_since_the_plan_is_noticed_before_a_file_is_written(
     table.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
 
     with pytest.raises(CommitConflict, match="in the way"):
-        table.files.land(RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
+        land(table.files, RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
 
     assert not files_in(table.bench.folder)
     assert table.version == 1
@@ -198,7 +199,7 @@ def test_a_task_that_dies_amid_its_rows_commits_nothing_and_the_next_attempt_all
     assert table.numbers() == [0, 1, 2, 3]
 
 
-def failing(into: Folder, apart: Apart, decode: InTask | None, dies: bool) -> Any:
+def failing(into: Folder, apart: QuarantineTarget, decode: InTask | None, dies: bool) -> Any:
     """The task, but it ends after its first rows: killed, or because the disk is full."""
 
     def fails(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,5 +214,5 @@ def failing(into: Folder, apart: Apart, decode: InTask | None, dies: bool) -> An
 def test_records_that_are_none_of_the_batch_are_not_committed(table: Table) -> None:
     plan = table.bench.plan(1, GOOD[:2], Position())
     with pytest.raises(BatchFailed, match="other records"):
-        table.files.land(RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
+        land(table.files, RawBatch(table.bench.raw(GOOD), decoder(table.pipeline)), plan)
     assert table.version == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -22,10 +22,10 @@ from rivermouth.write.files import table as files_table
 from rivermouth.write.files.table import FilesTable
 from rivermouth.write.landings import driver_commits, folding
 from rivermouth.write.landings import files as landing
-from rivermouth.write.landings.files import FilesLanding, Waiting, Written
-from rivermouth.write.landings.folding import Sieving
+from rivermouth.write.landings.files import FilesLanding, Written
+from rivermouth.write.landings.folding import SideOutputs
 from rivermouth.write.landings.merge import Merge
-from tests.spark import test_files, test_recording, test_sieve
+from tests.spark import test_files, test_recording, test_side_output
 from tests.spark.conftest import Bench
 from tests.spark.files_table import made
 
@@ -57,9 +57,9 @@ def _any_version(patch: pytest.MonkeyPatch) -> None:
 def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed for any ranges."""
 
-    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Waiting | None:
+    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Written | None:
         waiting, self._waiting = self._waiting, None
-        return None if waiting is None else replace(waiting, draft=plan.draft)
+        return None if waiting is None else waiting.written
 
     patch.setattr(FilesLanding, "_left", left)
 
@@ -67,7 +67,7 @@ def _whatever_waits(patch: pytest.MonkeyPatch) -> None:
 def _whatever_the_table_says(patch: pytest.MonkeyPatch) -> None:
     """Files that wait are committed though the table was altered since."""
 
-    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Waiting | None:
+    def left(self: FilesLanding, plan: CommitPlan, table: Definition) -> Written | None:
         return REAL_LEFT(self, plan, self._waiting.definition if self._waiting else table)
 
     patch.setattr(FilesLanding, "_left", left)
@@ -122,15 +122,15 @@ GUARDS = {
     ),
     "a range of a fold has no more records than offsets": Guard(
         _no_look_at_counts,
-        test_sieve.test_records_that_are_none_of_the_batch_are_not_merged,
+        test_side_output.test_records_that_are_none_of_the_batch_are_not_merged,
     ),
     "a batch that is split has the bad records that were set apart": Guard(
-        lambda patch: patch.setattr(Merge, "_check_held", lambda *_: None),
-        test_sieve.test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it,
+        lambda patch: patch.setattr(Merge, "_check_same", lambda *_: None),
+        test_side_output.test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it,
     ),
     "all tasks of a fold have told of themselves": Guard(
-        lambda patch: patch.setattr(Sieving, "_expected", lambda *_: 0),
-        test_sieve.test_where_a_task_has_not_told_of_itself_the_batch_is_split,
+        lambda patch: patch.setattr(SideOutputs, "_expected", lambda *_: 0),
+        test_side_output.test_where_a_task_has_not_told_of_itself_the_batch_is_split,
     ),
 }
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from rivermouth.errors import CommitConflict, TopicRecreated
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
-from rivermouth.protocol.offsets import Position, TopicPartition
+from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.ways import Way
-from rivermouth.write.landing import Look, RawBatch
+from rivermouth.write.landing import Changes, RawBatch, Staged
 from rivermouth.write.landings.files import FilesLanding
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -26,37 +29,54 @@ BOTH = (*GOOD, BAD)
 
 
 @dataclass
+class Watched:
+    """The landing, which says when a batch was staged."""
+
+    files: FilesLanding
+    staged: threading.Event
+
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        found = self.files.stage(batch, plan, held)
+        self.staged.set()
+        return found
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        self.files.record(session, plan)
+
+    def way(self) -> Way:
+        return self.files.way()
+
+
+@dataclass
 class Kafka:
-    """Says of each look whether what was read may count; and then what its ends are."""
+    """Says of each attempt in which leader epoch the log is, and what its ends are."""
 
     table: Table
-    counts: list[bool] = field(default_factory=list)
+    told: list[int] = field(default_factory=list)
     fault: Exception | None = None
-    epochs: list[dict[TopicPartition, int]] = field(default_factory=list)
-    """Those that the plan named at each look."""
+    patience: float = 60.0
     files: list[int] = field(default_factory=list)
-    """How many data files were there at the end of each look."""
+    """How many data files there were at the end of each answer."""
+    staged: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def looking(self) -> Iterator[Look]:
-        def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
-            self.files.append(files_of(self.table))
-            if self.fault is not None:
-                raise self.fault
-            ends = Position({each: 100 + len(self.files) for each in plan.draft.position})
-            self.epochs.append(dict(plan.draft.epochs))
-            epochs = dict.fromkeys(plan.draft.position, len(self.files))
-            draft = replace(plan.draft, ends=ends, epochs=epochs)
-            return replace(plan, draft=draft), self.counts.pop(0)
-
-        yield look
+    def guard(self, plan: CommitPlan) -> CommitPlan:
+        self.staged.wait(self.patience)
+        self.files.append(files_of(self.table))
+        if self.fault is not None:
+            raise self.fault
+        ends = Position({each: 100 + len(self.files) for each in plan.draft.position})
+        epochs = dict.fromkeys(plan.draft.position, self.told.pop(0))
+        return replace(plan, draft=replace(plan.draft, ends=ends, epochs=epochs))
 
     def land(self, rows: Sequence[RawRow] = BOTH, sequence: int = 1) -> None:
-        """Land a batch; by default with one bad record."""
+        """Land a batch; by default with one bad record. The log was in epoch 0 before."""
         bench = self.table.bench
         plan = replace(bench.plan(sequence, rows, Position()), base=self.table.version)
-        raw = RawBatch(bench.raw(rows), decoder(self.table.pipeline), looking=self.looking)
-        self.table.files.land(raw, plan)
+        epochs = dict.fromkeys(plan.draft.position, 0)
+        plan = replace(plan, draft=replace(plan.draft, epochs=epochs))
+        batch = RawBatch(bench.raw(rows), decoder(self.table.pipeline))
+        self.staged.clear()
+        land(Watched(self.table.files, self.staged), batch, plan, self.guard)
 
     def ends(self) -> set[int]:
         """The ends that the newest entry tells."""
@@ -76,7 +96,7 @@ def bad(table: Table) -> int:
 
 def test_the_entry_has_what_kafka_said(bench: Bench) -> None:
     table = made(bench)
-    kafka = Kafka(table, [True])
+    kafka = Kafka(table, [0])
     kafka.land()
     assert kafka.ends() == {101}
     assert kafka.files[0] > 0, "it may take as long as the reading"
@@ -86,7 +106,7 @@ def test_the_entry_has_what_kafka_said(bench: Bench) -> None:
 @pytest.mark.thorough
 def test_what_may_not_count_is_read_again_and_only_that_is_committed(bench: Bench) -> None:
     table = made(bench)
-    kafka = Kafka(table, [False])
+    kafka = Kafka(table, [1])
     kafka.land()
     [before] = kafka.files
     assert files_of(table) > before
@@ -101,24 +121,14 @@ def test_files_that_waited_count_under_the_epochs_in_which_they_were_read(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
     table = made(bench)
-    kafka = Kafka(table, [True, same])
+    kafka = Kafka(table, [0, 0 if same else 1])
     at(monkeypatch, "P17", lambda: table.sql("INSERT INTO {table} (n) VALUES (9)"))
     with pytest.raises(CommitConflict):
         kafka.land(GOOD)
     waiting = files_of(table)
     kafka.land(GOOD)
-    assert kafka.epochs == [{}, dict.fromkeys(kafka.epochs[1], 1)], "those of the first look"
     assert (files_of(table) == waiting) is same
     assert table.numbers() == [0, 1, 2, 3, 9]
-
-
-@pytest.mark.thorough
-def test_where_spark_reads_a_range_in_parts_kafka_is_looked_at_before(bench: Bench) -> None:
-    table = made(bench)
-    assert table.files.looks_beside
-    source = table.pipeline.source.model_copy(update={"min_partitions": 4})
-    pipeline = table.pipeline.model_copy(update={"source": source})
-    assert not FilesLanding(bench.site(pipeline, "numbers")).looks_beside
 
 
 @pytest.mark.thorough
@@ -138,14 +148,14 @@ def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
 ) -> None:
     table = made(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
-    looked_at_first(Kafka(table, [True]))
+    looked_at_first(Kafka(table, [0]))
 
 
 @pytest.mark.thorough
 def test_so_is_one_that_the_configuration_leaves_to_spark(bench: Bench) -> None:
     table = made(bench)
     table.files = FilesLanding(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))
-    looked_at_first(Kafka(table, [True]))
+    looked_at_first(Kafka(table, [0]))
 
 
 def looked_at_first(kafka: Kafka) -> None:

@@ -18,6 +18,7 @@ from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -54,7 +55,7 @@ def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
     for sequence, rows in enumerate(BATCHES, 1):
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
-        landing.land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+        land(landing, RawBatch(bench.raw(rows), decoder(pipeline)), plan)
         log = FolderLog(bench.folder / "orders")
         assert classify(plan, log.commits()) is Outcome.COMMITTED
 

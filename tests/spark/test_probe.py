@@ -10,7 +10,7 @@ from pyspark.sql import DataFrameWriter
 
 from rivermouth.errors import SchemaDiffers, UpsertUnsupported
 from rivermouth.spark.tables import Address
-from rivermouth.warehouse.tables import add_mark, check_target, create_target
+from rivermouth.warehouse.tables import add_tombstone_column, check_target, create_target
 from rivermouth.write.landings.replace_using import check_replace
 from tests.spark.conftest import Bench, a_pipeline
 
@@ -72,6 +72,6 @@ def test_a_column_that_is_called_like_our_mark_is_not_taken_for_it(
 
 
 def test_our_own_mark_is_known_again(bench: Bench, target: Address) -> None:
-    add_mark(bench.spark, target)
-    add_mark(bench.spark, target)
+    add_tombstone_column(bench.spark, target)
+    add_tombstone_column(bench.spark, target)
     check_target(bench.spark, a_pipeline(), target)

@@ -15,6 +15,7 @@ from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import replaced_rows
 from rivermouth.write.rows import Keyed
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -34,7 +35,7 @@ def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
     site = bench.site(pipeline, "orders")
     create_target(bench.spark, pipeline, site.address)
     raw: list[RawRow] = [(b"%d" % key, order(key, 5), 0, key) for key in range(20)]
-    Merge(site).land(RawBatch(bench.raw(raw), decoder(pipeline)), bench.plan(1, raw, Position()))
+    land(Merge(site), RawBatch(bench.raw(raw), decoder(pipeline)), bench.plan(1, raw, Position()))
 
 
 @pytest.mark.thorough

@@ -26,6 +26,7 @@ from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
 from tests.kinds.kinds import PAIRS
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -152,7 +153,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
 
-        landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
+        land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
 
         refused = {offset + each for each in added(totals, values)}
         commits = [*log.commits()]
@@ -189,7 +190,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
     rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(values)]
     plan = bench.plan(1, rows, Position())
 
-    landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
+    land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
 
     assert quarantined(bench, plan.commit) == {0: "RM606", 1: "RM603", 2: "RM606", 4: "RM605"}
     assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
@@ -207,7 +208,7 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     rows: list[RawRow] = [(None, record(1, each), 0, at) for at, each in enumerate(order)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
 
     assert quarantined(bench, plan.commit) == {}
     assert table_of(bench)[1, BEGIN][2] == GREATEST - 4
@@ -233,7 +234,7 @@ def test_whether_wide_decimals_fit_does_not_depend_on_the_order_of_their_records
     rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(told)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
 
     assert quarantined(bench, plan.commit) == dict.fromkeys(range(5), "RM606")
     (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
@@ -255,7 +256,7 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
     ]
     plan = bench.plan(1, rows, Position())
 
-    Merge(site).land(RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
 
     assert quarantined(bench, plan.commit) == {0: "RM605"}
     assert [row[0] for row in table_of(bench).values()] == [1]
@@ -265,6 +266,6 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
 def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
     rows: list[RawRow] = [(None, b"{oops", 0, 0)]
     plan = bench.plan(1, rows, Position())
-    landing.land(RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
+    land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
     assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
     assert table_of(bench) == {}

@@ -18,6 +18,7 @@ from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.tables import create_target
 from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
+from tests.landing import land
 from tests.spark import own_code
 from tests.spark.conftest import Bench, RawRow
 
@@ -44,14 +45,16 @@ def of(function: str, **made: Any) -> Pipeline:
     return a_pipeline(transform=f"tests.spark.own_code:{function}", **made)
 
 
-def land(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | None:
+def land_all(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | None:
     """Land the batches; the counts in the newest entry."""
     site = bench.site(pipeline, "made")
     create_target(bench.spark, pipeline, site.address)
     landing = DataFrameWriter(site)
     for number, rows in enumerate(batches, 1):
-        landing.land(
-            RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(number, rows, Position())
+        land(
+            landing,
+            RawBatch(bench.raw(rows), decoder(pipeline)),
+            bench.plan(number, rows, Position()),
         )
     entry = entry_of([*FolderLog(bench.folder / "made").commits()][-1], "p")
     assert entry is not None
@@ -72,7 +75,7 @@ def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
     for name, (pipeline, _) in cases.items():
         landing = DataFrameWriter(bench.site(pipeline, "made"))
         with pytest.raises(TransformFailed) as failed:
-            landing.land(RawBatch(bench.raw(GOOD), decode), bench.plan(1, GOOD, Position()))
+            land(landing, RawBatch(bench.raw(GOOD), decode), bench.plan(1, GOOD, Position()))
         said[name] = str(failed.value)
     assert not [name for name, (_, words) in cases.items() if words not in said[name]], said
     for name, (pipeline, _) in cases.items():
@@ -84,7 +87,7 @@ def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
 def test_a_function_makes_the_rows_of_the_table_in_one_pass(bench: Bench) -> None:
     own_code.SEEN.clear()
 
-    assert land(bench, of("doubled"), GOOD) is None, "its files will tell"
+    assert land_all(bench, of("doubled"), GOOD) is None, "its files will tell"
 
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
     first, second = own_code.SEEN
@@ -97,14 +100,14 @@ def test_a_function_makes_the_rows_of_the_table_in_one_pass(bench: Bench) -> Non
 
 @pytest.mark.thorough
 def test_what_another_table_adds_is_counted_and_checked(bench: Bench) -> None:
-    assert land(bench, of("joined"), GOOD) == (RowCounts(5, 0),)
+    assert land_all(bench, of("joined"), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
 
 
 def test_expressions_make_the_rows_of_the_table_in_one_pass(bench: Bench) -> None:
     pipeline = a_pipeline(select="abs(n) AS m, if(n > 1, n * 2, 2) AS twice")
 
-    assert land(bench, pipeline, GOOD) is None
+    assert land_all(bench, pipeline, GOOD) is None
 
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
 
@@ -121,7 +124,7 @@ def test_expressions_make_the_rows_of_the_table_in_one_pass(bench: Bench) -> Non
 def test_a_bad_record_is_never_lost_whatever_the_function_leaves_out(
     bench: Bench, function: str, offsets: list[int] | None
 ) -> None:
-    assert land(bench, of(function), [*GOOD, BAD]) == (RowCounts(5, 1),)
+    assert land_all(bench, of(function), [*GOOD, BAD]) == (RowCounts(5, 1),)
 
     bad = DeltaTable(str(bench.folder / "made_quarantine")).to_pyarrow_table().to_pylist()
     assert [each["offset"] for each in bad] == [7]
@@ -130,7 +133,7 @@ def test_a_bad_record_is_never_lost_whatever_the_function_leaves_out(
 
 
 def test_a_record_that_the_function_leaves_out_took_effect(bench: Bench) -> None:
-    assert land(bench, of("even"), GOOD) == (RowCounts(5, 0),)
+    assert land_all(bench, of("even"), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(2, 2, 4), (4, 4, 8)]
     assert not (bench.folder / "made_quarantine").exists()
 
@@ -139,34 +142,36 @@ EXPLODED = [(n, n, k) for n in range(1, 6) for k in range(1, n)]
 
 
 def test_a_record_may_have_any_number_of_rows_and_the_entry_counts_records(bench: Bench) -> None:
-    assert land(bench, of("repeated", explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
+    assert land_all(bench, of("repeated", explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
     assert rows(bench) == EXPLODED
 
 
 @pytest.mark.thorough
 def test_a_record_may_have_rows_by_way_of_other_tables(bench: Bench) -> None:
-    assert land(bench, of("joined_twice", explode=True), GOOD) == (RowCounts(5, 0),)
+    assert land_all(bench, of("joined_twice", explode=True), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(n, n, k) for n in range(1, 6) for k in range(2)]
 
 
 @pytest.mark.thorough
 def test_an_expression_may_make_several_rows_of_one_record(bench: Bench) -> None:
     text = "n AS m, explode(if(n > 1, sequence(1, n - 1), array())) AS twice"
-    assert land(bench, a_pipeline(select=text, explode=True), [*GOOD, BAD]) == (RowCounts(5, 1),)
+    assert land_all(bench, a_pipeline(select=text, explode=True), [*GOOD, BAD]) == (
+        RowCounts(5, 1),
+    )
     assert rows(bench) == EXPLODED
 
 
 @pytest.mark.thorough
 def test_columns_may_come_out_of_structs(bench: Bench) -> None:
     text = "inline(array(struct(n AS m, n * 2 AS twice)))"
-    assert land(bench, a_pipeline(select=text, explode=True), GOOD) == (RowCounts(5, 0),)
+    assert land_all(bench, a_pipeline(select=text, explode=True), GOOD) == (RowCounts(5, 0),)
     assert rows(bench) == [(n, n, 2 * n) for n in range(1, 6)]
 
 
 @pytest.mark.thorough
 def test_records_are_counted_also_where_each_has_one_row(bench: Bench) -> None:
     """Its rows could not tell their number to whoever counts them later."""
-    assert land(bench, of("doubled", explode=True), GOOD) == (RowCounts(5, 0),)
+    assert land_all(bench, of("doubled", explode=True), GOOD) == (RowCounts(5, 0),)
 
 
 @pytest.mark.thorough
@@ -217,5 +222,5 @@ def test_expressions_that_break_a_rule_are_refused_and_nothing_is_written(bench:
 
 def test_a_function_that_is_not_there_is_named(bench: Bench) -> None:
     with pytest.raises(MissingPackage, match=r"own_code:gone: .*cannot be imported") as failed:
-        land(bench, of("gone"), GOOD)
+        land_all(bench, of("gone"), GOOD)
     assert "PYTHONPATH" in failed.value.remedy

@@ -20,11 +20,12 @@ from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.spark_commits import TXN_APP_ID, TXN_VERSION, USER_METADATA
-from rivermouth.warehouse.tables import TOMBSTONE, add_mark, create_target
+from rivermouth.warehouse.tables import TOMBSTONE, add_tombstone_column, create_target
 from rivermouth.write.landing import Landing, RawBatch, Site
 from rivermouth.write.landings.merge import MATERIALIZE_SOURCE, Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.waiting import wait_for
 
@@ -45,7 +46,7 @@ def new_site(bench: Bench, pipeline: Pipeline, *, marked: bool = False) -> Site:
     site = bench.site(pipeline, "orders")
     create_target(bench.spark, pipeline, site.address)
     if marked:
-        add_mark(bench.spark, site.address)
+        add_tombstone_column(bench.spark, site.address)
     return site
 
 
@@ -111,7 +112,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(
         plan = bench.plan(sequence, rows, position)
         position = plan.draft.position
 
-        upsert.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
+        land(upsert, RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
 
         assert classify(plan, log.commits()) is Outcome.COMMITTED
         state = folded(state, rows)
@@ -130,10 +131,10 @@ def test_a_key_that_moves_to_another_partition_keeps_its_newest_row(
     first: list[RawRow] = [(b"1", order(1, 5), 1, 0), (b"2", order(2, 5), 1, 1)]
     later: list[RawRow] = [(b"1", order(1, 4), 0, 0), (b"2", order(2, 6), 0, 1)]
     plan = bench.plan(1, first, Position())
-    landing.land(RawBatch(bench.raw(first), decoder(pipeline)), plan)
+    land(landing, RawBatch(bench.raw(first), decoder(pipeline)), plan)
 
     plan = bench.plan(2, later, plan.draft.position)
-    landing.land(RawBatch(bench.raw(later), decoder(pipeline)), plan)
+    land(landing, RawBatch(bench.raw(later), decoder(pipeline)), plan)
 
     assert table_of(bench) == {1: (5, 1, 0) if ordered else (4, 0, 0), 2: (6, 0, 1)}
 
@@ -144,10 +145,11 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(
 ) -> None:
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
     first = bench.plan(1, rows, Position())
-    upsert.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), first)
+    land(upsert, RawBatch(bench.raw(rows), decoder(a_pipeline())), first)
     later: list[RawRow] = [(b"1", None, 1, 0)]
 
-    upsert.land(
+    land(
+        upsert,
         RawBatch(bench.raw(later), decoder(a_pipeline())),
         bench.plan(2, later, first.draft.position),
     )
@@ -162,10 +164,10 @@ def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     theirs: list[RawRow] = [(b"2", order(2, 1), 0, 0), (b"3", order(3, 1), 0, 1)]
     won = bench.plan(1, theirs, Position())
-    upsert.land(RawBatch(bench.raw(theirs), decoder(a_pipeline())), won)
+    land(upsert, RawBatch(bench.raw(theirs), decoder(a_pipeline())), won)
     lost = bench.plan(1, ours, Position())
 
-    upsert.land(RawBatch(bench.raw(ours), decoder(a_pipeline())), lost)
+    land(upsert, RawBatch(bench.raw(ours), decoder(a_pipeline())), lost)
 
     assert classify(lost, log.commits()) is Outcome.SUPERSEDED
     assert set(table_of(bench)) == {2, 3}
@@ -176,13 +178,15 @@ def test_the_session_keeps_no_conf_of_a_merge_not_even_of_a_failed_one(bench: Be
     site = new_site(bench, a_pipeline())
     upsert = Merge(site)
     rows: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
-    upsert.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), bench.plan(1, rows, Position()))
+    land(upsert, RawBatch(bench.raw(rows), decoder(a_pipeline())), bench.plan(1, rows, Position()))
     broken = Merge(site)
     broken._statement = broken._statement.replace(site.address.sql, bench.address("none").sql)
 
     with pytest.raises(Exception, match="none"):
-        broken.land(
-            RawBatch(bench.raw(rows), decoder(a_pipeline())), bench.plan(2, rows, Position())
+        land(
+            broken,
+            RawBatch(bench.raw(rows), decoder(a_pipeline())),
+            bench.plan(2, rows, Position()),
         )
 
     for conf in (TXN_APP_ID, TXN_VERSION, USER_METADATA, MATERIALIZE_SOURCE):
@@ -202,19 +206,19 @@ def test_a_row_that_a_dead_driver_left_marked_counts_as_absent_for_the_next_batc
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", order(2, 5), 0, 1)]
     first = bench.plan(1, rows, Position())
     decode = decoder(a_pipeline())
-    by_replace(site).land(RawBatch(bench.raw(rows), decode), first)
+    land(by_replace(site), RawBatch(bench.raw(rows), decode), first)
     deleting: list[RawRow] = [(b"1", None, 0, 2), (b"2", None, 0, 3)]
     second = bench.plan(2, deleting, first.draft.position)
     with monkeypatch.context() as patched:
         patched.setattr("rivermouth.write.landings.replace_using.reach", _die)
         with pytest.raises(_Crash):
-            by_replace(site).land(RawBatch(bench.raw(deleting), decode), second)
+            land(by_replace(site), RawBatch(bench.raw(deleting), decode), second)
     left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     assert [(row["order_id"], row[TOMBSTONE]) for row in left] == [(1, True), (2, True)]
 
     again: list[RawRow] = [(b"1", order(1, 1), 0, 4)]  # ranks lower than what was deleted
     landing: Landing = by_replace(site) if next_by == "replaceUsing" else Merge(site)
-    landing.land(RawBatch(bench.raw(again), decode), bench.plan(3, again, second.draft.position))
+    land(landing, RawBatch(bench.raw(again), decode), bench.plan(3, again, second.draft.position))
 
     rows_left = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
     live = [(row["order_id"], row["rank"]) for row in rows_left if not row[TOMBSTONE]]
@@ -234,11 +238,12 @@ def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: 
     replace = by_replace(site, marked=False)
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0)]
     first = bench.plan(1, rows, Position())
-    replace.land(RawBatch(bench.raw(rows), decoder(a_pipeline(key=None))), first)
+    land(replace, RawBatch(bench.raw(rows), decoder(a_pipeline(key=None))), first)
     bench.spark.sql(f"UPDATE {site.address.sql} SET note = 'kept'")
     newer: list[RawRow] = [(b"1", order(1, 6), 0, 1)]
 
-    replace.land(
+    land(
+        replace,
         RawBatch(bench.raw(newer), decoder(a_pipeline(key=None))),
         bench.plan(2, newer, first.draft.position),
     )
@@ -256,7 +261,7 @@ def test_bad_records_go_to_quarantine_whatever_a_metric_says(
     rows: list[RawRow] = [(b"1", order(1, 5), 0, 0), (b"2", b"bad", 0, 1), (None, None, 1, 0)]
     plan = bench.plan(1, rows, Position())
 
-    upsert.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
+    land(upsert, RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
 
     assert classify(plan, log.commits()) is Outcome.COMMITTED
     assert table_of(bench) == {1: (5, 0, 0)}
@@ -283,7 +288,7 @@ def test_on_a_cluster_a_metric_that_counted_twice_is_noticed(
     rows: list[RawRow] = [(b"1", None, 0, 1), (b"1", order(1, 5), 0, 4)]
     plan = bench.plan(1, rows, Position())
 
-    landing.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
+    land(landing, RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
 
     entry = entry_of([*log.commits()][-1], "p")
     assert entry is not None
@@ -307,7 +312,7 @@ def test_what_a_merge_has_written_down_is_not_kept(bench: Bench) -> None:
     for number in range(3):
         rows: list[RawRow] = [(b"1", order(1, number), 0, number)]
         plan = bench.plan(number + 1, rows, position)
-        landing.land(RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
+        land(landing, RawBatch(bench.raw(rows), decoder(a_pipeline())), plan)
         position = plan.draft.position
 
     wait_for(lambda: len(kept() - before) <= 1, "each batch leaves its changes in memory")

@@ -29,7 +29,14 @@ from rivermouth.config.problems import (
     quoted,
 )
 from rivermouth.config.secret import Secret
-from rivermouth.config.settings import Model, Setting, keys_of, read_setting, settings, sound
+from rivermouth.config.settings import (
+    Model,
+    Setting,
+    keys_of,
+    read_setting,
+    settings,
+    valid_settings,
+)
 from rivermouth.config.shared_rules import shared_faults
 from rivermouth.config.sinks import SEND, SINKS, ledger_table
 from rivermouth.config.user_modules import look_beside
@@ -297,7 +304,7 @@ def _between(data: object) -> Iterator[Found]:
     pipelines = data.get("pipelines") if isinstance(data, Mapping) else None
     found = {}
     for name, pipeline in pipelines.items() if isinstance(pipelines, Mapping) else ():
-        found[name] = sound(Pipeline, pipeline)
+        found[name] = valid_settings(Pipeline, pipeline)
         for fault in rules.pipeline_faults(found[name]):
             yield ("pipelines", name), fault
     for fault in shared_faults(found):

@@ -74,7 +74,7 @@ class Format:
     of ``source`` that both take. ``reasons`` says what each code of the decoder means. ``key`` is
     its form for message keys, if it has one. ``in_task`` is ``(Pipeline) ->
     formats.tasks.InTask``: the same decoder without Spark, for tasks that write the rows, fold
-    them to totals or set bad ones apart; None: Spark decodes before them. Such a format also
+    them to totals or divert bad ones; None: Spark decodes before them. Such a format also
     decodes ``in_arrow`` (``ValueDecoder``).
 
     ``version`` counts what the decoder makes of the same bytes. Each entry of a ledger names that
@@ -272,7 +272,7 @@ class Shape:
     ``erasable``: rows that others delete can be accepted as gone, since no later record means
     another thing then. ``again`` is ``(Pipeline, ranges of entries by sequence) ->
     write.rows.Keyed``: how records that were read before are applied once more, so that a row that
-    is right stays; None: nobody can. ``again_whole``: it needs every record that was ever read.
+    is right stays; None: nobody can. ``reapply_needs_all``: it needs all records ever read.
     ``elsewhere``: a replay may write the rows of some records into a table of their own.
     ``transforms``: the rows may be made by ``transform`` or ``select``; the proof does not need
     their values.
@@ -290,7 +290,7 @@ class Shape:
     since: bool = False
     erasable: bool = True
     again: Reference | None = None
-    again_whole: bool = False
+    reapply_needs_all: bool = False
     elsewhere: bool = False
     transforms: bool = False
     sends: bool = False
@@ -327,7 +327,7 @@ SHAPES = Shapes(
             ordered=True,
             deletes=True,
             since=True,
-            again="rivermouth.write.shapes.by_key:latest_again",
+            again="rivermouth.write.shapes.by_key:latest_reapplied",
             elsewhere=True,
         ),
         "insert": Shape(
@@ -337,8 +337,8 @@ SHAPES = Shapes(
             proof="rivermouth.verify.proofs.keyed:verify_first",
             keyed=True,
             erasable=False,
-            again="rivermouth.write.shapes.by_key:first_again",
-            again_whole=True,
+            again="rivermouth.write.shapes.by_key:first_reapplied",
+            reapply_needs_all=True,
             elsewhere=True,
         ),
         "aggregate": Shape(

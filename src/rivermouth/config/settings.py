@@ -194,7 +194,7 @@ def given(section: Model, path: str = "") -> dict[str, Any]:
     return found
 
 
-def sound(model: type[Model], data: object, path: str = "") -> dict[str, Any]:
+def valid_settings(model: type[Model], data: object, path: str = "") -> dict[str, Any]:
     """The sound settings of a section from its plain ``data``, which may be anything."""
     found: dict[str, Any] = {}
     if not isinstance(data, Mapping):
@@ -202,7 +202,7 @@ def sound(model: type[Model], data: object, path: str = "") -> dict[str, Any]:
     for each in settings(model):
         here = path + each.key
         if each.section is not None:
-            found |= sound(each.section, data.get(each.key, {}), f"{here}.")
+            found |= valid_settings(each.section, data.get(each.key, {}), f"{here}.")
         elif each.key not in data and not each.info.is_required():
             found[here] = each.info.get_default(call_default_factory=True)
         else:

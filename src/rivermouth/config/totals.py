@@ -1,4 +1,4 @@
-"""Rules over the settings of a table of totals: ``keys``, ``metrics`` and ``schema`` together.
+"""Totals: the parts of a key, what is measured, the columns that both give, and their rules.
 
 ``keys`` of a table of totals are columns of the schema, or a window of time:
 ``window(at, '1 hour')``. ``metrics`` are named aggregates: ``spent: sum(price)``.

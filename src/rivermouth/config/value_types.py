@@ -1,4 +1,4 @@
-"""The types of the settings of a target: its mode, keys, order and metrics.
+"""The types of settings: how each is read from a plain value, and how it is written.
 
 A ``BeforeValidator`` takes what the file may say, an ``AfterValidator`` checks what was read.
 Both raise ``Refused`` with our own words.

@@ -1,4 +1,4 @@
-"""Guards that stopped a pipeline before it wrote; drawn in ``rivermouth.errors``."""
+"""The tree of errors: failures, what a machine lacks, guards that halt; drawn in the package."""
 
 from __future__ import annotations
 

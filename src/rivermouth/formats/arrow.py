@@ -54,16 +54,16 @@ _BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class Joined:
+class Rebatched:
     """A function for ``DataFrame.mapInArrow``: ``task`` gets the batches joined."""
 
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.task(joined(batches))
+        return self.task(rebatched(batches))
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rebatched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows in their order. What is joined has at most so many records and bytes together; a
     batch that has more stays as it is.
     """
@@ -92,32 +92,32 @@ NO_KEY = "RM605"
 """The code of a record without a value in a column of the key."""
 
 
-class OpenSieve(Protocol):
-    """The sieve of one task."""
+class OpenSideOutput(Protocol):
+    """The side output of one task."""
 
     def good(
         self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
     ) -> pa.BooleanArray | None:
-        """Which of Kafka's rows are good; None: all. The others are set apart.
+        """Which of Kafka's rows are good; None: all. The others are diverted.
 
         ``code`` says why a record is bad, null for a good one; ``reason`` what that does not tell.
         """
 
 
-class Sieve(Protocol):
+class SideOutput(Protocol):
     """Sets bad records apart, and counts all. It can be pickled."""
 
-    def opened(self) -> AbstractContextManager[OpenSieve]:
+    def opened(self) -> AbstractContextManager[OpenSideOutput]:
         """For one task: what it told counts once the block has ended without an error."""
 
 
 @contextmanager
-def opened(sieve: Sieve | None) -> Iterator[OpenSieve | None]:
-    """The sieve of one task, if there is one."""
-    if sieve is None:
+def opened(side_output: SideOutput | None) -> Iterator[OpenSideOutput | None]:
+    """The side output of one task, if there is one."""
+    if side_output is None:
         yield None
         return
-    with sieve.opened() as found:
+    with side_output.opened() as found:
         yield found
 
 
@@ -170,8 +170,8 @@ class Stage:
     ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
     ``absent``, if a null value is bad, too: if there are no ``tombstones``. Bad are records without
     a value but tombstones, those whose value is bad, which get the ``code``, and those whose row
-    has no value in one of the ``keys``. What a message key names is not looked at. ``sieve``: they
-    are set apart instead, and left out.
+    has no value in one of the ``keys``. What a message key names is not checked. They go to the
+    ``side_output``, where there is one, and are left out.
     """
 
     value: InArrow
@@ -182,22 +182,22 @@ class Stage:
     with_key: bool = False
     refuses: bool = False
     tombstones: bool = False
-    sieve: Sieve | None = None
+    side_output: SideOutput | None = None
     code: str = ""
     keys: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with opened(self.sieve) as sieve:
+        with opened(self.side_output) as side_output:
             for batch in batches:
-                yield self._decoded(batch, sieve)
+                yield self._decoded(batch, side_output)
         spare_what_is_loaded()
 
-    def _decoded(self, batch: pa.RecordBatch, sieve: OpenSieve | None) -> pa.RecordBatch:
+    def _decoded(self, batch: pa.RecordBatch, side_output: OpenSideOutput | None) -> pa.RecordBatch:
         values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
         rows = found.rows
         if self.refuses:
-            good = self._good(batch, found, nothing, sieve)
+            good = self._good(batch, found, nothing, side_output)
             if good is not None:
                 batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
                 values = batch.column("value")
@@ -221,12 +221,12 @@ class Stage:
         batch: pa.RecordBatch,
         found: Decoded,
         nothing: pa.StringArray,
-        sieve: OpenSieve | None,
+        side_output: OpenSideOutput | None,
     ) -> pa.BooleanArray | None:
-        """Which records are good; None: all. Fails at a bad one where there is no sieve."""
+        """Which records are good; None: all. Fails at a bad one where there is no side output."""
         codes = self._codes(found, nothing)
-        if sieve is not None:
-            return sieve.good(batch, codes, found.reasons)
+        if side_output is not None:
+            return side_output.good(batch, codes, found.reasons)
         if codes.null_count < len(codes):
             raise RuntimeError(REFUSAL)
         return None

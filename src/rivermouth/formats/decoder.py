@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import KeyPart, Pipeline
 from rivermouth.config.registry import resolve
-from rivermouth.formats.arrow import InArrow, Sieve
+from rivermouth.formats.arrow import InArrow, SideOutput
 from rivermouth.formats.tasks import Asked, Before, keys_of, stage_of
 
 
@@ -59,7 +59,7 @@ def decoder_to_fold(
 ) -> Before:
     """The same for a fold: with less to carry from task to JVM. It refuses bad records.
 
-    A sieve takes out before what it knows to be bad, if the format decodes in a task.
+    A side output takes out before what it knows to be bad, if the format decodes in a task.
 
     ``row`` has only the columns ``reads`` (None: all). ``_kafka`` is whole only where the fold asks
     for the order of records (``ordered``): else it names the topic and the partition. What tells of
@@ -95,9 +95,9 @@ def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
         *headers,
     ]
 
-    def decode(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
+    def decode(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
         few = raw if tasks is None else raw.coalesce(tasks)
-        return before(few, sieve).select(parsed).select(decoded)
+        return before(few, side_output).select(parsed).select(decoded)
 
     return decode
 

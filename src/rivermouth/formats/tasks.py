@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from rivermouth.config import Column, Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import HEADERS, KAFKA_COLUMNS, PARTITION, PLACE
-from rivermouth.formats.arrow import InArrow, Joined, Sieve, Stage, absent
+from rivermouth.formats.arrow import InArrow, Rebatched, SideOutput, Stage, absent
 from rivermouth.spark.tables import quoted
 
 
@@ -74,15 +74,15 @@ def in_task_of(pipeline: Pipeline) -> InTask | None:
     return made
 
 
-Before = Callable[[DataFrame, Sieve | None], DataFrame]
-"""Makes of Kafka's rows what the columns are evaluated over; a sieve takes bad records out."""
+Before = Callable[[DataFrame, SideOutput | None], DataFrame]
+"""Makes of Kafka's rows what the columns are evaluated over; bad records go to a side output."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``.
 
-    ``told``: all that tells of a bad record; else each of them is refused, or given to a sieve.
+    ``told``: all that tells of a bad record; else each of them is refused, or diverted.
     """
 
     reads: Collection[str] | None
@@ -124,10 +124,10 @@ def stage_of(
 ) -> Before:
     """What is done before the columns are evaluated: nothing, or ``Stage``.
 
-    With a sieve only where the format decodes in a task (``Format.in_task``).
+    With a side output only where the format decodes in a task (``Format.in_task``).
     """
     if value is None:
-        return lambda raw, sieve: raw
+        return lambda raw, side_output: raw
     key = None if isinstance(message_key, SparkColumn) else message_key
     names = {*asked.place(pipeline), *(HEADERS if asked.headers else ())}
     names |= {"key", "value"} if asked.told else set()
@@ -154,11 +154,13 @@ def stage_of(
         made["message_key"] = _struct(keys_of(pipeline))
     ddl = ", ".join(f"{name} {kind}" for name, kind in made.items())
 
-    def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
-        if sieve is None:
-            return raw.select(*given).mapInArrow(Joined(stage), ddl)
+    def before(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
+        if side_output is None:
+            return raw.select(*given).mapInArrow(Rebatched(stage), ddl)
         every = dict.fromkeys((*KAFKA_COLUMNS, *given))
-        return raw.select(*every).mapInArrow(Joined(replace(stage, sieve=sieve)), ddl)
+        return raw.select(*every).mapInArrow(
+            Rebatched(replace(stage, side_output=side_output)), ddl
+        )
 
     return before
 

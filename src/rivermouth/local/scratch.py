@@ -1,4 +1,4 @@
-"""A folder for the import path of Spark's workers, who look there before they look elsewhere.
+"""Scratch folders: on the driver's disk, or in a volume of Unity Catalog.
 
 They hold checkpoints, what a batch keeps in files, and Spark's own files. On the driver's disk a
 lock marks a folder as used while its process lives, and the next process removes the folders of

@@ -18,7 +18,7 @@ from rivermouth.kafka.client import Kafka
 from rivermouth.replay.in_place import InPlace
 from rivermouth.replay.into_table import IntoTable, check_free
 from rivermouth.replay.report import Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, KeptRows, looked
+from rivermouth.replay.request import Bound, MaterializedRows, replay_facts
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.warehouse import warehouse_of
@@ -74,8 +74,8 @@ class Rereading:
                     held.enter_context(shared.hold(pipeline))
                 reach("P0")
                 kafka = Kafka(shared.config.kafka.revealed(shared.secrets))
-                at = looked(pipeline, shared.warehouse.ledger(pipeline), kafka)
-                kept = KeptRows(shared, name, held)
+                at = replay_facts(pipeline, shared.warehouse.ledger(pipeline), kafka)
+                kept = MaterializedRows(shared, name, held)
                 if into is None:
                     return InPlace(shared, at, kept).replay(begin, end, agree)
                 return IntoTable(shared, at, kept, into).replay(begin, end, agree)

@@ -8,7 +8,7 @@ which ranges were applied, and moves no offset.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from pyspark.sql import SparkSession
 
@@ -25,15 +25,16 @@ from rivermouth.protocol.reapply import (
     whole_entries,
 )
 from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, KeptRows, Looked
+from rivermouth.replay.request import Bound, MaterializedRows, ReplayFacts
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.committer import Committer
 from rivermouth.run.opening import trace_open
+from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import Attempts
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
-from rivermouth.write.landing import Changing
+from rivermouth.write.landing import Changes
 from rivermouth.write.rows import Keyed, row_changes
 
 ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
@@ -118,7 +119,7 @@ def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted:
 class InPlace:
     """One replay in place; the table is ours to write."""
 
-    def __init__(self, shared: Assembly, at: Looked, kept: KeptRows) -> None:
+    def __init__(self, shared: Assembly, at: ReplayFacts, kept: MaterializedRows) -> None:
         self._shared = shared
         self._at = at
         self._kept = kept
@@ -138,7 +139,7 @@ class InPlace:
             batch = held.enter_context(self._kept.decoded(found.ranges))
             counts = grouped_counts(batch, found.ranges)
             check_counts(at.where, found, counts)
-            if pipeline.shape.again_whole:
+            if pipeline.shape.reapply_needs_all:
                 check_all_there(at.where, found, counts)
             changes = held.enter_context(self._kept.rows(rows.fold(batch.where("code IS NULL"))))
             would = row_changes(changes, address.read(self._session), rows)
@@ -149,12 +150,13 @@ class InPlace:
             committer = self._begin()
             if not would.total:
                 return Replayed(plan, written=False)
-            landing = self._landing(held, rows)
+            attempts = Attempts.by(pipeline.retry)
+            landing = self._shared.landing(pipeline, held, attempts, rows)
             draft = replay_draft(committer.history, at.newest, at.found.ledger.table, found)
-            commit, records = committer.plan(Purpose.REPLAY, draft), applied(counts)
-            committer.commit(
-                commit, lambda each: landing.change(changes, each.empty_entry(), records)
-            )
+            commit = committer.plan(Purpose.REPLAY, draft)
+            steps = Steps(landing, Changes(changes, applied(counts)))
+            with closing(steps):
+                committer.commit(commit, steps.write, then=steps.after)
         return Replayed(plan, written=True, sequence=commit.sequence)
 
     def _check_alone(self) -> None:
@@ -186,7 +188,7 @@ class InPlace:
                     " these; or replay into another table: --into SCHEMA.TABLE",
                 )
         asked = None if begin.is_earliest else asked
-        taken = all_entries if at.pipeline.shape.again_whole else whole_entries
+        taken = all_entries if at.pipeline.shape.reapply_needs_all else whole_entries
         return taken(at.entries, at.pipeline, at.facts.watermarks, asked)
 
     def _begin(self) -> Committer:
@@ -198,17 +200,6 @@ class InPlace:
         committer = Committer(ledger.history, self._shared.coordinates(at.pipeline))
         committer.project(at.found.to_project)
         return committer
-
-    def _landing(self, held: ExitStack, rows: Keyed) -> Changing:
-        pipeline = self._at.pipeline
-        landing = self._shared.landing(pipeline, held, Attempts.by(pipeline.retry), rows)
-        if isinstance(landing, Changing):
-            return landing
-        raise ReplayRefused(
-            "what writes this table takes no changes that were folded before",
-            where=self._at.where,
-            remedy=ELSEWHERE,
-        )
 
 
 def _plan(

@@ -22,9 +22,9 @@ from rivermouth.config.registry import resolve
 from rivermouth.debug import reach
 from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.replay.ranges import joined
+from rivermouth.replay.ranges import merged
 from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
-from rivermouth.replay.request import Bound, KeptRows, Looked
+from rivermouth.replay.request import Bound, MaterializedRows, ReplayFacts
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.tables import literal, table_property
 from rivermouth.warehouse.tables import check_target, create_target, no_rows
@@ -40,7 +40,9 @@ APP = "rivermouth-replay/"
 class IntoTable:
     """One replay into the table ``into``."""
 
-    def __init__(self, shared: Assembly, at: Looked, kept: KeptRows, into: TableName) -> None:
+    def __init__(
+        self, shared: Assembly, at: ReplayFacts, kept: MaterializedRows, into: TableName
+    ) -> None:
         self._shared = shared
         self._at = at
         self._kept = kept
@@ -79,7 +81,7 @@ class IntoTable:
     def _ranges(self, begin: Bound, end: Bound | None) -> tuple[OffsetRange, ...]:
         at = self._at
         begins = {each: mark.low for each, mark in at.facts.watermarks.items()}
-        ranges = joined(each for each in at.asked(begin, end, begins) if each.span)
+        ranges = merged(each for each in at.asked(begin, end, begins) if each.span)
         if not ranges:
             raise ReplayRefused(
                 "there is nothing to replay",
@@ -163,7 +165,7 @@ def check_free(config: Config, into: TableName) -> None:
         )
 
 
-def replay_id(at: Looked, ranges: Sequence[OffsetRange]) -> str:
+def replay_id(at: ReplayFacts, ranges: Sequence[OffsetRange]) -> str:
     """What names a replay: the pipeline, and the ranges of these very topics."""
     ids = sorted((each, at.facts.topics[each]) for each in {one.topic for one in ranges})
     named = [at.pipeline.ledger_name, at.facts.cluster, ids, [*map(str, ranges)]]

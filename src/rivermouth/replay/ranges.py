@@ -55,7 +55,7 @@ def configured(config: Config, pipeline: str) -> Pipeline:
     return found
 
 
-def apart(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+def disjoint(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """The ranges that hold an offset, in order. Raises RangesRefused where two of them overlap."""
     found = sorted(each for each in ranges if each.span)
     twice = [
@@ -72,7 +72,7 @@ def apart(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     return tuple(found)
 
 
-def joined(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+def merged(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """Ordered ranges, where one ends at the start of the next made one."""
     found: list[OffsetRange] = []
     for each in ranges:

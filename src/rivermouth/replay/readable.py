@@ -11,10 +11,10 @@ from rivermouth.operate.facts import ConfiguredKafka
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import (
     RecordedRanges,
-    apart,
     check_kept,
     check_same_source,
     check_written,
+    disjoint,
     one_per_partition,
 )
 from rivermouth.verify.kafka.client import KafkaSource, Source, client_options
@@ -41,7 +41,7 @@ def held(
     holds an offset. Raises what ``read`` raises.
     """
     given = tuple(given)
-    ranges = apart(plain(given))
+    ranges = disjoint(plain(given))
     if not ranges:
         return ()
     topics = {each.topic for each in ranges}

@@ -12,7 +12,7 @@ from rivermouth.config.platforms import platform_of
 from rivermouth.config.source import HEADERS, KAFKA_COLUMNS
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.replay.ranges import configured, joined, one_per_partition
+from rivermouth.replay.ranges import configured, merged, one_per_partition
 from rivermouth.replay.readable import Given, held
 from rivermouth.source.batches import header_options, kafka_options, reader_options
 from rivermouth.source.driver_planned import read_ranges
@@ -64,7 +64,7 @@ def read(
     chosen = configured(config, pipeline) if pipeline is not None else None
     wanted = held(config, ranges, secrets)
     try:
-        raw = _raw(spark, _options(config, chosen, secrets), joined(wanted))
+        raw = _raw(spark, _options(config, chosen, secrets), merged(wanted))
         return raw if chosen is None else decoder(chosen, whole=True)(raw)
     except PySparkException as fault:
         raise translate(fault, pipeline or str(config.path)) from fault

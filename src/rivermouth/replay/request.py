@@ -28,7 +28,7 @@ from rivermouth.replay.records import read
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.ledger import audit_ledger
 from rivermouth.warehouse.ports import LedgerStore
-from rivermouth.write.evaluation import kept, staged
+from rivermouth.write.evaluation import persisted, staged
 
 FORMS = (
     "earliest, a time with its zone as 2026-11-01T06:00:00Z, topic:partition:offset with commas"
@@ -192,7 +192,7 @@ def _offset(place: TopicPartition, at: At, times: Times, stands: int, begin: int
 
 
 @dataclass(frozen=True)
-class Looked:
+class ReplayFacts:
     """One pipeline, with the topics that its pattern matches now; ``entries`` are in effect."""
 
     pipeline: Pipeline
@@ -223,7 +223,7 @@ class Looked:
         return asked_ranges(begin, end, known, at_begin, at_end)
 
 
-def looked(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> Looked:
+def replay_facts(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> ReplayFacts:
     """All that a run would look at, and the whole log. Raises the Halt that a run would meet."""
     ledger = audit_ledger(store, pipeline)
     if ledger.newest is None and not ledger.history.faults:
@@ -242,10 +242,10 @@ def looked(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> Looked:
         raise RuntimeError("a ledger without an entry was assessed as sound")
     effective = ledger.history.effective_sequences()
     entries = [each for each in ledger.entries if each.entry.sequence in effective]
-    return Looked(pipeline, kafka, facts, found, ledger.newest, entries)
+    return ReplayFacts(pipeline, kafka, facts, found, ledger.newest, entries)
 
 
-class KeptRows:
+class MaterializedRows:
     """Keeps rows in the cache of Spark, or in files where there is none.
 
     What it keeps lasts until ``held`` ends.
@@ -264,7 +264,7 @@ class KeptRows:
         shared = self._shared
         rows = read(shared.session, shared.config, ranges, self._pipeline, secrets=shared.secrets)
         folder = None if self._folder is None else self._folder / uuid.uuid4().hex
-        with kept(rows, folder) as batch:
+        with persisted(rows, folder) as batch:
             yield batch
 
     @contextmanager

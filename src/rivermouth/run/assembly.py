@@ -26,7 +26,7 @@ from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
 from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
-from rivermouth.run.supervision import noting
+from rivermouth.run.supervision import with_retry_notes
 from rivermouth.source.batches import kafka_options
 from rivermouth.spark.errors import FAULTS
 from rivermouth.spark.session import import_from
@@ -39,7 +39,7 @@ from rivermouth.warehouse.tables import (
     check_target,
     create_target,
 )
-from rivermouth.write.landing import Landing, Records, Site, landing_of
+from rivermouth.write.landing import Landing, Site, landing_of
 from rivermouth.write.rows import Rows
 
 
@@ -111,7 +111,7 @@ class Assembly:
         A write may fail because others altered the table in mid-run. Spark does not say in which
         column; and that is a halt.
         """
-        writes = _recorded_by(landing, self.warehouse.writes(pipeline))
+        writes = replace(self.warehouse.writes(pipeline), record=landing.record)
         address = self.warehouse.address(pipeline.target.table)
 
         def translate(fault: Exception) -> RivermouthError:
@@ -156,7 +156,7 @@ class Assembly:
         """The listener of a run of these pipelines, with what a run does beside telling it."""
         pipelines = [self.config.pipelines[each] for each in names]
         groups = ConfiguredGroups(self.config, self.secrets)
-        return mirroring(noting(listener, self.config), pipelines, groups)
+        return mirroring(with_retry_notes(listener, self.config), pipelines, groups)
 
     def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""
@@ -222,8 +222,3 @@ def _told_by(log: LedgerLog) -> Iterator[None]:
             for _ in log.commits():
                 pass
         raise
-
-
-def _recorded_by(landing: Landing, writes: LedgerWrites) -> LedgerWrites:
-    """Commits without rows are made as those with rows are, where the landing knows how."""
-    return replace(writes, record=landing.record) if isinstance(landing, Records) else writes

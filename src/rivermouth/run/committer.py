@@ -75,7 +75,7 @@ class Committer:
     def plan(self, purpose: Purpose, draft: Draft, *, beside: bool = False) -> CommitPlan:
         """The plan of a commit that follows on what was read back last.
 
-        ``beside``: Kafka is looked at while the batch is read; until then nothing is committed.
+        ``beside``: Kafka is asked while the batch is staged; until then nothing is committed.
         """
         facts = {"kind": purpose.value, "sequence": draft.sequence, "beside": beside}
         debug.step(self.history.pipeline, "plan", ranges=debug.listed(draft.ranges), **facts)

@@ -6,18 +6,14 @@ the ledger, decoding, landing, committing.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rivermouth import debug
 from rivermouth.config import Pipeline
 from rivermouth.debug import reach
 from rivermouth.kafka.client import Kafka
@@ -42,52 +38,10 @@ from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.run.opening import note_rollback, opened, trace_open
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import Listener
+from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others, audit_ledger, read_ledger, with_others
 from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
-from rivermouth.write.landing import Landing, Look, LooksBeside, RawBatch, SendsAfter, looked_before
-
-Seen = TypeVar("Seen")
-
-
-@contextmanager
-def beside(look: Callable[[], Seen]) -> Iterator[Callable[[], Seen]]:
-    """``look`` goes on in a thread of its own; what the block is given waits for what it returns.
-
-    The block ends when ``look`` has ended. If it fails and ``look`` has failed, too, that is
-    raised: a topic that is gone may well be why it cannot be read.
-    """
-    told: Future[Seen] = Future()
-    # Not by an executor: that starts no thread once the interpreter's main thread has ended.
-    thread = threading.Thread(target=_tell, args=(told, look), name="kafka")
-    thread.start()
-    try:
-        yield told.result
-    except Exception:
-        told.result()
-        raise
-    finally:
-        thread.join()
-
-
-def _tell(told: Future[Seen], look: Callable[[], Seen]) -> None:
-    try:
-        told.set_result(look())
-    except BaseException as fault:  # whoever waits has to hear of it
-        told.set_exception(fault)
-
-
-def leader_changed(
-    ranges: Iterable[OffsetRange],
-    before: Mapping[TopicPartition, int],
-    now: Mapping[TopicPartition, int],
-) -> bool:
-    """Whether a partition of ``ranges`` has another leader epoch ``now`` than ``before``, or its
-    first known one.
-
-    What was read in between may be of a log that was cut since.
-    """
-    read = (each.topic_partition for each in ranges)
-    return any(each in now and now[each] != before.get(each) for each in read)
+from rivermouth.write.landing import Landing, RawBatch
 
 
 @dataclass(frozen=True)
@@ -156,30 +110,31 @@ class Ingest:
     ) -> None:
         """Commit one micro-batch of raw Kafka rows that covers exactly ``ranges``.
 
-        ``was_read``: see ``RawBatch``.
+        ``was_read`` is called once its records will hardly be read again: only the commit is left.
         """
-        committer, landing = self._opened(), self._edges.landing
+        committer = self._opened()
         decision = decide(self.pipeline.name, ranges, committer.history.newest)
         proceeds = decision.action is Action.PROCEED and bool(ranges)
-        waits = proceeds and isinstance(landing, LooksBeside) and landing.looks_beside
-        guards: Callable[[], object] = _nothing if waits else partial(self._check_kafka, ranges)
-        looking = partial(self._looking, tuple(ranges)) if waits else looked_before
-        guards()
+        # Where Spark reads a range in several parts, one may be given records that another one has
+        # fetched in advance, also one that reads after an answer: so Kafka is asked before.
+        beside = proceeds and not self.pipeline.source.in_parts
+        check: Callable[[], object] = _nothing if beside else partial(self._check_kafka, ranges)
+        check()
         reach("P2")
         if decision.halt is not None:
             raise decision.halt
-        if proceeds:
-            plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)), beside=waits)
-            waiting = waiting_after(ranges, plan.draft.ends.offsets)
-            if waiting >= self.pipeline.source.max_offsets_per_trigger:
-                was_read()  # who plans the next batch now finds as much for it as later
-            write = partial(landing.land, RawBatch(raw, self._edges.decode, was_read, looking))
-            after = landing if isinstance(landing, SendsAfter) else None
+        if not proceeds:
+            return
+        plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)), beside=beside)
+        waiting = waiting_after(ranges, plan.draft.ends.offsets)
+        if waiting >= self.pipeline.source.max_offsets_per_trigger:
+            was_read()  # who plans the next batch now finds as much for it as later
+        batch, guard = RawBatch(raw, self._edges.decode), self._guard if beside else None
+        with closing(Steps(self._edges.landing, batch, guard, was_read)) as steps:
             try:
-                committer.commit(plan, write, guards, after.after_commit if after else None)
+                committer.commit(plan, steps.write, check, steps.after)
             except Exception as fault:
-                if after:
-                    after.give_up(plan, fault)
+                steps.give_up(plan, fault)
                 raise
 
     def resume(
@@ -263,19 +218,10 @@ class Ingest:
         check_not_truncated(self.pipeline.name, history.newest, truncated)
         return self._facts
 
-    @contextmanager
-    def _looking(self, ranges: tuple[OffsetRange, ...]) -> Iterator[Look]:
-        """The guards of a batch, asked beside its reading."""
-        with beside(partial(self._check_kafka, ranges)) as passed:
-
-            def look(plan: CommitPlan) -> tuple[CommitPlan, bool]:
-                history, said = self._opened().history, passed()
-                draft = renewed(plan.draft, history.newest, said)
-                changed = leader_changed(ranges, plan.draft.epochs, draft.epochs)
-                debug.step(history.pipeline, "see", commit=plan.commit, again=changed)
-                return replace(plan, draft=draft), not changed
-
-            yield look
+    def _guard(self, plan: CommitPlan) -> CommitPlan:
+        """The guards of a batch, asked while it is staged."""
+        said = self._check_kafka(plan.draft.ranges)
+        return replace(plan, draft=renewed(plan.draft, self._opened().history.newest, said))
 
     def _check_source(self, cluster: str, topics: Mapping[str, str]) -> None:
         newest = self._opened().history.newest

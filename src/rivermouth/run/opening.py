@@ -14,7 +14,7 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_is_over
 from rivermouth.run.report import OpenReport
 from rivermouth.warehouse.ports import OffsetsTable
-from rivermouth.write.landing import Landing, TellsWay
+from rivermouth.write.landing import Landing
 
 DELETES = "deletes"
 """What ``accept-deletes`` accepts, in a trace."""
@@ -44,7 +44,7 @@ def opened(
 
 
 def _through_spark(landing: Landing) -> str:
-    way = landing.way() if isinstance(landing, TellsWay) else None
+    way = landing.way()
     return str(way) if way is not None and way.reason else ""
 
 

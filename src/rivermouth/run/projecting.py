@@ -1,4 +1,4 @@
-"""Upkeep of the offsets table by the run that writes it, every so many commits.
+"""Writing what was committed into the offsets table, and the upkeep of that table.
 
 A run has one ``OffsetsWriter`` for all its pipelines. It gathers for a moment what they have
 committed, and writes that together, in a thread of its own. The truth is in the tables' logs: what

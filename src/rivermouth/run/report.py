@@ -1,4 +1,4 @@
-"""Summing up what one pipeline commits in a run."""
+"""What a commit, a pipeline and a run did: as values, as JSON, as one line each. Pure."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class PassingOn:
         self._listener.finished(report)
 
 
-class Tally(PassingOn):
+class RunTotals(PassingOn):
     """Passes everything on to ``listener`` and sums up one pipeline's commits in ``report``."""
 
     def __init__(self, listener: Listener) -> None:

@@ -27,7 +27,7 @@ from rivermouth.run.assembly import Assembly
 from rivermouth.run.feeding import Feeding, OtherTopics, UntilStale
 from rivermouth.run.ingest import Ingest
 from rivermouth.run.projecting import AtOnce, Projecting
-from rivermouth.run.report import Listener, PipelineReport, Tally
+from rivermouth.run.report import Listener, PipelineReport, RunTotals
 from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.spark.session import POOL
 from rivermouth.warehouse.deleted_rows import deleted_rows
@@ -134,7 +134,7 @@ class Run:
             )
 
     def _drive(self, together: _Together, name: str) -> PipelineReport:
-        pipeline, tally = self._config.pipelines[name], Tally(together.listener)
+        pipeline, tally = self._config.pipelines[name], RunTotals(together.listener)
         attempts = Attempts.by(pipeline.retry, together.stop)
         attempts = replace(attempts, pause=giving_way(together.turns, attempts.pause))
         if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool

@@ -1,4 +1,4 @@
-"""A listener that leaves a note of each pipeline that is tried again, see ``RetryNotes``.
+"""Trying a pipeline again, in the same process, while what ended it may pass by itself.
 
 To try again is what the next run would do: open the pipeline anew, from what its ledger says.
 So nothing that failed is remembered, and nothing has to be undone.
@@ -146,13 +146,17 @@ def told(fault: BaseException, pipeline: str) -> RivermouthError:
     return error
 
 
-def noting(listener: Listener, config: Config) -> Listener:
+def with_retry_notes(listener: Listener, config: Config) -> Listener:
     """The listener of a run, which leaves notes where its tables lie in a folder."""
     warehouse = config.warehouse
-    return Noting(listener, RetryNotes(warehouse)) if isinstance(warehouse, Path) else listener
+    return (
+        RetryNoteListener(listener, RetryNotes(warehouse))
+        if isinstance(warehouse, Path)
+        else listener
+    )
 
 
-class Noting(PassingOn):
+class RetryNoteListener(PassingOn):
     """Passes all on to ``listener``. A note goes once its pipeline is open again, or has ended.
 
     Whoever never opened a pipeline leaves the note of the run that has it.

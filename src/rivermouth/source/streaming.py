@@ -38,7 +38,7 @@ Work = Callable[[Callable[[], object]], object]
 """One batch; it is given what it may call once nobody need wait for it to be read."""
 
 
-class Beside:
+class BatchThread:
     """Does one piece of work at a time, in one thread, which keeps its connection to the JVM."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Stream:
         self._checkpoint = checkpoint
         self._busy = threading.Lock()
         self._stopping = False
-        self._beside = Beside()
+        self._beside = BatchThread()
 
     def run(
         self,

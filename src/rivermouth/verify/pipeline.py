@@ -1,4 +1,4 @@
-"""What verifies the pipelines of a configuration, one at a time. A worker gets a copy of it."""
+"""The order of a verification: ledger, what Kafka shows, quarantine, rows, offsets table."""
 
 from __future__ import annotations
 

@@ -82,19 +82,19 @@ TOMBSTONE = "_tombstone"
 _COMMENT = "rivermouth: a deleted row, to be removed"
 
 
-def add_mark(session: SparkSession, address: Address) -> None:
+def add_tombstone_column(session: SparkSession, address: Address) -> None:
     """Give the table the column that marks rows as deleted, if missing."""
-    if not has_mark(session, address):
+    if not has_tombstone_column(session, address):
         column = f"{TOMBSTONE} BOOLEAN COMMENT {literal(_COMMENT)}"
         session.sql(f"ALTER TABLE {address.sql} ADD COLUMN ({column})")
 
 
-def has_mark(session: SparkSession, address: Address) -> bool:
+def has_tombstone_column(session: SparkSession, address: Address) -> bool:
     """Whether the table has the column that marks rows as deleted."""
     return TOMBSTONE in address.read(session).columns
 
 
-def foreign_mark(schema: StructType) -> bool:
+def foreign_tombstone_column(schema: StructType) -> bool:
     """Whether a table has a column of that name that is not ours."""
     found = [each for each in schema if each.name == TOMBSTONE]
     return any(each.metadata.get("comment") != _COMMENT for each in found)
@@ -139,7 +139,7 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
                 found=here.dataType.simpleString() if here else "no such column",
                 remedy=remedy,
             )
-    if pipeline.shape.keyed and foreign_mark(schema):
+    if pipeline.shape.keyed and foreign_tombstone_column(schema):
         raise SchemaDiffers(
             f"the table has a column {TOMBSTONE} of somebody else's",
             where=f"{pipeline.name} {pipeline.target.table}",

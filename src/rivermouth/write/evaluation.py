@@ -59,7 +59,7 @@ def refused(fault: Exception) -> bool:
 
 
 @contextmanager
-def kept(decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
+def persisted(decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
     """The decoded rows for several reads: in the cache, or in files in ``folder`` if it is given.
 
     Without it the first action on them evaluates them, by as many tasks as it has.
@@ -79,12 +79,12 @@ _COUNTS = "counts"
 _FEW = 16  # ranges; a counter for each of them costs less than the histogram, which boxes numbers
 
 
-def few(ranges: Sequence[OffsetRange]) -> bool:
+def has_own_counters(ranges: Sequence[OffsetRange]) -> bool:
     """Whether each of the ranges has a counter of its own."""
     return len(ranges) <= _FEW
 
 
-class CountedOnTheWay:
+class InlineCounter:
     """Counts the good records of each range while a batch of nothing else passes.
 
     Each partition has a number. A counter for each of a few, and one histogram of many, counts
@@ -98,7 +98,9 @@ class CountedOnTheWay:
 
     def watched(self, good: DataFrame, **more: Column) -> DataFrame:
         """The same rows, counted when they are evaluated; ``more`` are further aggregates."""
-        expression = self._counters("count_if({})") if few(self._ranges) else self._histogram()
+        expression = (
+            self._counters("count_if({})") if has_own_counters(self._ranges) else self._histogram()
+        )
         return self._observed(good, expression, more)
 
     def watched_parts(self, partial: DataFrame, records: str) -> DataFrame:

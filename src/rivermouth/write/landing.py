@@ -1,12 +1,20 @@
-"""The port of a landing: one commit of a decoded batch, with its entry in it."""
+"""The port of a landing: stage a batch, wait for the guards, commit it with its entry, follow up.
+
+Every landing has the same steps, and the run takes them in this order (``run.steps``):
+
+stage    read the batch, decode it, write down what nobody sees yet, and say what was counted
+guard    Kafka's topics and logs are those that the ledger's offsets belong to; asked meanwhile
+commit   bad records into quarantine, then one commit with the rows and the entry of the plan
+after    what is left once the commit was read back: rows to send, marked rows to remove
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,24 +23,13 @@ from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Platform
 from rivermouth.config.registry import LANDINGS, resolve
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.ways import Way
 from rivermouth.spark.tables import Address
-from rivermouth.write.evaluation import kept
+from rivermouth.write.evaluation import persisted
 from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent, without_overflow
 
 Decode = Callable[[DataFrame], DataFrame]
 """Makes decoded rows (``formats.tasks``) of Kafka's."""
-Look = Callable[[CommitPlan], tuple[CommitPlan, bool]]
-"""Waits for what Kafka says; gives the plan with it, and whether what was read meanwhile may count.
-
-Raises the Halt that applies, or a SourceError."""
-
-
-@contextmanager
-def looked_before() -> Iterator[Look]:
-    """A look that is over already."""
-    yield lambda plan: (plan, True)
 
 
 @dataclass(frozen=True)
@@ -40,19 +37,56 @@ class RawBatch:
     """Kafka's rows of a batch.
 
     ``decode`` makes of them all that is known of each record; a landing that needs less, or decodes
-    in its tasks, need not call it. ``was_read`` may be called once the rows will hardly be read
-    again, so that only the commit is left to make: the next batch is planned meanwhile. ``looking``
-    begins a look at Kafka, which goes on in the block beside the reading, see ``LooksBeside``.
+    in its tasks, need not call it.
     """
 
     rows: DataFrame
     decode: Decode
-    was_read: Callable[[], object] = lambda: None
-    looking: Callable[[], AbstractContextManager[Look]] = looked_before
 
     def decoded(self) -> DataFrame:
         """The rows, decoded."""
         return self.decode(self.rows)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes by key that were folded before, see ``Keyed.fold``, of about so many ``records``.
+
+    They are read several times. Their commit carries the entry of a plan without counts.
+    """
+
+    rows: DataFrame
+    records: int
+
+
+def nothing(plan: CommitPlan) -> None:
+    """A step that has nothing to do."""
+
+
+def passed_on(plan: CommitPlan, fault: Exception) -> None:
+    """What becomes of a fault where no row waits for its commit: it is raised as it is."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A batch that was staged, and what is left to do with it. Each step is given the plan.
+
+    ``was_read``: its records were read, and will hardly be read again; else ``commit`` reads them.
+    ``commit`` raises what Spark raises: only the log, read back, tells what became of the write.
+    ``after`` is called once the commit was read back, and nothing has followed from it yet. If it
+    raises, the commit stands all the same. ``give_up`` is called instead if ``commit``, or what
+    comes before ``after``, ended with a fault; it raises where nobody will do what is left, though
+    the commit may stand.
+    """
+
+    commit: Callable[[CommitPlan], object]
+    was_read: bool = True
+    after: Callable[[CommitPlan], object] = nothing
+    give_up: Callable[[CommitPlan, Exception], object] = passed_on
+
+
+STALE = Staged(nothing)
+"""A batch whose plan is stale: nothing of it is read, and no commit is made, as Delta does it."""
 
 
 class Quarantine(Protocol):
@@ -79,68 +113,20 @@ class Quarantine(Protocol):
 class Landing(Protocol):
     """One way in which the batches of a pipeline land in its table."""
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """Make the commit of the plan, with the rows of the batch and ``plan.entry(counts)``.
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        """Read the batch for the commit of the plan, which goes on by the steps of ``Staged``.
 
-        The counts are in the entry where they are known before the commit. Bad records lie in
-        quarantine before. Raises what Spark raises: only the log, read back, tells what became
-        of the write.
+        Nothing is visible yet, and nothing is in quarantine. What is kept for the next steps is
+        kept in ``held``. The counts are in the entry where they are known before the commit.
+        Raises CommitConflict where others have committed since the plan, and TypeError for
+        ``Changes`` where the landing takes no changes by key.
         """
-
-
-@runtime_checkable
-class Changing(Protocol):
-    """A landing of changes by key that takes changes which were folded before."""
-
-    def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
-        """Make the commit that carries ``entry``, with ``changes`` (see ``Keyed.fold``).
-
-        They are read several times, and come from about so many ``records``.
-        """
-
-
-@runtime_checkable
-class LooksBeside(Protocol):
-    """A landing that waits for what Kafka says by itself, before it commits: ``RawBatch.looking``.
-
-    For all others the guards of a batch are asked before it is read.
-    """
-
-    @property
-    def looks_beside(self) -> bool:
-        """Whether it does so."""
-
-
-@runtime_checkable
-class SendsAfter(Protocol):
-    """A landing that has something left to do once its commit stands."""
-
-    def after_commit(self, plan: CommitPlan) -> None:
-        """Do it. The commit of the plan was read back, and nothing has followed from it yet.
-
-        Raises where it fails: the commit stands all the same.
-        """
-
-    def give_up(self, plan: CommitPlan, fault: Exception) -> None:
-        """Let go of what was left to do: ``fault`` ended the commit of the plan, or what comes
-        after it. Raises where nobody will do it though the commit may stand.
-        """
-
-
-@runtime_checkable
-class Records(Protocol):
-    """A landing that makes the commits that bring no rows in its own way, too."""
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """Make such a commit, as ``warehouse.spark_commits.record`` does."""
-
-
-@runtime_checkable
-class TellsWay(Protocol):
-    """A landing that decides by the table in which way its commits are made."""
+        """Make a commit of the plan that brings no rows, but an entry alone."""
 
     def way(self) -> Way | None:
-        """Which way that is now; None: on this platform there is no choice.
+        """In which way commits are made now; None: on this platform there is no choice.
 
         Raises what reading the table's log does.
         """
@@ -192,16 +178,16 @@ class Site:
         Those of a key whose row would overflow are bad, see ``Keyed``. What joins the table is
         kept, too: it is read once, so that all reads tell the same.
         """
-        with kept(decoded, folder) as rows:
+        with persisted(decoded, folder) as rows:
             fit = without_overflow(rows, self.address.read(decoded.sparkSession), self.rows)
             if fit is rows:
                 yield rows
                 return
             beside = None if folder is None else folder.with_name(f"{folder.name}-fitted")
-            with kept(fit, beside) as batch:
+            with persisted(fit, beside) as batch:
                 yield batch
 
-    def few(self, rows: DataFrame) -> DataFrame:
+    def coalesced(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.
 
         Kafka's rows come in a part for each partition, and each costs a task, and often a file.

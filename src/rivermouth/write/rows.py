@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config.registry import Reference
-from rivermouth.formats.arrow import Sieve
+from rivermouth.formats.arrow import SideOutput
 from rivermouth.warehouse.tables import TOMBSTONE
 from rivermouth.write.transform import Transform
 
@@ -39,11 +39,11 @@ class Partly:
 
     ``before`` makes of Kafka's rows some with ``_kafka`` STRUCT<topic, partition>, ``records``, how
     many of them each stands for, and what ``fold`` asks for. It fails by
-    ``formats.arrow.REFUSAL`` at a bad record, or gives it to a sieve. ``fold`` makes of these
+    ``formats.arrow.REFUSAL`` at a bad record, or gives it to a side output. ``fold`` makes of these
     what ``Keyed.fold`` makes of the records.
     """
 
-    before: Callable[[DataFrame, Sieve | None], DataFrame]
+    before: Callable[[DataFrame, SideOutput | None], DataFrame]
     fold: Callable[[DataFrame], DataFrame]
 
 

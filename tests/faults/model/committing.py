@@ -37,6 +37,22 @@ from tests.faults.model.state import (
 from tests.faults.model.steps import halted
 
 
+def stage(state: State, guards: Guards, d: int) -> State | None:
+    """Read a batch whose rows rest on those of the table, or are sent, while Kafka is asked.
+
+    Nobody sees yet what comes of it. Rows that Spark adds are read in its commit.
+    """
+    driver = state.drivers[d]
+    if driver.phase != PLANNED or driver.look != DUE or driver.planned is None:
+        return None
+    if driver.planned.read or not (state.effect.sends or state.effect.change):
+        return None
+    if not readable(state.topic, driver.planned):
+        return halted(state, d, BATCH_FAILED)
+    read = driver.planned._replace(read=state.topic.id, cuts=state.topic.epoch)
+    return put(state, d, driver._replace(planned=read))
+
+
 def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     """Give the entry its id, and write the bad records of the range ahead of the commit."""
     driver = state.drivers[d]
@@ -45,10 +61,10 @@ def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     if driver.look == DUE:
         return None
     entry = driver.planned._replace(commit=commit)
-    if not readable(state.topic, entry):
+    if not entry.read and not readable(state.topic, entry):
         return halted(state, d, BATCH_FAILED)
-    if state.effect.sends:  # the batch is read now, and kept
-        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
+    if state.effect.sends:  # the batch is read now, if it was not before, and kept
+        entry = _read(state, entry)
         state = prepared(state, guards, d, entry)
         driver = state.drivers[d]
     if guards.quarantine_ahead:
@@ -56,6 +72,11 @@ def write(state: State, guards: Guards, d: int, commit: object) -> State | None:
     if not guards.entry_always and entry.kind == BATCH and not good(state.topic, guards, entry):
         return put(state, d, driver._replace(phase=READY, planned=None, stream=entry.until))
     return put(state, d, driver._replace(phase=STAGED, planned=entry))
+
+
+def _read(state: State, entry: Entry) -> Entry:
+    """The entry with what its batch was read from: now, unless that was before."""
+    return entry if entry.read else entry._replace(read=state.topic.id, cuts=state.topic.epoch)
 
 
 def begin(state: State, guards: Guards, d: int) -> State | None:
@@ -72,10 +93,10 @@ def begin(state: State, guards: Guards, d: int) -> State | None:
     if driver.planned.as_files:
         return _begin_alone(state, guards, d, driver.planned)
     entry, effect = driver.planned, state.effect
-    if not effect.sends:
+    if not entry.read:
         if not readable(state.topic, entry):
             return halted(state, d, BATCH_FAILED)
-        entry = entry._replace(read=state.topic.id, cuts=state.topic.epoch)
+        entry = _read(state, entry)
     log = state.table.log
     if guards.txn and watermark(log, guards) >= entry.sequence:
         return returned(state, guards, d)

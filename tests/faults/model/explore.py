@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.faults.model.effects import ROWS, Effect
 from tests.faults.model.guards import Guards
 from tests.faults.model.judge import Judge
-from tests.faults.model.machine import AS_FILES, SPARK, Action, apply
+from tests.faults.model.machine import SPARK, Action, apply
 from tests.faults.model.opening import ACCEPT, OLD, parts
 from tests.faults.model.reading import walk
 from tests.faults.model.state import (
@@ -192,8 +192,7 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
             for options in about.starts:
                 yield "start", d, options, at
         elif driver.phase == READY:
-            beside = AS_FILES in about.ways and about.effect is ROWS
-            yield from _plans(d, driver, state.topic, beside=beside)
+            yield from _plans(d, driver, state.topic)
         elif driver.phase == PLANNED:
             for way in about.ways:
                 yield way, d, _unused(state)
@@ -205,12 +204,12 @@ def _steps(state: State, about: Configuration) -> Iterator[Action]:
             yield "project", d, entry.sequence
         if len(driver.pending) <= LAG:
             yield "hand_over", d
-        for step in ("see", "begin", "read_back", "close"):
+        for step in ("stage", "see", "begin", "read_back", "close"):
             yield step, d
     yield from _remedies(state, about)
 
 
-def _plans(d: int, driver: Driver, topic: Topic, *, beside: bool) -> Iterator[Action]:
+def _plans(d: int, driver: Driver, topic: Topic) -> Iterator[Action]:
     stands = 0 if driver.stream is None else driver.stream
     if driver.owes == LOSS:
         yield "plan", d, LOSS, stands, topic.low
@@ -219,8 +218,7 @@ def _plans(d: int, driver: Driver, topic: Topic, *, beside: bool) -> Iterator[Ac
     else:
         for until in (stands + 1, stands + 2):
             yield "plan", d, BATCH, stands, until
-            if beside:
-                yield "plan", d, BATCH, stands, until, True
+            yield "plan", d, BATCH, stands, until, True
 
 
 def _remedies(state: State, about: Configuration) -> Iterator[Action]:

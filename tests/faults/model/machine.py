@@ -23,6 +23,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
             steps.start,
             steps.project,
             steps.plan,
+            committing.stage,
             steps.see,
             committing.write,
             as_files.write_files,

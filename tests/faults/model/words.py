@@ -19,6 +19,7 @@ DRIVER = {
     "project": "brings the offsets table up to date",
     "hand_over": "goes on before its entry is projected",
     "send": "sends a record",
+    "stage": "reads the batch, and shows nobody",
     "see": "sees what Kafka says",
     "read_back": "reads the log back",
     "fail": "has its write fail",

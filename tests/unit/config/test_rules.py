@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rivermouth.config import Config, Pipeline, Source
 from rivermouth.config.rules import RULES, Rule
-from rivermouth.config.settings import given, keys_of, sound
+from rivermouth.config.settings import given, keys_of, valid_settings
 from rivermouth.config.shared_rules import AGREED
 from rivermouth.config.value_types import Count
 
@@ -33,12 +33,12 @@ def test_the_sound_settings_of_a_sound_pipeline_are_all_its_settings() -> None:
         "retry": {"for": "1m"},
     }
     whole = Pipeline.model_validate({"name": "p", **data})
-    assert sound(Pipeline, data) == given(whole)
+    assert valid_settings(Pipeline, data) == given(whole)
 
 
 def test_what_is_faulty_or_missing_is_not_among_the_sound_settings() -> None:
     data = {"source": {"topics": ("t", "t"), "start": "latest"}, "target": [], "retry": 5}
-    found = sound(Pipeline, data)
+    found = valid_settings(Pipeline, data)
     assert str(found["source.start"]) == "Start(edge='latest', offsets={})"
     assert found["source.key"] is None
     for path in ("source.topics", "source.format", "schema", "target.table", "target.mode"):
@@ -50,5 +50,5 @@ def test_a_field_is_all_that_a_new_setting_takes() -> None:
         at_least: Count = Field(default=1, validation_alias="at least")
 
     assert keys_of(Wider) == (*keys_of(Source)[:17], "at least", *keys_of(Source)[17:])
-    assert sound(Wider, {"at least": 0}).get("at least") is None
-    assert sound(Wider, {"at least": 5})["at least"] == 5
+    assert valid_settings(Wider, {"at least": 0}).get("at least") is None
+    assert valid_settings(Wider, {"at least": 5})["at least"] == 5

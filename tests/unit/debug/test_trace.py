@@ -29,8 +29,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_run_notes_every_step_in_order(file: Path) -> None:
     Driver(World(ends={place(): 5})).open().batch(3)
     found = steps(file)
-    commit = ["plan", "write", "returned", "read_back", "project"]
-    assert [each["step"] for each in found] == ["open", *commit, *commit]
+    ends = ["returned", "read_back", "project"]
+    steps_of = ["open", "plan", "write", *ends, "plan", "write", "see", *ends]
+    assert [each["step"] for each in found] == steps_of
     assert len({each["process"] for each in found}) == 1
     assert {each["pipeline"] for each in found} == {"orders"}
     opened, discovery, *_ = found
@@ -40,10 +41,11 @@ def test_a_run_notes_every_step_in_order(file: Path) -> None:
         1,
         [["t", 0, 0, 0]],
     )
-    plan, write, returned, read_back, project = found[6:]
+    plan, write, see, returned, read_back, project = found[6:]
     assert (plan["kind"], plan["ranges"]) == ("batch", [["t", 0, 0, 3]])
     assert write["position"] == {"t": {"0": 3}}
-    assert write["commit"] == returned["commit"] == read_back["commit"]
+    assert write["commit"] == see["commit"] == returned["commit"] == read_back["commit"]
+    assert (plan["beside"], see["again"]) == (True, False)
     assert (returned["fault"], read_back["outcome"], project["sequence"]) == (None, "committed", 2)
 
 
@@ -51,7 +53,7 @@ def test_a_killed_process_has_no_further_lines_and_a_resume_says_what_it_is(file
     world = World(ends={place(): 5})
     with pytest.raises(Killed):
         Driver(world).open().batch(3, crash="write returned")
-    assert steps(file)[-1]["step"] == "write"
+    assert steps(file)[-1]["step"] == "see"
     world.truncate()
     Driver(world).ingest.resume(NO_SESSION, "reset")
     plan = next(each for each in steps(file) if each.get("kind") == "resume")

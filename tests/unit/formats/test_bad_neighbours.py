@@ -14,7 +14,7 @@ from rivermouth.config.columns import parse_columns
 from rivermouth.formats.strict_json.chunk import Texts
 from rivermouth.formats.strict_json.columns import ReadAs
 from rivermouth.formats.strict_json.decoder import StrictJson, decode_at_once
-from rivermouth.formats.strict_json.guards import as_text, fitting, framed, usual_form
+from rivermouth.formats.strict_json.guards import as_text, common_form, fitting, framed
 from rivermouth.formats.strict_json.types import JsonSettings
 from tests.unit.formats.two_ways import differences
 
@@ -174,7 +174,7 @@ def test_the_widest_whole_numbers_stand_beside_others(numbers: tuple[str, ...]) 
 )
 def test_a_text_has_the_usual_form(text: str, fits: bool) -> None:
     row = ReadAs(numbers=False, wide=False).kind(pa.struct({"id": pa.int64(), "s": pa.string()}))
-    form = usual_form(pa.array(['{"id":1,"u":{"a":[1]},"s":"x"}', "{", '{"u":1}']), row)
+    form = common_form(pa.array(['{"id":1,"u":{"a":[1]},"s":"x"}', "{", '{"u":1}']), row)
     assert form
     texts, inside = framed(pa.array([text]))
     assert (inside & fitting(texts, form)).tolist() == [fits]

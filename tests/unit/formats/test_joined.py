@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.formats import arrow as room
-from rivermouth.formats.arrow import joined
+from rivermouth.formats.arrow import rebatched
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +41,7 @@ def test_batches_are_joined_up_to_a_size(
     monkeypatch.setattr(room, "_RECORDS", 4)
     monkeypatch.setattr(room, "_BYTES", 1000)
 
-    found = list(joined(batch(each) for each in given))
+    found = list(rebatched(batch(each) for each in given))
 
     assert [each.schema for each in found] == [SCHEMA] * len(expected)
     assert found == [batch(each) for each in expected]
@@ -50,6 +50,6 @@ def test_batches_are_joined_up_to_a_size(
 def test_a_batch_alone_is_not_copied() -> None:
     given = batch([1, 2])
 
-    (found,) = joined([given])
+    (found,) = rebatched([given])
 
     assert found is given

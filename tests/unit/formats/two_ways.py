@@ -22,7 +22,7 @@ from rivermouth.formats.strict_json.columns import ReadAs
 from rivermouth.formats.strict_json.decoder import Decoded, StrictJson, can_compile, decode_at_once
 from rivermouth.formats.strict_json.document import parse, read
 from rivermouth.formats.strict_json.guards import as_text
-from rivermouth.formats.strict_json.layout import read_alike
+from rivermouth.formats.strict_json.layout import read_by_layout
 from rivermouth.formats.strict_json.scalars import Bad
 from rivermouth.formats.strict_json.types import JsonSettings, Leniency, Unit
 from rivermouth.formats.strict_json.values import decode_one_by_one
@@ -113,7 +113,7 @@ def rows_by_way(decoder: StrictJson, values: list[bytes | None]) -> Counter[str]
     narrow = ReadAs(decoder.settings.unit is not None, wide=False).kind(row)
     ways = {
         "compiled": decode_at_once(texts, row, decoder.settings),
-        "alike": read_alike(texts, narrow)[0],
+        "alike": read_by_layout(texts, narrow)[0],
     }
     return Counter({name: sum(len(each.found) for each in way) for name, way in ways.items()})
 

@@ -34,8 +34,8 @@ from rivermouth.run.report import (
     OpenReport,
     PipelineReport,
     RetryReport,
+    RunTotals,
     Silent,
-    Tally,
 )
 from rivermouth.run.supervision import Supervision, giving_way
 from rivermouth.source.batches import Trigger
@@ -278,7 +278,7 @@ def test_where_only_the_result_matters_the_log_tells_of_each_pause(
 
 def test_the_summary_counts_the_tries_and_knows_the_last_sequence() -> None:
     heard = Heard()
-    tally = Tally(heard)
+    tally = RunTotals(heard)
     tally.opened(OPENED)
     tally.tries_again(RetryReport("orders", AWAY, 1.0))
     tally.committed(BATCH)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import BatchFailed, KafkaUnreachable
 from rivermouth.source.batches import Batches, Trigger
-from rivermouth.source.streaming import Beside, Checkpoint, Stream, streaming_options
+from rivermouth.source.streaming import BatchThread, Checkpoint, Stream, streaming_options
 from tests.builders import position
 from tests.doubles import a_pipeline
 
@@ -169,7 +169,7 @@ def test_a_trigger_has_gone_well_once_its_batch_is_committed(fault: BatchFailed 
 
 
 def test_nothing_is_at_rest_that_works_or_has_failed() -> None:
-    beside, may_end = Beside(), threading.Event()
+    beside, may_end = BatchThread(), threading.Event()
     beside.start(lambda: None)
     beside.settle()
     assert (beside.at_rest, beside.done) == (True, 0)

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.files import data_files
-from rivermouth.write.files.bad_records import LEAVES, Apart
+from rivermouth.write.files.bad_records import LEAVES, QuarantineTarget
 from rivermouth.write.files.data_files import DataFile, Folder, counted, counted_ranges, records_of
 from rivermouth.write.files.statistics import Leaf
 from rivermouth.write.landings.files import Written, collected, task
@@ -60,15 +60,15 @@ def batch(*offsets: int, partition: int = 0, bad: tuple[int, ...] = ()) -> pa.Re
 
 
 def run(folder: Path, *batches: pa.RecordBatch) -> Written:
-    apart = Folder(str(folder / "bad"), LEAVES, tight=False)
-    returned = of(folder, apart)(batches)
+    target = Folder(str(folder / "bad"), LEAVES, tight=False)
+    returned = of(folder, target)(batches)
     return collected(row for each in returned for row in each.to_pylist())
 
 
-def of(folder: Path, apart: Folder) -> Any:
+def of(folder: Path, target: Folder) -> Any:
     (folder / "good").mkdir(exist_ok=True)
     good = Folder(str(folder / "good"), (Leaf(("n",), "long"),), tight=False)
-    return task(good, Apart(apart, "c-1", "p", 7, {"RM603": "not JSON"}))
+    return task(good, QuarantineTarget(target, "c-1", "p", 7, {"RM603": "not JSON"}))
 
 
 def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:

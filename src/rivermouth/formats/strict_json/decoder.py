@@ -22,13 +22,13 @@ from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, re
 from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import (
     as_text,
+    common_form,
     fitting,
     framed,
     holds_two_objects,
     safe,
-    usual_form,
 )
-from rivermouth.formats.strict_json.layout import read_alike
+from rivermouth.formats.strict_json.layout import read_by_layout
 from rivermouth.formats.strict_json.types import ColumnLike, JsonSettings, holds_map, schema_of
 from rivermouth.formats.strict_json.values import decode_one_by_one
 
@@ -66,7 +66,7 @@ def decode_at_once(given: Texts, row: pa.StructType, settings: JsonSettings) -> 
     """Rows of the records that are surely good; all others must go the exact way."""
     numbers = settings.unit is not None
     read = _Schemas(*(pa.schema(list(ReadAs(numbers, w).kind(row))) for w in (False, True)))
-    pieces, left = read_alike(given, pa.struct(list(read.narrow)))
+    pieces, left = read_by_layout(given, pa.struct(list(read.narrow)))
     if not pieces or len(left) > min(_SOME, len(given) // 20):
         pieces += _by_parser(left, read)
     return [_refined(each, row, settings) for each in _merged(pieces)]
@@ -114,7 +114,7 @@ def _read(given: Texts, read: pa.Schema) -> list[Piece]:
 def _by_form(given: Texts, read: _Schemas) -> list[Piece]:
     """What is left when the records are taken out that may make the parser fail."""
     texts, inside = framed(given.texts)
-    form = usual_form(texts, pa.struct(list(read.narrow)))
+    form = common_form(texts, pa.struct(list(read.narrow)))
     usual = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
     candidates = Texts(texts, given.records)
     safely = candidates.only(usual)

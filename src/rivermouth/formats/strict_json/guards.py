@@ -62,7 +62,7 @@ _DEEP = 6
 """Fields that no column takes have no more objects and arrays in each other than this."""
 
 
-def usual_form(texts: pa.StringArray, row: pa.StructType) -> str | None:
+def common_form(texts: pa.StringArray, row: pa.StructType) -> str | None:
     """The pattern; None if no record tells, or if it would be slow. ``row`` is of the types that
     the parser reads.
     """

@@ -226,7 +226,7 @@ _latest: dict[pa.StructType, Layout] = {}
 """For rows of a type a layout by which this process has read records. The next may have it, too."""
 
 
-def read_alike(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
+def read_by_layout(given: Texts, row: pa.StructType) -> tuple[list[Piece], Texts]:
     """The rows of records that share a layout with many others; and the records that are left.
 
     ``row`` is of the types that the parser reads, as the rows are.

@@ -1,4 +1,4 @@
-"""The Arrow types of columns, and the SQL names of Arrow types for messages."""
+"""What a pipeline says of its JSON records, and the Arrow types of their columns."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A log read from its end, as far as is asked for: which of its commits hold an entry in effect.
+"""The chain of one pipeline's entries: which are effective, and whether each follows the last.
 
 It knows the entry format from its description, not from the writer's code: ``userMetadata``
 is one JSON object with ``"rivermouth": 1``, its format, in a commit whose ``txn`` has the appId
 ``rivermouth/<pipeline>`` and the entry's sequence as version.
 
-It says what ``Chain.effective`` says, and keeps nothing of the entries. What a RESTORE rolled back
-is known before it is reached, so no part of the log is read twice.
+``read_back`` says from the end of a log what ``Chain.effective`` says, and keeps nothing of the
+entries. What a RESTORE rolled back is known before it is reached, so no part is read twice.
 """
 
 from __future__ import annotations

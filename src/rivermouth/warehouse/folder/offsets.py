@@ -1,4 +1,4 @@
-"""The ledger of a table in a folder, for who only reads: without Spark."""
+"""The offsets table of a warehouse in a folder, written with deltalake: milliseconds, no JVM."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ LEAVES = tuple(Leaf((e.name,), _KINDS.get(str(e.type), "timestamp")) for e in QU
 
 
 @dataclass(frozen=True)
-class Apart:
+class QuarantineTarget:
     """Where bad records go, and what is said of each: as of which commit, and why by its code."""
 
     folder: Folder
@@ -71,19 +71,21 @@ class Apart:
     reasons: Mapping[str, str]
 
 
-def set_apart(files: Files, rows: pa.RecordBatch, apart: Apart) -> list[DataFile]:
-    """Add decoded rows that are bad to ``files`` of ``apart.folder``; return those completed."""
+def write_quarantined(
+    files: Files, rows: pa.RecordBatch, target: QuarantineTarget
+) -> list[DataFile]:
+    """Add decoded rows that are bad to ``files`` of ``target.folder``; return those completed."""
     if not rows.num_rows:
         return []
-    _make(apart.folder.path)
+    _make(target.folder.path)
     kafka, codes = rows.column("_kafka"), rows.column("code")
     said = {
-        "commit": apart.commit,
-        "pipeline": apart.pipeline,
-        "sequence": apart.sequence,
+        "commit": target.commit,
+        "pipeline": target.pipeline,
+        "sequence": target.sequence,
         "quarantined_at": datetime.now(timezone.utc),
     }
-    reasons = pa.array([apart.reasons.get(code) for code in codes.to_pylist()], pa.string())
+    reasons = pa.array([target.reasons.get(code) for code in codes.to_pylist()], pa.string())
     if "reason" in rows.schema.names:
         reasons = pc.coalesce(rows.column("reason"), reasons)
     columns = {"key": rows.column("key"), "value": rows.column("value"), "code": codes}
@@ -137,9 +139,9 @@ class QuarantineFiles:
         self._table.newest()
         return self._table.definition()
 
-    def apart(self, plan: CommitPlan, table: Definition | None) -> Apart:
+    def target(self, plan: CommitPlan, table: Definition | None) -> QuarantineTarget:
         """Where the tasks of the plan's batch put bad records; ``table``: see ``definition``."""
-        return Apart(
+        return QuarantineTarget(
             folder=folder_of(self._path, table),
             commit=plan.commit,
             pipeline=plan.draft.pipeline,
@@ -165,16 +167,16 @@ def folder_of(path: str, table: Definition | None) -> Folder:
 
 
 @dataclass(frozen=True)
-class QuarantineSieve:
-    """A ``formats.arrow.Sieve``; ``reports`` is a folder that driver and tasks see."""
+class QuarantineOutput:
+    """A ``formats.arrow.SideOutput``; ``reports`` is a folder that driver and tasks see."""
 
-    apart: Apart
+    target: QuarantineTarget
     reports: Path
 
     @contextmanager
-    def opened(self) -> Iterator[TaskSieve]:
-        """See ``Sieve.opened``."""
-        task = TaskSieve(self.apart, task_number())
+    def opened(self) -> Iterator[TaskOutput]:
+        """See ``SideOutput.opened``."""
+        task = TaskOutput(self.target, task_number())
         try:
             yield task
             task.report(self.reports)
@@ -183,19 +185,19 @@ class QuarantineSieve:
             raise
 
 
-class TaskSieve:
-    """A ``formats.arrow.OpenSieve``."""
+class TaskOutput:
+    """A ``formats.arrow.OpenSideOutput``."""
 
-    def __init__(self, apart: Apart, number: int) -> None:
-        self._apart, self._number = apart, number
-        self._files = Files(apart.folder, number)
+    def __init__(self, target: QuarantineTarget, number: int) -> None:
+        self._target, self._number = target, number
+        self._files = Files(target.folder, number)
         self._done: list[DataFile] = []
         self._good: Counter[tuple[str, int]] = Counter()
 
     def good(
         self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
     ) -> pa.BooleanArray | None:
-        """See ``OpenSieve.good``."""
+        """See ``OpenSideOutput.good``."""
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in PLACE], PLACE)
         if code.null_count == len(code):
             self._good.update(counted(kafka))
@@ -205,7 +207,7 @@ class TaskSieve:
         good = code.is_null()
         bad = pa.RecordBatch.from_pydict(columns).filter(pc.invert(good))
         self._good.update(counted(kafka.filter(good)))
-        self._done += set_apart(self._files, bad, self._apart)
+        self._done += write_quarantined(self._files, bad, self._target)
         return good
 
     def report(self, folder: Path) -> None:
@@ -226,21 +228,21 @@ class TaskSieve:
 
 
 @dataclass(frozen=True)
-class Sifted:
-    """What ``tasks`` tasks counted and set apart."""
+class Diverted:
+    """What ``tasks`` tasks counted and diverted."""
 
     tasks: int
     good: Places
     bad: tuple[DataFile, ...]
 
 
-def sifted(reports: Path, where: str) -> Sifted:
+def diverted(reports: Path, where: str) -> Diverted:
     """What the tasks have told. ``where`` is the pipeline.
 
     Raises BatchFailed where two attempts at a task found different records: nobody can say of which
     of them Spark took the rows.
     """
-    found: dict[int, Sifted] = {}
+    found: dict[int, Diverted] = {}
     for file in sorted(reports.glob("*.json")):
         told = json.loads(file.read_text("utf-8"))
         report = _report(told)
@@ -250,7 +252,7 @@ def sifted(reports: Path, where: str) -> Sifted:
     good: Counter[tuple[str, int]] = Counter()
     for each in found.values():
         good.update(each.good)
-    return Sifted(len(found), good, tuple(file for each in found.values() for file in each.bad))
+    return Diverted(len(found), good, tuple(file for each in found.values() for file in each.bad))
 
 
 def discard(reports: Path, folder: str) -> None:
@@ -261,6 +263,6 @@ def discard(reports: Path, folder: str) -> None:
                 Path(folder, each.name).unlink(missing_ok=True)
 
 
-def _report(told: Mapping[str, Any]) -> Sifted:
+def _report(told: Mapping[str, Any]) -> Diverted:
     good = {(topic, partition): n for topic, partition, n in told["good"]}
-    return Sifted(1, good, tuple(DataFile.of(each) for each in told["bad"]))
+    return Diverted(1, good, tuple(DataFile.of(each) for each in told["bad"]))

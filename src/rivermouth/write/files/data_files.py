@@ -1,4 +1,4 @@
-"""Counts of the ranges of a batch, from what its tasks counted.
+"""One data file of a task: its rows, what the log is to say of it, and the counts of its ranges.
 
 Its name is new for each attempt at a task. So what a task leaves behind that died, was tried again
 or ran twice, is named by no commit, and VACUUM removes it. A file is on the disk before its task

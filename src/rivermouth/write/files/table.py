@@ -1,4 +1,4 @@
-"""Commits of a pipeline by its driver alone: planned on a version, and made as the one after it.
+"""Commits of data files to one Delta table in a folder, by delta-rs: exactly one version, or none.
 
 The log takes each version once. So a commit at the version after the one that it was planned on
 stands only where nobody has committed since. Spark's commits on a local disk are not exact in that

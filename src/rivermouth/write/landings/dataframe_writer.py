@@ -10,16 +10,18 @@ optimizer may leave a bad record unevaluated, and then nobody would notice it.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
-from rivermouth.warehouse.spark_commits import writer_options
-from rivermouth.write.evaluation import grouped_counts, kept, quarantined, refused, refusing
-from rivermouth.write.landing import RawBatch, Site
+from rivermouth.warehouse.spark_commits import record_entry, writer_options
+from rivermouth.write.evaluation import grouped_counts, persisted, quarantined, refused, refusing
+from rivermouth.write.landing import Changes, RawBatch, Site, Staged
 from rivermouth.write.rows import Plain
 from rivermouth.write.transform import Made, RowsOfRecord
 
@@ -37,11 +39,26 @@ class DataFrameWriter:
         self._refusing = refusing()
         self._stage: Path | None = None
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are known where a record was bad, and where the own code
-        may have left out rows or made several: an entry counts the records that took effect.
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        """See ``Landing.stage``. Spark reads and commits in one pass: nothing is read before."""
+        if isinstance(batch, Changes):
+            raise TypeError("the DataFrame writer lands rows to add, no changes by key")
+        return Staged(partial(self._land, batch), was_read=False)
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Landing.record``."""
+        record_entry(session, plan.empty_entry(), self._site.address)
+
+    def way(self) -> None:
+        """See ``Landing.way``."""
+
+    def _land(self, batch: RawBatch, plan: CommitPlan) -> None:
+        """Make the commit of the plan with the rows of the batch.
+
+        The counts are known where a record was bad, and where the own code may have left out rows
+        or made several: an entry counts the records that took effect.
         """
-        decoded = self._site.few(batch.decoded())
+        decoded = self._site.coalesced(batch.decoded())
         made = self._made(decoded, plan)
         if not made.one_pass:
             self._land_split(decoded, plan)
@@ -54,13 +71,13 @@ class DataFrameWriter:
             self._land_split(decoded, plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        with kept(decoded, self._folder(plan)) as batch:
+        with persisted(decoded, self._folder(plan)) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
             if bad := quarantined(counts):
                 self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, bad)
             made = self._made(batch.where("code IS NULL"), plan)
             shuffled = made.of_record is RowsOfRecord.ANY
-            rows = self._site.few(made.rows) if shuffled else made.rows
+            rows = self._site.coalesced(made.rows) if shuffled else made.rows
             self._commit(rows, plan, plan.entry(counts))
 
     def _made(self, decoded: DataFrame, plan: CommitPlan) -> Made:

@@ -1,4 +1,4 @@
-"""Commits that bring no rows, but an entry alone.
+"""What the driver commits by itself: whether it may, and commits that bring an entry alone.
 
 The driver makes them by itself, in milliseconds, where rows could land as files (``files.way``).
 Elsewhere Spark's writer makes them: it knows what such a table asks for, and its commits and those
@@ -61,7 +61,7 @@ class Recording:
         self._address, self._way, self._commits = address, way, commits
 
     def way(self) -> Way:
-        """See ``TellsWay``."""
+        """See ``Landing.way``."""
         if self._way.reason:
             return self._way
         self._commits.table.newest()

@@ -15,7 +15,9 @@ each batch: a table may be altered while a run goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,13 +26,18 @@ from pyspark.sql import functions as F
 
 from rivermouth.config.source import KAFKA_COLUMNS
 from rivermouth.debug import reach
-from rivermouth.formats.arrow import Joined, spare_what_is_loaded
+from rivermouth.formats.arrow import Rebatched, spare_what_is_loaded
 from rivermouth.formats.tasks import in_task_of
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.entry import Draft
+from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import AS_FILES, Definition, Way, way_into
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.files.bad_records import Apart, folder_of, set_apart, task_number
+from rivermouth.write.files.bad_records import (
+    QuarantineTarget,
+    folder_of,
+    task_number,
+    write_quarantined,
+)
 from rivermouth.write.files.data_files import (
     DataFile,
     Files,
@@ -41,7 +48,7 @@ from rivermouth.write.files.data_files import (
     records_of,
 )
 from rivermouth.write.files.table import SmallCommits
-from rivermouth.write.landing import Landing, RawBatch, Site
+from rivermouth.write.landing import STALE, Changes, Landing, RawBatch, Site, Staged
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.driver_commits import (
     Recording,
@@ -83,20 +90,20 @@ class Written:
 
 
 def task(
-    folder: Folder, apart: Apart, decode: Decode | None = None
+    folder: Folder, target: QuarantineTarget, decode: Decode | None = None
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records ``apart``.
+    """What ``mapInArrow`` is to call: it writes into ``folder``, and bad records into ``target``.
 
     The rows are decoded, or ``decode`` does that.
     """
 
     def written(batches: Batches) -> Iterator[pa.RecordBatch]:
         number = task_number()
-        rows, quarantine = Files(folder, number), Files(apart.folder, number)
+        rows, quarantine = Files(folder, number), Files(target.folder, number)
         try:
             for batch in map(decode, batches) if decode else batches:
                 yield from _returned(rows.add(*_of_table(good(batch))), bad=False)
-                yield from _returned(set_apart(quarantine, bad(batch), apart), bad=True)
+                yield from _returned(write_quarantined(quarantine, bad(batch), target), bad=True)
             yield from _returned(rows.end(), bad=False)
             yield from _returned(quarantine.end(), bad=True)
         except BaseException:
@@ -139,20 +146,16 @@ def files(site: Site) -> Landing:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Files that are written for this draft and this table, and not committed yet.
+    """Files that are written for these ranges and this table, and not committed yet."""
 
-    The draft names the leader epochs in which their records were read.
-    """
-
-    draft: Draft
+    ranges: tuple[OffsetRange, ...]
     definition: Definition
     written: Written
 
 
 class FilesLanding:
-    """Lands the rows of every good record.
+    """Lands the rows of every good record. See ``Landing``.
 
-    See ``Landing``, ``LooksBeside``, ``Records`` and ``TellsWay``.
     ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
     """
 
@@ -175,68 +178,41 @@ class FilesLanding:
         ]
 
     def way(self) -> Way:
-        """See ``TellsWay``."""
+        """See ``Landing.way``."""
         if self._way.reason:
             return self._way
         self._table.newest()
         return way_into(self._way, *self._definitions())
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts of files are always known.
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        """See ``Landing.stage``. The counts of files are always known.
 
         The tasks decode where the format knows how.
         """
-        if self._way.reason:
-            self._land_through_spark(batch, plan)
-            return
+        if isinstance(batch, Changes) or self._way.reason:
+            return self._through_spark.stage(batch, plan, held)
         if not self._commits.may(plan):
-            return
+            return STALE
         table, bad = self._definitions()
         if way_into(self._way, table, bad).reason:
-            self._land_through_spark(batch, plan)
-            return
-        plan, written = self._written(batch, plan, table, bad)
-        batch.was_read()
+            return self._through_spark.stage(batch, plan, held)
+        left = self._left(plan, table)
+        into, target = folder_of(self._table.path, table), self._bad.target(plan, bad)
+        written = left or self._write(self._rows(batch), into, target)
+        return Staged(partial(self._commit, table, written))
+
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Landing.record``."""
+        self._recording.record(session, plan, plan.empty_entry())
+
+    def _commit(self, table: Definition, written: Written, plan: CommitPlan) -> None:
         reach("P16")
         numbers = records_of(written.good), records_of(written.bad)
         counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
         self._bad.commit(written.bad, plan)
-        self._waiting = None if written.bad else Waiting(plan.draft, table, written)
+        self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
         self._commits.make(plan, plan.entry(counts), written.good)
         self._waiting = None
-
-    @property
-    def looks_beside(self) -> bool:
-        """See ``LooksBeside``.
-
-        Not where Spark reads a range in several parts: records that one of them has fetched in
-        advance are given to another one, also to one that reads after a look.
-        """
-        source = None if self._site.config is None else self._site.config.source
-        return source is not None and not source.in_parts
-
-    def _land_through_spark(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """Spark reads and commits in one: so Kafka is looked at before."""
-        with batch.looking() as look:
-            plan, _ = look(plan)
-        self._through_spark.land(batch, plan)
-
-    def _written(
-        self, batch: RawBatch, plan: CommitPlan, table: Definition, bad: Definition | None
-    ) -> tuple[CommitPlan, Written]:
-        """What the tasks wrote, and the plan with what Kafka said beside the reading.
-
-        Where a leader changed meanwhile, all is read again: its log may have been cut. That reading
-        comes after the look.
-        """
-        into, apart = folder_of(self._table.path, table), self._bad.apart(plan, bad)
-        left = self._left(plan, table)
-        if left is not None:
-            plan = replace(plan, draft=left.draft)
-        with batch.looking() as look:
-            written = left.written if left else self._write(self._rows(batch), into, apart)
-            plan, counts = look(plan)
-        return plan, written if counts else self._write(self._rows(batch), into, apart)
 
     def _rows(self, batch: RawBatch) -> DataFrame:
         """What the tasks are given: Kafka's rows where they decode, else decoded ones."""
@@ -244,28 +220,24 @@ class FilesLanding:
             return batch.rows.select(*dict.fromkeys((*KAFKA_COLUMNS, *self._in_task.kafka)))
         return batch.decoded().select(self._columns)
 
-    def _left(self, plan: CommitPlan, table: Definition) -> Waiting | None:
+    def _left(self, plan: CommitPlan, table: Definition) -> Written | None:
         """What an attempt at the same ranges wrote before a commit of others was in its way.
 
         Bad records are written again: they carry the id of the plan.
         """
         left, self._waiting = self._waiting, None
-        if left is None or left.draft.ranges != plan.draft.ranges:
+        if left is None or left.ranges != plan.draft.ranges or left.definition != table:
             return None
-        return left if left.definition == table and left.written.there(self._table.path) else None
-
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Records.record``."""
-        self._recording.record(session, plan, plan.empty_entry())
+        return left.written if left.written.there(self._table.path) else None
 
     def _definitions(self) -> tuple[Definition, Definition | None]:
         """Those of the table, and of its quarantine if that exists."""
         return self._table.definition(), self._bad.definition()
 
-    def _write(self, rows: DataFrame, into: Folder, apart: Apart) -> Written:
+    def _write(self, rows: DataFrame, into: Folder, target: QuarantineTarget) -> Written:
         def write(rows: DataFrame) -> Written:
-            few, writing = self._site.few(rows), task(into, apart, self._in_task)
-            returned = few.mapInArrow(Joined(writing), RETURNED_DDL).collect()
+            parts, writing = self._site.coalesced(rows), task(into, target, self._in_task)
+            returned = parts.mapInArrow(Rebatched(writing), RETURNED_DDL).collect()
             return collected(each.asDict() for each in returned)
 
         return self._arrow_batches.evaluated(rows, write)

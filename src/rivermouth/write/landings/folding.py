@@ -1,4 +1,4 @@
-"""Folding the records of a batch to changes by key: counted, and bad ones set apart, on the way.
+"""Folding the records of a batch to changes by key: counted, and bad ones diverted, on the way.
 
 A broadcast spares the shuffle of the table. How large the changes are is not known before: a few
 records may hold more than a driver takes.
@@ -7,8 +7,9 @@ So most bad records cost no failed attempt and no second read. That is where dri
 this machine's disk, where the quarantine is a table that is understood, and where the format
 decodes in a task. Elsewhere a bad record fails the fold, see ``write.evaluation``.
 
-A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a sieve takes it out. Where
-the shape knows a fold in two steps, tasks make the first one while they decode; see ``Partly``.
+A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a side output takes it out.
+Where the shape knows a fold in two steps, tasks make the first one while they decode; see
+``Partly``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyspark.sql import Column, DataFrame
 
 from rivermouth.config import Commit
 from rivermouth.errors import BatchFailed
-from rivermouth.formats.arrow import REFUSAL, Sieve
+from rivermouth.formats.arrow import REFUSAL, SideOutput
 from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.formats.tasks import Before
 from rivermouth.protocol.commits import CommitPlan
@@ -33,8 +34,14 @@ from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import why_not
 from rivermouth.spark.errors import said
-from rivermouth.write.evaluation import CountedOnTheWay, few, refusing
-from rivermouth.write.files.bad_records import Apart, QuarantineSieve, Sifted, discard, sifted
+from rivermouth.write.evaluation import InlineCounter, has_own_counters, refusing
+from rivermouth.write.files.bad_records import (
+    Diverted,
+    QuarantineOutput,
+    QuarantineTarget,
+    discard,
+    diverted,
+)
 from rivermouth.write.files.data_files import counted_ranges, records_of
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings.driver_commits import quarantine_of, why_not_here
@@ -80,23 +87,23 @@ def too_large(fault: Exception) -> bool:
     return _TOO_LARGE.search(said(fault)) is not None
 
 
-class Sieving:
-    """Makes the sieves of one pipeline's batches, and takes in what they held back."""
+class SideOutputs:
+    """Makes the side outputs of one pipeline's batches, and takes in what they held back."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._possible = may_sieve(site)
+        self._possible = may_divert(site)
         self._bad = quarantine_of(site)
         self._stage: Path | None = None
 
     @contextmanager
-    def sieve(self, plan: CommitPlan) -> Iterator[QuarantineSieve | None]:
-        """A sieve for one evaluation of the plan's batch; None: bad records fail it.
+    def side_output(self, plan: CommitPlan) -> Iterator[QuarantineOutput | None]:
+        """A side output for one evaluation of the plan's batch; None: bad records fail it.
 
         If the evaluation fails, what its tasks had written is removed.
         """
-        apart = self._apart(plan)
-        if apart is None:
+        target = self._target(plan)
+        if target is None:
             yield None
             return
         self._stage = self._stage or self._site.staging()
@@ -104,14 +111,14 @@ class Sieving:
         reports = self._stage / f"{plan.commit}-{uuid.uuid4()}"
         reports.mkdir(parents=True)
         try:
-            yield QuarantineSieve(apart, reports)
+            yield QuarantineOutput(target, reports)
         except BaseException:
-            discard(reports, apart.folder.path)
+            discard(reports, target.folder.path)
             raise
         finally:
             shutil.rmtree(reports, ignore_errors=True)
 
-    def _apart(self, plan: CommitPlan) -> Apart | None:
+    def _target(self, plan: CommitPlan) -> QuarantineTarget | None:
         """Where the tasks put bad records; None where they cannot."""
         if not self._possible:
             return None
@@ -119,33 +126,35 @@ class Sieving:
             table = self._bad.definition()
         except BatchFailed:  # whatever is wrong with it, a batch without bad records is fine
             return None
-        return None if table is not None and why_not(table) else self._bad.apart(plan, table)
+        return None if table is not None and why_not(table) else self._bad.target(plan, table)
 
-    def told(self, sieve: QuarantineSieve, plan: CommitPlan) -> Sifted:
+    def told(self, side_output: QuarantineOutput, plan: CommitPlan) -> Diverted:
         """What the tasks have told, once the batch was evaluated.
 
         Fails by ``REFUSAL`` where fewer have told than there were. Raises BatchFailed.
         """
-        found = sifted(sieve.reports, self._site.pipeline)
+        found = diverted(side_output.reports, self._site.pipeline)
         if found.tasks < self._expected(plan):
             raise RuntimeError(f"{REFUSAL}, or none: not all tasks have told")
         return found
 
-    def commit(self, found: Sifted, plan: CommitPlan) -> Counts:
-        """The counts of the batch, whose bad records are in quarantine then. Raises BatchFailed."""
+    def counts(self, found: Diverted, plan: CommitPlan) -> Counts:
+        """The counts of the batch. Raises BatchFailed."""
         numbers = found.good, records_of(found.bad)
-        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+        return counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+
+    def commit(self, found: Diverted, plan: CommitPlan) -> None:
+        """Put the bad records into quarantine. Raises BatchFailed."""
         self._bad.commit(found.bad, plan)
-        return counts
 
     def _expected(self, plan: CommitPlan) -> int:
-        """How many tasks decode a batch: Spark reads each range in one part (``may_sieve``)."""
+        """How many tasks decode a batch: Spark reads each range in one part (``may_divert``)."""
         parts = sum(1 for each in plan.draft.ranges if each.span)
         return min(parts, self._site.tasks or parts)
 
 
-def may_sieve(site: Site) -> bool:
-    """Whether tasks may set bad records apart, as far as the configuration tells.
+def may_divert(site: Site) -> bool:
+    """Whether tasks may divert bad records, as far as the configuration tells.
 
     Not where Spark's writer is asked for, or may write the same quarantine at the same time; nor
     where Spark reads one range in several parts, so that nobody knows how many there are.
@@ -165,7 +174,7 @@ def may_sieve(site: Site) -> bool:
 
 
 @dataclass(frozen=True)
-class Folded:
+class Fold:
     """The fold of a batch, and what counts its records when it is evaluated, once.
 
     ``decoded`` gives the records, where they have to be counted again.
@@ -173,7 +182,7 @@ class Folded:
 
     changes: DataFrame
     decoded: Callable[[], DataFrame]
-    counting: CountedOnTheWay
+    counting: InlineCounter
 
     def counts(self, records: int | None) -> Counts:
         """How many records each range has; see ``CountedOnTheWay.counts``."""
@@ -188,32 +197,32 @@ class Folding:
         self._refusing = refusing()
         self._decode = _decode(site, rows)
 
-    def sieved(self, rows: DataFrame, sieve: Sieve) -> DataFrame:
-        """The fold of Kafka's rows without those that the ``sieve`` takes out, and counts."""
+    def with_side_output(self, rows: DataFrame, side_output: SideOutput) -> DataFrame:
+        """The fold of Kafka's rows without those that the ``side_output`` takes out, and counts."""
         partly = self._rows.partly
         if partly is not None:
-            return partly.fold(partly.before(self._site.few(rows), sieve))
+            return partly.fold(partly.before(self._site.coalesced(rows), side_output))
         if self._decode is None:
-            raise TypeError("a sieve asks for a format that decodes in a task")
-        good = self._decode(rows, sieve).withColumn("_kafka", self._refusing)
+            raise TypeError("a side output asks for a format that decodes in a task")
+        good = self._decode(rows, side_output).withColumn("_kafka", self._refusing)
         return self._rows.fold(good)
 
-    def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Folded:
+    def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Fold:
         """The fold of a batch, not evaluated yet; ``more`` are aggregates of decoded rows."""
-        counting, partly = CountedOnTheWay(ranges), self._rows.partly
+        counting, partly = InlineCounter(ranges), self._rows.partly
 
         def decoded() -> DataFrame:
             if self._decode is None:
-                return self._site.few(batch.decoded())
-            return self._site.few(self._decode(batch.rows, None))
+                return self._site.coalesced(batch.decoded())
+            return self._site.coalesced(self._decode(batch.rows, None))
 
-        if partly is not None and few(ranges) and not more:
-            partial = partly.before(self._site.few(batch.rows), None)
+        if partly is not None and has_own_counters(ranges) and not more:
+            partial = partly.before(self._site.coalesced(batch.rows), None)
             changes = partly.fold(counting.watched_parts(partial, RECORDS))
         else:
             refused_at_once = decoded().withColumn("_kafka", self._refusing)
             changes = self._rows.fold(counting.watched(refused_at_once, **more))
-        return Folded(changes, decoded, counting)
+        return Fold(changes, decoded, counting)
 
 
 def _decode(site: Site, rows: Keyed) -> Before | None:

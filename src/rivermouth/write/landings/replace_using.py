@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -28,10 +29,10 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.errors import reason
 from rivermouth.spark.tables import Address, literal, set_table_property, table_property
-from rivermouth.warehouse.spark_commits import writer_options
-from rivermouth.warehouse.tables import TOMBSTONE, add_mark, has_mark
+from rivermouth.warehouse.spark_commits import record_entry, writer_options
+from rivermouth.warehouse.tables import TOMBSTONE, add_tombstone_column, has_tombstone_column
 from rivermouth.write.evaluation import applied, grouped_counts, quarantined, refused, staged
-from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landing import Changes, RawBatch, Site, Staged
 from rivermouth.write.landings.folding import Broadcast, Folding, too_large
 from rivermouth.write.rows import Keyed
 
@@ -98,11 +99,11 @@ def replace_using(site: Site) -> ReplaceUsing:
         )
     check_replace(site.session, site.address)
     if site.rows.delete is not None:  # rows are deleted, and no MERGE can do it
-        add_mark(site.session, site.address)
+        add_tombstone_column(site.session, site.address)
     return ReplaceUsing(
         site,
         site.rows,
-        marked=has_mark(site.session, site.address),
+        marked=has_tombstone_column(site.session, site.address),
         vectors=table_property(site.session, site.address, _VECTORS) == "true",
     )
 
@@ -123,47 +124,63 @@ class ReplaceUsing:
         self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """See ``Landing.land``. The counts are always known: the fold comes first.
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        """See ``Landing.stage``. The counts are always known: the fold comes first.
 
         Only a batch with bad records carries what quarantine needs.
         """
+        if isinstance(batch, Changes):
+            self._sweep = self._rows.delete is not None
+
+            def change(plan: CommitPlan) -> None:
+                self._write(batch.rows, plan.empty_entry(), batch.records)
+
+            return Staged(change, after=self._remove_marked)
         try:
-            self._land_clean(batch, plan)
+            changes, counts = self._folded(batch, plan, held)
         except Exception as fault:
             if not refused(fault):
                 raise
-            self._land_split(self._site.few(batch.decoded()), plan)
-        self._remove_marked(batch.rows.sparkSession)
+            return self._split(self._site.coalesced(batch.decoded()), plan, held)
+        return Staged(partial(self._commit, changes, counts), after=self._remove_marked)
 
-    def _land_clean(self, batch: RawBatch, plan: CommitPlan) -> None:
+    def record(self, session: SparkSession, plan: CommitPlan) -> None:
+        """See ``Landing.record``."""
+        record_entry(session, plan.empty_entry(), self._site.address)
+
+    def way(self) -> None:
+        """See ``Landing.way``."""
+
+    def _folded(
+        self, batch: RawBatch, plan: CommitPlan, held: ExitStack
+    ) -> tuple[DataFrame, Counts]:
+        """The changes of a batch, in files, with its counts. Fails at a bad record."""
         deletes = self._rows.delete is not None
         more = {"deleting": F.count_if("tombstone")} if deletes else {}
         folded = self._folding.of(batch, plan.draft.ranges, **more)
         # The one materialisation: the join and Delta's writer evaluate their source again.
-        with staged(folded.changes, self._stage / plan.commit) as changes:
-            if deletes and folded.counting.metric("deleting") != 0:
-                self._sweep = True
-            self._commit(changes, folded.counts(self._site.folded(changes)), plan)
+        changes = held.enter_context(staged(folded.changes, self._stage / plan.commit))
+        if deletes and folded.counting.metric("deleting") != 0:
+            self._sweep = True
+        return changes, folded.counts(self._site.folded(changes))
 
-    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
+    def _split(self, decoded: DataFrame, plan: CommitPlan, held: ExitStack) -> Staged:
         self._sweep = self._sweep or self._rows.delete is not None
-        with self._site.fitted(decoded, self._stage / f"{plan.commit}-decoded") as batch:
-            counts = grouped_counts(batch, plan.draft.ranges)
-            bad = batch.where("code IS NOT NULL")
-            self._site.quarantine.write(bad, plan, quarantined(counts))
-            folded = self._rows.fold(batch.where("code IS NULL"))
-            with staged(folded, self._stage / plan.commit) as changes:
-                self._commit(changes, counts, plan)
+        rows = held.enter_context(
+            self._site.fitted(decoded, self._stage / f"{plan.commit}-decoded")
+        )
+        counts = grouped_counts(rows, plan.draft.ranges)
+        folded = self._rows.fold(rows.where("code IS NULL"))
+        changes = held.enter_context(staged(folded, self._stage / plan.commit))
+
+        def commit(plan: CommitPlan) -> None:
+            self._site.quarantine.write(rows.where("code IS NOT NULL"), plan, quarantined(counts))
+            self._commit(changes, counts, plan)
+
+        return Staged(commit, after=self._remove_marked)
 
     def _commit(self, folded: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         self._write(folded, plan.entry(counts), applied(counts))
-
-    def change(self, changes: DataFrame, entry: Entry, records: int) -> None:
-        """See ``Changing.change``."""
-        self._sweep = self._rows.delete is not None
-        self._write(changes, entry, records)
-        self._remove_marked(changes.sparkSession)
 
     def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
         table = self._site.address.read(folded.sparkSession)
@@ -176,12 +193,12 @@ class ReplaceUsing:
         # Delta joins the table with the keys of these rows, to find the files that it replaces. It
         # asks for the name of the file above that join, where a shuffle has lost it, unless the
         # table has deletion vectors. So the keys are broadcast.
-        few = partial(replace, small=True, keys="broadcast")
+        coalesced = partial(replace, small=True, keys="broadcast")
         if self._vectors:
             many = partial(replace, small=False, keys="merge")
         else:
             many = partial(self._by_broadcast, partial(replace, small=False, keys="broadcast"))
-        self._broadcast.write(records, few, many)
+        self._broadcast.write(records, coalesced, many)
 
     def _by_broadcast(self, replace: Callable[[], None]) -> None:
         """The last way of a table without deletion vectors. Raises UpsertUnsupported."""
@@ -199,10 +216,12 @@ class ReplaceUsing:
                 "have fewer records (max_offsets_per_trigger; --from of a replay)",
             ) from fault
 
-    def _remove_marked(self, session: SparkSession) -> None:
+    def _remove_marked(self, plan: CommitPlan) -> None:
+        """Remove the rows that are marked as deleted, once their commit was read back."""
         reach("P13")
         if self._sweep:
-            session.sql(f"DELETE FROM {self._site.address.sql} WHERE {TOMBSTONE}").collect()
+            table = self._site.address.sql
+            self._site.session.sql(f"DELETE FROM {table} WHERE {TOMBSTONE}").collect()
             self._sweep = False
 
 

@@ -34,9 +34,9 @@ from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.ways import Way
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.spark.tables import quoted
-from rivermouth.write.evaluation import applied, grouped_counts, kept, quarantined, refusing
+from rivermouth.write.evaluation import applied, grouped_counts, persisted, quarantined, refusing
 from rivermouth.write.files.table import SmallCommits
-from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landing import STALE, Changes, RawBatch, Site, Staged
 from rivermouth.write.landings.driver_commits import Recording, entries_way, table_of
 from rivermouth.write.rows import Sent
 from rivermouth.write.sinks import Sink, in_order
@@ -48,7 +48,7 @@ _UNMOVED = (RowsOfRecord.ONE, RowsOfRecord.AT_MOST_ONE)
 
 
 @dataclass(frozen=True)
-class ToSend:
+class RowsToSend:
     """``rows`` as a sink takes them: ``row``, ``_kafka``, and the ``key`` and ``headers`` of the
     record where they are sent.
 
@@ -59,7 +59,7 @@ class ToSend:
     number: int
 
 
-class MadeToSend:
+class SinkTransform:
     """The own code of one pipeline that sends."""
 
     def __init__(self, pipeline: Pipeline, transform: Transform) -> None:
@@ -77,7 +77,7 @@ class MadeToSend:
 
     def made(
         self, good: DataFrame, plan: CommitPlan, keep: Callable[[DataFrame], DataFrame]
-    ) -> ToSend:
+    ) -> RowsToSend:
         """What is to be sent of good decoded rows, which can be read several times.
 
         All of it is evaluated here, and kept by ``keep``. Raises TransformFailed.
@@ -92,8 +92,8 @@ class MadeToSend:
                 rows = _with(rows, good, self._carried)
             if self._carried or made.of_record not in _UNMOVED:
                 rows = in_order(rows)
-            kept = keep(rows)
-            return ToSend(kept, kept.count())
+            sent = keep(rows)
+            return RowsToSend(sent, sent.count())
         except Exception as fault:
             failed = self._transform.blamed(fault, batch)
             if failed is None:
@@ -117,10 +117,7 @@ _WHERE_IT_STANDS = (
 
 
 class Send:
-    """Sends the rows of every good record.
-
-    See ``Landing``, ``SendsAfter``, ``Records`` and ``TellsWay``.
-    """
+    """Sends the rows of every good record. See ``Landing``."""
 
     def __init__(self, site: Site) -> None:
         if not isinstance(site.rows, Sent):
@@ -130,56 +127,53 @@ class Send:
         make: Callable[[Site], Sink] = resolve(site.rows.sink)
         self._sink = make(site)
         own, config = site.rows.transform, site.config
-        self._own = MadeToSend(config, own) if own is not None and config is not None else None
+        self._own = SinkTransform(config, own) if own is not None and config is not None else None
         commits = SmallCommits(table_of(site))
         self._recording = Recording(site.address, entries_way(site), commits)
         self._stage: Path | None = None
-        self._kept = ExitStack()
-        self._waiting: DataFrame | None = None
         self._sent: tuple[OffsetRange, ...] = ()
 
-    def land(self, batch: RawBatch, plan: CommitPlan) -> None:
-        """See ``Landing.land``. Nothing is read or sent of a batch whose plan is stale."""
-        self._forget()
+    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+        """See ``Landing.stage``. All that is to be sent is made, and nothing is sent."""
+        if isinstance(batch, Changes):
+            raise TypeError("this landing takes records to send, no changes by key")
         if not self._recording.may(plan):
-            return
-        try:
-            rows = self._site.few(batch.decoded())
-            decoded = self._kept.enter_context(kept(rows, self._folder(plan)))
-            counts = grouped_counts(decoded, plan.draft.ranges)
+            return STALE
+        rows = self._site.coalesced(batch.decoded())
+        decoded = held.enter_context(persisted(rows, self._folder(plan)))
+        counts = grouped_counts(decoded, plan.draft.ranges)
+        good = decoded.where("code IS NULL") if applied(counts) else None
+        left_out = 0
+        if good is not None and self._own is not None:
+            made = self._own.made(good, plan, partial(self._keep_made, plan, held))
+            good, left_out = made.rows, applied(counts) - made.number
+        elif good is None and self._sink.every_batch:
+            good = decoded.where("code IS NULL")
+
+        def commit(plan: CommitPlan) -> None:
             if bad := quarantined(counts):
                 self._site.quarantine.write(decoded.where("code IS NOT NULL"), plan, bad)
-            good = decoded.where("code IS NULL") if applied(counts) else None
-            left_out = 0
-            if good is not None and self._own is not None:
-                made = self._own.made(good, plan, partial(self._keep_made, plan))
-                good, left_out = made.rows, applied(counts) - made.number
-            elif good is None and self._sink.every_batch:
-                good = decoded.where("code IS NULL")
             # A commit that is tried again because others were in the way has sent its rows.
             if self._first and good is not None and self._sent != plan.draft.ranges:
                 self._send(good, plan)
-            # Before the commit: it may stand though the call raises, and then they are to be sent.
-            self._waiting = None if self._first else good
             self._recording.record(self._site.session, plan, plan.entry(counts, left_out))
-        finally:
-            if self._waiting is None:
-                self._forget()
+
+        if self._first or good is None:
+            return Staged(commit)
+        return Staged(commit, after=partial(self._send_last, good), give_up=self._not_sent)
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Records.record``."""
+        """See ``Landing.record``."""
         self._recording.record(session, plan, plan.empty_entry())
 
     def way(self) -> Way | None:
-        """See ``TellsWay``."""
+        """See ``Landing.way``."""
         return self._recording.way() if self._site.one_host else None
 
-    def after_commit(self, plan: CommitPlan) -> None:
-        """See ``SendsAfter``. At most once: the rows that waited for their commit are sent."""
-        if self._waiting is None:
-            return
+    def _send_last(self, good: DataFrame, plan: CommitPlan) -> None:
+        """At most once: the rows that waited for their commit are sent."""
         try:
-            self._send(self._waiting, plan)
+            self._send(good, plan)
         except Exception as fault:
             sink = self._sink.name
             raise NotDelivered(
@@ -188,16 +182,12 @@ class Send:
                 expected=f"all of {_listed(plan)}",
                 found=getattr(fault, "found", "") or str(fault),
             ) from fault
-        finally:
-            self._forget()
 
-    def give_up(self, plan: CommitPlan, fault: Exception) -> None:
-        """See ``SendsAfter``. Where the commit stands, who opens the pipeline again goes on behind
-        its rows.
+    def _not_sent(self, plan: CommitPlan, fault: Exception) -> None:
+        """At most once: where the commit stands, who opens the pipeline again goes on behind its
+        rows.
         """
-        waited = self._waiting is not None
-        self._forget()
-        if waited and isinstance(fault, CommitUnknown):
+        if isinstance(fault, CommitUnknown):
             raise NotDelivered(
                 f"entry {plan.sequence} may stand, but its records were not sent",
                 where=self._site.pipeline,
@@ -223,14 +213,10 @@ class Send:
         debug.step(plan.draft.pipeline, "sent", commit=plan.commit)
         reach("P15")
 
-    def _keep_made(self, plan: CommitPlan, made: DataFrame) -> DataFrame:
+    def _keep_made(self, plan: CommitPlan, held: ExitStack, made: DataFrame) -> DataFrame:
         folder = self._folder(plan)
         beside = None if folder is None else folder.with_name(f"{folder.name}-made")
-        return self._kept.enter_context(kept(self._site.few(made), beside))
-
-    def _forget(self) -> None:
-        self._waiting = None
-        self._kept.close()
+        return held.enter_context(persisted(self._site.coalesced(made), beside))
 
     def _folder(self, plan: CommitPlan) -> Path | None:
         """Where the batch is kept if it cannot be cached; the folder of the run is made once."""

@@ -163,7 +163,7 @@ def with_sequence(rows: DataFrame, of_entries: Sequence[tuple[int, OffsetRange]]
     return both.withColumn("sequence", told).where("_kafka IS NOT NULL").drop(*names)
 
 
-def latest_again(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
+def latest_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
     """The changes that mend the table; ``of_entries`` are the ranges of entries by sequence."""
     known, ordered = latest(pipeline), bool(pipeline.target.order_by)
     tombstones = pipeline.source.key is not None
@@ -197,7 +197,7 @@ def _deciding(rows: DataFrame, *, ordered: bool) -> DataFrame:
     return kept.where("sequence >= decides").drop("sequence", "decides")
 
 
-def first_again(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
+def first_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
     """The changes that mend the table; ``of_entries`` are the ranges of entries by sequence."""
     known = first(pipeline)
 

@@ -20,9 +20,9 @@ from rivermouth.config import Column, Measure, Pipeline
 from rivermouth.config.source import KAFKA_COLUMNS, PARTITION
 from rivermouth.formats.arrow import (
     REFUSAL,
-    Joined,
-    OpenSieve,
-    Sieve,
+    OpenSideOutput,
+    Rebatched,
+    SideOutput,
     opened,
     spare_what_is_loaded,
     without_key,
@@ -63,20 +63,20 @@ class TotalsInTask:
     ``_kafka`` STRUCT<topic, partition>, ``records``, of how many it is made, ``key_columns``, a
     STRUCT of the ``keys``, and a column for each part of each of the ``metrics``, see ``parts_of``.
     A key may come several times. A bad record, or one without a key, fails the task by ``REFUSAL``,
-    or is given to the ``sieve``, which asks for all of Kafka's columns.
+    or is given to the ``side_output``, which asks for all of Kafka's columns.
     """
 
     decode: Callable[[pa.RecordBatch], pa.RecordBatch]
     keys: tuple[Part, ...]
     metrics: tuple[Metric, ...]
-    sieve: Sieve | None = None
+    side_output: SideOutput | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         records = size = 0
-        with opened(self.sieve) as sieve:
+        with opened(self.side_output) as side_output:
             for batch in batches:
-                waiting.append(self._measured(batch, sieve))
+                waiting.append(self._measured(batch, side_output))
                 records, size = records + len(waiting[-1]), size + waiting[-1].nbytes
                 if records >= _RECORDS or size >= _BYTES:
                     yield from self._folded(waiting)
@@ -85,18 +85,18 @@ class TotalsInTask:
                 yield from self._folded(waiting)
         spare_what_is_loaded()
 
-    def _measured(self, raw: pa.RecordBatch, sieve: OpenSieve | None) -> pa.RecordBatch:
+    def _measured(self, raw: pa.RecordBatch, side_output: OpenSideOutput | None) -> pa.RecordBatch:
         """What is grouped of each good record, and by what."""
         decoded = self.decode(raw)
         code, row, kafka = (decoded.column(each) for each in ("code", "row", "_kafka"))
         keys = [_key(row.field(each.column), each.width_us) for each in self.keys]
         if code.null_count < len(code) or any(each.null_count for each in keys):
-            if sieve is None:
+            if side_output is None:
                 raise RuntimeError(REFUSAL)
             for each in keys:
                 code = without_key(code, each, row.is_valid())
-        if sieve is not None:
-            good = sieve.good(raw, code, decoded.column("reason"))
+        if side_output is not None:
+            good = side_output.good(raw, code, decoded.column("reason"))
             if good is not None:
                 code, row, kafka = (each.filter(good) for each in (code, row, kafka))
                 keys = [each.filter(good) for each in keys]
@@ -204,13 +204,16 @@ def partly(pipeline: Pipeline) -> Partly | None:
     types = {each.name: each.type for each in pipeline.table_columns}
     made = _made(pipeline, types, columns)
 
-    def before(raw: DataFrame, sieve: Sieve | None) -> DataFrame:
-        if sieve is not None:  # it needs all that quarantine holds of a record
-            given, sieving = raw.select(*KAFKA_COLUMNS), replace(in_task, sieve=sieve)
-            return given.mapInArrow(Joined(sieving), made)
+    def before(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
+        if side_output is not None:  # it needs all that quarantine holds of a record
+            given, side_outputs = (
+                raw.select(*KAFKA_COLUMNS),
+                replace(in_task, side_output=side_output),
+            )
+            return given.mapInArrow(Rebatched(side_outputs), made)
         # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
-        return given.mapInArrow(Joined(in_task), made)
+        return given.mapInArrow(Rebatched(in_task), made)
 
     return Partly(before, _fold(measures, types, columns))
 

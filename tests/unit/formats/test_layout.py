@@ -13,7 +13,7 @@ from rivermouth.formats.strict_json import layout
 from rivermouth.formats.strict_json.chunk import Texts
 from rivermouth.formats.strict_json.columns import ReadAs
 from rivermouth.formats.strict_json.decoder import StrictJson
-from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of, read_alike
+from rivermouth.formats.strict_json.layout import Layout, Slot, layout_of, read_by_layout
 from rivermouth.formats.strict_json.types import JsonSettings
 from tests.unit.formats.two_ways import differences
 
@@ -36,7 +36,7 @@ def taken(values: list[bytes], ddl: str = DDL) -> np.ndarray:
     decoder = StrictJson.of(parse_columns(ddl), JsonSettings())
     texts = Texts(pa.array([each.decode() for each in values]), np.arange(len(values)))
     row = ReadAs(numbers=False, wide=False).kind(pa.struct(list(decoder.schema)))
-    pieces, left = read_alike(texts, row)
+    pieces, left = read_by_layout(texts, row)
     found = np.concatenate([np.zeros(0, int), *(each.found for each in pieces)])
     assert sorted([*found, *left.records]) == [*range(len(values))]
     return found

@@ -10,7 +10,7 @@ import pytest
 from rivermouth.errors import KafkaUnreachable, LogTruncated, OffsetGap, TopicRecreated
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.ingest import beside, leader_changed
+from rivermouth.run.steps import concurrently, leader_changed
 from tests.builders import place, replayed, span
 from tests.doubles import Driver, World, until_done
 
@@ -32,25 +32,25 @@ def test_what_is_looked_for_is_waited_for() -> None:
         go.wait()
         return 7
 
-    with beside(look) as seen:
+    with concurrently(look) as seen:
         go.set()
         assert seen() == 7
 
 
 def test_a_block_ends_when_the_look_has_ended() -> None:
     ended = threading.Event()
-    with beside(ended.set):
+    with concurrently(ended.set):
         pass
     assert ended.is_set()
 
 
 def test_what_kafka_says_comes_before_what_the_reading_says() -> None:
-    with pytest.raises(Fault), beside(failing):
+    with pytest.raises(Fault), concurrently(failing):
         raise ValueError("the topic cannot be read")
 
 
 def test_a_reading_that_fails_by_itself_says_why() -> None:
-    with pytest.raises(ValueError, match="by itself"), beside(lambda: None):
+    with pytest.raises(ValueError, match="by itself"), concurrently(lambda: None):
         raise ValueError("by itself")
 
 
@@ -77,7 +77,7 @@ def test_a_leader_has_changed_where_a_range_has_another_epoch(
 
 
 def a_world(end: int = 5) -> World:
-    return World(ends={place(): end}, looks_beside=True)
+    return World(ends={place(): end}, staging_reads=True)
 
 
 def late(world: World, change: Callable[[], object]) -> None:

@@ -10,12 +10,12 @@ from rivermouth.errors import OtherCluster, RangesRefused, RetentionLost, TopicR
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
 from rivermouth.replay.ranges import (
-    apart,
     check_kept,
     check_same_source,
     check_written,
     configured,
-    joined,
+    disjoint,
+    merged,
     one_per_partition,
 )
 from tests.builders import CLUSTER, TOPICS, place, span
@@ -41,7 +41,7 @@ Ranges = tuple[OffsetRange, ...]
 def test_ranges_that_share_no_offset_are_put_in_order_without_the_empty_ones(
     given: Ranges, found: Ranges
 ) -> None:
-    assert apart(given) == found
+    assert disjoint(given) == found
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_ranges_that_share_no_offset_are_put_in_order_without_the_empty_ones(
 )
 def test_an_offset_that_is_given_twice_is_refused(given: Ranges, said: str) -> None:
     with pytest.raises(RangesRefused) as refused:
-        apart(given)
+        disjoint(given)
     assert refused.value.code == "RM704"
     assert said in refused.value.found
 
@@ -70,7 +70,7 @@ def test_an_offset_that_is_given_twice_is_refused(given: Ranges, said: str) -> N
     ],
 )
 def test_ranges_that_touch_are_read_as_one(given: Ranges, as_one: Ranges) -> None:
-    assert joined(given) == as_one
+    assert merged(given) == as_one
 
 
 def test_a_read_has_one_range_of_a_partition_and_there_are_as_few_reads_as_can_be() -> None:

@@ -16,13 +16,14 @@ from deltalake import DeltaTable
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.warehouse.tables import add_mark, create_target
+from rivermouth.warehouse.tables import add_tombstone_column, create_target
 from rivermouth.write.evaluation import staged
-from rivermouth.write.landing import Changing, Landing, RawBatch
+from rivermouth.write.landing import Changes, Landing, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed, RowChanges, row_changes
-from rivermouth.write.shapes.by_key import latest_again
+from rivermouth.write.shapes.by_key import latest_reapplied
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -63,7 +64,7 @@ class Table:
         self.site = bench.site(self.pipeline, "orders")
         create_target(bench.spark, self.pipeline, self.site.address)
         if marked:
-            add_mark(bench.spark, self.site.address)
+            add_tombstone_column(bench.spark, self.site.address)
         self.plans: list[CommitPlan] = []
 
     def landing(self, rows: Keyed) -> Landing:
@@ -75,7 +76,7 @@ class Table:
         position, landing = Position(), self.landing(self.site.rows)
         for number, rows in enumerate(made, 1):
             plan = self.bench.plan(number, rows, position)
-            landing.land(RawBatch(self.bench.raw(rows), decoder(self.pipeline)), plan)
+            land(landing, RawBatch(self.bench.raw(rows), decoder(self.pipeline)), plan)
             self.plans.append(plan)
             position = plan.draft.position
 
@@ -84,16 +85,15 @@ class Table:
         ranges: list[tuple[int, OffsetRange]] = [
             (each.sequence, one) for each in self.plans[since:] for one in each.draft.ranges
         ]
-        rows = latest_again(self.pipeline, ranges)
+        rows = latest_reapplied(self.pipeline, ranges)
         raw = self.bench.raw([row for batch in made[since:] for row in batch])
         landing = self.landing(rows)
-        assert isinstance(landing, Changing)
         plan = self.bench.plan(len(self.plans) + 1, [], self.plans[-1].draft.position)
         self.plans.append(plan)
         folded = rows.fold(decoder(self.pipeline)(raw))
         with staged(folded, self.bench.folder / plan.commit) as changes:
             found = row_changes(changes, self.site.address.read(self.bench.spark), rows)
-            landing.change(changes, plan.empty_entry(), 1)
+            land(landing, Changes(changes, 1), plan)
         return found
 
     def rows(self) -> dict[int, Any]:

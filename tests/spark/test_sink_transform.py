@@ -13,8 +13,8 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import TransformFailed
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.write.evaluation import kept
-from rivermouth.write.landings.send import MadeToSend
+from rivermouth.write.evaluation import persisted
+from rivermouth.write.landings.send import SinkTransform
 from rivermouth.write.transform import transform_of
 from tests.spark.conftest import Bench, RawRow
 
@@ -39,10 +39,10 @@ def sent(bench: Bench, pipeline: Pipeline, *, staged: bool = False) -> list[tupl
     assert own is not None
     with ExitStack() as stack:
         folder = bench.folder / "stage" if staged else None
-        good = stack.enter_context(kept(decoder(pipeline)(bench.raw(GOOD)), None))
+        good = stack.enter_context(persisted(decoder(pipeline)(bench.raw(GOOD)), None))
         plan = bench.plan(1, GOOD, Position())
-        found = MadeToSend(pipeline, own).made(
-            good, plan, lambda rows: stack.enter_context(kept(rows, folder))
+        found = SinkTransform(pipeline, own).made(
+            good, plan, lambda rows: stack.enter_context(persisted(rows, folder))
         )
         rows = found.rows.collect()
     assert len(rows) == found.number

@@ -11,7 +11,7 @@ import pytest
 from rivermouth.errors import KafkaUnreachable
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, Silent
-from rivermouth.run.supervision import Noting
+from rivermouth.run.supervision import RetryNoteListener
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 
 pytestmark = pytest.mark.unit
@@ -28,12 +28,14 @@ def notes(tmp_path: Path) -> RetryNotes:
 
 
 @pytest.fixture
-def noting(notes: RetryNotes) -> Noting:
+def noting(notes: RetryNotes) -> RetryNoteListener:
     seconds = count(100)
-    return Noting(Silent(), notes, lambda: float(next(seconds)))
+    return RetryNoteListener(Silent(), notes, lambda: float(next(seconds)))
 
 
-def test_a_note_tells_since_when_how_often_and_why(noting: Noting, notes: RetryNotes) -> None:
+def test_a_note_tells_since_when_how_often_and_why(
+    noting: RetryNoteListener, notes: RetryNotes
+) -> None:
     noting.tries_again(FAILED)
     assert notes.read("orders") == Retrying(100_000, 100_000, 1, str(AWAY))
     noting.tries_again(replace(FAILED, tries=2))
@@ -42,7 +44,7 @@ def test_a_note_tells_since_when_how_often_and_why(noting: Noting, notes: RetryN
 
 
 def test_a_pipeline_that_is_open_again_takes_its_note_away(
-    noting: Noting, notes: RetryNotes
+    noting: RetryNoteListener, notes: RetryNotes
 ) -> None:
     noting.tries_again(FAILED)
     noting.opened(OPENED)
@@ -52,7 +54,7 @@ def test_a_pipeline_that_is_open_again_takes_its_note_away(
 
 
 def test_a_batch_that_fails_after_each_opening_is_counted_on(
-    noting: Noting, notes: RetryNotes
+    noting: RetryNoteListener, notes: RetryNotes
 ) -> None:
     noting.tries_again(FAILED)
     noting.opened(OPENED)
@@ -61,14 +63,16 @@ def test_a_batch_that_fails_after_each_opening_is_counted_on(
 
 
 def test_a_second_run_that_was_locked_out_leaves_the_note_of_the_first(
-    noting: Noting, notes: RetryNotes
+    noting: RetryNoteListener, notes: RetryNotes
 ) -> None:
     noting.tries_again(FAILED)
-    Noting(Silent(), notes).finished(ENDED)
+    RetryNoteListener(Silent(), notes).finished(ENDED)
     assert notes.read("orders") is not None
 
 
-def test_a_pipeline_that_has_ended_takes_its_note_away(noting: Noting, notes: RetryNotes) -> None:
+def test_a_pipeline_that_has_ended_takes_its_note_away(
+    noting: RetryNoteListener, notes: RetryNotes
+) -> None:
     noting.tries_again(FAILED)
     noting.finished(ENDED)
     assert notes.read("orders") is None
@@ -76,7 +80,7 @@ def test_a_pipeline_that_has_ended_takes_its_note_away(noting: Noting, notes: Re
 
 def test_the_note_of_a_run_that_was_killed_goes_with_the_next_one(notes: RetryNotes) -> None:
     notes.write("orders", Retrying(1, 2, 3, "it was long ago"))
-    Noting(Silent(), notes).opened(OPENED)
+    RetryNoteListener(Silent(), notes).opened(OPENED)
     assert notes.read("orders") is None
 
 
@@ -96,5 +100,5 @@ def test_a_folder_that_takes_no_note_stops_nobody(tmp_path: Path) -> None:
         def tries_again(self, report: RetryReport) -> None:
             heard.append(report)
 
-    Noting(Hears(), RetryNotes(tmp_path)).tries_again(FAILED)
+    RetryNoteListener(Hears(), RetryNotes(tmp_path)).tries_again(FAILED)
     assert heard == [FAILED]

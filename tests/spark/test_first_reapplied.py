@@ -17,10 +17,11 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import RawBatch
+from rivermouth.write.landing import Changes, RawBatch
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed, RowChanges, row_changes
-from rivermouth.write.shapes.by_key import first_again
+from rivermouth.write.shapes.by_key import first_reapplied
+from tests.landing import land
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -66,7 +67,7 @@ class Table:
         position = self.plans[-1].draft.position if self.plans else Position()
         plan = self.bench.plan(len(self.plans) + 1, batch, position)
         raw = self.bench.raw(batch)
-        Merge(self.bench.site(PIPELINE, "orders")).land(RawBatch(raw, decoder(PIPELINE)), plan)
+        land(Merge(self.bench.site(PIPELINE, "orders")), RawBatch(raw, decoder(PIPELINE)), plan)
         self.plans.append(plan)
 
     def again(self, made: list[Batch]) -> RowChanges:
@@ -74,13 +75,13 @@ class Table:
         ranges: list[tuple[int, OffsetRange]] = [
             (each.sequence, one) for each in self.plans for one in each.draft.ranges
         ]
-        rows: Keyed = first_again(PIPELINE, ranges)
+        rows: Keyed = first_reapplied(PIPELINE, ranges)
         raw = self.bench.raw([row for batch in made for row in batch])
         changes = rows.fold(decoder(PIPELINE)(raw)).localCheckpoint()
         found = row_changes(changes, self.address.read(self.bench.spark), rows)
         site = self.bench.site(PIPELINE, "orders")
         plan = self.bench.plan(len(self.plans) + 1, [], self.plans[-1].draft.position)
-        Merge(replace(site, rows=rows)).change(changes, plan.empty_entry(), 1)
+        land(Merge(replace(site, rows=rows)), Changes(changes, 1), plan)
         return found
 
     def rows(self) -> dict[int, Any]:

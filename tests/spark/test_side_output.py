@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from rivermouth.config import Commit, Pipeline
 from rivermouth.config.registry import FORMATS
 from rivermouth.errors import BatchFailed
-from rivermouth.formats.arrow import REFUSAL, OpenSieve
+from rivermouth.formats.arrow import REFUSAL, OpenSideOutput
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import Outcome, classify, entry_of
 from rivermouth.protocol.entry import RowCounts
@@ -26,12 +26,13 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.tables import QuarantineTable, create_target
-from rivermouth.write.files.bad_records import Sifted, sifted
+from rivermouth.write.files.bad_records import Diverted, diverted
 from rivermouth.write.landing import RawBatch, Site
 from rivermouth.write.landings import folding
-from rivermouth.write.landings.folding import Folding, may_sieve
+from rivermouth.write.landings.folding import Folding, may_divert
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed
+from tests.landing import land
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -105,14 +106,14 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     told = pipeline(shape)
     reports: list[Path] = []
 
-    def counting(folder: Path, where: str) -> Sifted:
+    def counting(folder: Path, where: str) -> Diverted:
         reports.extend(folder.glob("*.json"))
-        return sifted(folder, where)
+        return diverted(folder, where)
 
-    monkeypatch.setattr(folding, "sifted", counting)
+    monkeypatch.setattr(folding, "diverted", counting)
     plan = bench.plan(1, BATCH, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(BATCH), never), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(BATCH), never), plan)
 
     assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
     assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2}
@@ -145,7 +146,7 @@ def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
     ]
     plan = bench.plan(1, rows, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
 
     assert [(row["window_start"], row["n"]) for row in rows_of(bench, "orders")] == [(HOUR, 2)]
     assert counts_in(bench) == (RowCounts(2, 1),)
@@ -165,7 +166,7 @@ def test_a_tombstone_beside_a_bad_record_deletes(bench: Bench, form: str) -> Non
     ]
     plan = bench.plan(1, rows, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), never), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), never), plan)
 
     assert [row["id"] for row in rows_of(bench, "orders")] == [2]
     assert offsets_of(rows_of(bench, "orders_quarantine")) == [(2, "RM603")]
@@ -179,7 +180,7 @@ def test_rows_with_key_and_headers_are_decoded_with_these(bench: Bench) -> None:
     named = F.struct(F.lit("h").alias("key"), F.lit(b"1").alias("value"))
     raw = bench.raw(BATCH).withColumn("headers", F.array(named))
 
-    Merge(created(bench, told)).land(RawBatch(raw, never), bench.plan(1, BATCH, Position()))
+    land(Merge(created(bench, told)), RawBatch(raw, never), bench.plan(1, BATCH, Position()))
 
     found = {row["id"]: row["_kafka"] for row in rows_of(bench, "orders")}
     assert {each: kafka["key"] for each, kafka in found.items()} == {1: b"f", 2: None}
@@ -191,7 +192,7 @@ def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) ->
     rows: list[RawRow] = [(None, b"{oops", 0, 0), (None, b"[]", 0, 1)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(created(bench, pipeline("upsert"))).land(RawBatch(bench.raw(rows), never), plan)
+    land(Merge(created(bench, pipeline("upsert"))), RawBatch(bench.raw(rows), never), plan)
 
     assert counts_in(bench) == (RowCounts(0, 2),)
     assert rows_of(bench, "orders") == []
@@ -218,7 +219,7 @@ def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
     ]
     plan = bench.plan(1, rows, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
 
     held = rows_of(bench, "orders_quarantine")
     assert offsets_of(held) == [(0, "RM606"), (1, "RM606"), (2, "RM603")]
@@ -234,13 +235,13 @@ def test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it(bench:
     site = created(bench, told)
     first: list[RawRow] = [(None, record(1, GREATEST), 0, 0)]
     begun = bench.plan(1, first, Position())
-    Merge(site).land(RawBatch(bench.raw(first), never), begun)
+    land(Merge(site), RawBatch(bench.raw(first), never), begun)
     rows: list[RawRow] = [(None, b"{oops", 0, 1), (None, record(1), 0, 2)]
     plan = bench.plan(2, rows, begun.draft.position)
     later = decoder(told)(bench.raw(rows[1:]))
 
     with pytest.raises(BatchFailed, match="other records"):
-        Merge(site).land(RawBatch(bench.raw(rows), lambda _: later), plan)
+        land(Merge(site), RawBatch(bench.raw(rows), lambda _: later), plan)
 
     assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(1, GREATEST)]
 
@@ -253,7 +254,7 @@ def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_
     rows: list[RawRow] = [*BATCH, (b"not a number", None, 0, 4)]
     plan = bench.plan(1, rows, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(rows), decoder(told)), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
 
     held = rows_of(bench, "orders_quarantine")
     assert len(held) == len({(row["partition"], row["offset"]) for row in held})
@@ -269,14 +270,16 @@ def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_
 def test_a_quarantine_that_cannot_be_read_stops_no_batch_without_bad_records(bench: Bench) -> None:
     told = pipeline("upsert")
     landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
-    landing.land(RawBatch(bench.raw(BATCH), never), first)
+    land(landing, RawBatch(bench.raw(BATCH), never), first)
     log = bench.folder / "orders_quarantine" / "_delta_log"
     newest = max(log.glob("*.json"))
     newest.write_bytes(newest.read_bytes()[:100])
     later: list[RawRow] = [(None, record(3), 0, 4)]
 
-    Merge(landing._site).land(
-        RawBatch(bench.raw(later), never), bench.plan(2, later, first.draft.position)
+    land(
+        Merge(landing._site),
+        RawBatch(bench.raw(later), never),
+        bench.plan(2, later, first.draft.position),
     )
 
     assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2, 3}
@@ -317,15 +320,15 @@ NOT_WHERE: dict[str, Callable[[Site], Site]] = {
 @pytest.mark.parametrize("why", NOT_WHERE)
 def test_tasks_set_nothing_apart_where(bench: Bench, why: str) -> None:
     site = bench.site(pipeline("upsert"), "orders")
-    assert may_sieve(site)
-    assert not may_sieve(NOT_WHERE[why](site))
+    assert may_divert(site)
+    assert not may_divert(NOT_WHERE[why](site))
 
 
 def test_a_format_that_tasks_do_not_decode_lets_nothing_be_set_apart(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FORMATS.by_name, "json", replace(FORMATS.by_name["json"], in_task=None))
-    assert not may_sieve(bench.site(pipeline("upsert"), "orders"))
+    assert not may_divert(bench.site(pipeline("upsert"), "orders"))
 
 
 @pytest.mark.thorough
@@ -333,7 +336,7 @@ def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None
     plan = bench.plan(1, BATCH[:4], Position())
     landing = Merge(created(bench, pipeline("upsert")))
     with pytest.raises(BatchFailed, match="other records"):
-        landing.land(RawBatch(bench.raw(BATCH), never), plan)
+        land(landing, RawBatch(bench.raw(BATCH), never), plan)
     assert rows_of(bench, "orders") == []
 
 
@@ -341,11 +344,11 @@ def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None
 def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "sifted", lambda *_: Sifted(1, {}, ()))
+    monkeypatch.setattr(folding, "diverted", lambda *_: Diverted(1, {}, ()))
     told = pipeline("upsert")
     plan = bench.plan(1, BATCH, Position())
 
-    Merge(created(bench, told)).land(RawBatch(bench.raw(BATCH), decoder(told)), plan)
+    land(Merge(created(bench, told)), RawBatch(bench.raw(BATCH), decoder(told)), plan)
 
     assert counts_in(bench) == (RowCounts(1, 2), RowCounts(2, 2))
     assert len(rows_of(bench, "orders_quarantine")) == 4
@@ -355,13 +358,15 @@ def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
 def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) -> None:
     told = pipeline("upsert")
     landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
-    landing.land(RawBatch(bench.raw(BATCH), never), first)
+    land(landing, RawBatch(bench.raw(BATCH), never), first)
     bad = bench.address("orders_quarantine")
     bench.spark.sql(f"ALTER TABLE {bad.sql} ADD CONSTRAINT coded CHECK (code IS NOT NULL)")
     later: list[RawRow] = [(None, b"{oops", 0, 4)]
 
-    landing.land(
-        RawBatch(bench.raw(later), decoder(told)), bench.plan(2, later, first.draft.position)
+    land(
+        landing,
+        RawBatch(bench.raw(later), decoder(told)),
+        bench.plan(2, later, first.draft.position),
     )
 
     assert len(rows_of(bench, "orders_quarantine")) == 5
@@ -372,7 +377,7 @@ def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) 
 class _Unopened:
     """A sieve for a fold that nobody evaluates."""
 
-    def opened(self) -> AbstractContextManager[OpenSieve]:
+    def opened(self) -> AbstractContextManager[OpenSideOutput]:
         raise AssertionError("it is evaluated")
 
 
@@ -383,6 +388,6 @@ def test_what_a_task_does_not_know_to_be_bad_fails_in_spark(bench: Bench, shape:
     site = bench.site(pipeline(shape), "orders")
     assert isinstance(site.rows, Keyed)
     alone = replace(site.rows, partly=None)
-    fold = Folding(site, alone).sieved(bench.raw(BATCH), _Unopened())
+    fold = Folding(site, alone).with_side_output(bench.raw(BATCH), _Unopened())
     plan = fold._jdf.queryExecution().optimizedPlan().toString()
     assert REFUSAL in plan
