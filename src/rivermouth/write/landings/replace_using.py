@@ -193,12 +193,12 @@ class ReplaceUsing:
         # Delta joins the table with the keys of these rows, to find the files that it replaces. It
         # asks for the name of the file above that join, where a shuffle has lost it, unless the
         # table has deletion vectors. So the keys are broadcast.
-        coalesced = partial(replace, small=True, keys="broadcast")
+        few = partial(replace, small=True, keys="broadcast")
         if self._vectors:
             many = partial(replace, small=False, keys="merge")
         else:
             many = partial(self._by_broadcast, partial(replace, small=False, keys="broadcast"))
-        self._broadcast.write(records, coalesced, many)
+        self._broadcast.write(records, few, many)
 
     def _by_broadcast(self, replace: Callable[[], None]) -> None:
         """The last way of a table without deletion vectors. Raises UpsertUnsupported."""
