@@ -48,6 +48,8 @@ from rivermouth.run.starting import (
 )
 from rivermouth.run.text import console
 
+__all__ = ["WEEK_HOURS", "Job", "finish", "parameters"]
+
 _ENDING = "{}: gave up; the other pipelines end after their current batch, so that the job fails"
 
 
@@ -71,9 +73,6 @@ class Together(PassingOn):
         if gave_up and not self._stop.is_set():
             self._say(_ENDING.format(report.pipeline))
             self._stop.set()
-
-
-__all__ = ["WEEK_HOURS", "Job", "finish", "parameters"]
 
 
 def parameters(description: str | None) -> argparse.ArgumentParser:

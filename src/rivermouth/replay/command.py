@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +20,6 @@ from rivermouth.replay.report import Replayed, ReplayPlan
 from rivermouth.replay.request import Bound, MaterializedRows, replay_facts
 from rivermouth.run.assembly import Assembly
 from rivermouth.spark.errors import FAULTS, translate
-from rivermouth.warehouse.warehouse import warehouse_of
 
 
 class Rereading:
@@ -39,16 +37,7 @@ class Rereading:
         platform: Platform = LOCAL,
         secrets: Secrets = unresolved,
     ) -> None:
-        tables = {each.target.table for each in config.pipelines.values()}
-        self._shared = Assembly(
-            config=config,
-            session=session,
-            scratch=scratch,
-            platform=platform,
-            secrets=secrets,
-            warehouse=warehouse_of(config, session),
-            creating={each: threading.Lock() for each in tables},
-        )
+        self._shared = Assembly.of(config, session, scratch, platform, secrets)
 
     def replay(
         self,

@@ -39,6 +39,7 @@ from rivermouth.warehouse.tables import (
     check_target,
     create_target,
 )
+from rivermouth.warehouse.warehouse import warehouse_of
 from rivermouth.write.landing import Landing, Site, landing_of
 from rivermouth.write.rows import Rows
 
@@ -63,6 +64,16 @@ class Assembly:
     side_tables: MadeOnce = field(default_factory=MadeOnce)
     # A pipeline that opens again, because topics came, does not read its whole log again.
     others: dict[str, Others] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        config: Config, session: SparkSession, scratch: Path, platform: Platform, secrets: Secrets
+    ) -> Assembly:
+        """That of a configuration's tables, where they lie."""
+        tables = {each.target.table for each in config.pipelines.values()}
+        creating = {each: threading.Lock() for each in tables}
+        warehouse = warehouse_of(config, session)
+        return Assembly(config, session, scratch, platform, secrets, warehouse, creating)
 
     def ingest(
         self,

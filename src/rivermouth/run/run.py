@@ -32,7 +32,6 @@ from rivermouth.run.supervision import Supervision, giving_way, told
 from rivermouth.spark.session import POOL
 from rivermouth.warehouse.deleted_rows import deleted_rows
 from rivermouth.warehouse.ports import Attempts
-from rivermouth.warehouse.warehouse import warehouse_of
 
 
 class Run:
@@ -60,16 +59,7 @@ class Run:
         self._session = session
         self._continuous = continuous
         self._audit = audit
-        tables = {each.target.table for each in config.pipelines.values()}
-        self._shared = Assembly(
-            config=config,
-            session=session,
-            scratch=scratch,
-            platform=platform,
-            secrets=secrets,
-            warehouse=warehouse_of(config, session),
-            creating={each: threading.Lock() for each in tables},
-        )
+        self._shared = Assembly.of(config, session, scratch, platform, secrets)
 
     def pipelines(
         self, names: Sequence[str], listener: Listener, stop: threading.Event

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -154,6 +155,15 @@ class Site:
     others: tuple[str, ...] = ()
     config: Pipeline | None = None
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def stage(self) -> Path:
+        """The one folder of ``staging``, made when it is first asked for."""
+        return self.staging()
+
+    def kept_in(self, plan: CommitPlan) -> Path | None:
+        """Where the batch of a plan is kept for several reads; None: in memory."""
+        return None if self.cache else self.stage / plan.commit
 
     @property
     def one_host(self) -> bool:

@@ -118,7 +118,7 @@ def test_a_run_keeps_rows_of_the_configured_pipelines_for_as_long_as_the_file_sa
     offsets = Noting(at=EVERY)
     file = tmp_path / "lake.yml"
     file.write_text(TWO_DAYS, encoding="utf-8")
-    monkeypatch.setattr("rivermouth.run.run.warehouse_of", lambda *_: MemoryWarehouse(offsets))
+    monkeypatch.setattr("rivermouth.run.assembly.warehouse_of", lambda *_: MemoryWarehouse(offsets))
     monkeypatch.setattr(Assembly, "ingest", opened_only)
     run = Run(load(file), NO_SESSION, tmp_path, continuous=False, platform=SERVERLESS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from rivermouth.config.secret import unresolved
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.ports import ATTEMPTS
-from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit
@@ -35,15 +33,7 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
     file = tmp_path / "lake.yml"
     file.write_text(SHARED, encoding="utf-8")
     config = load(file)
-    shared = Assembly(
-        config=config,
-        session=NO_SESSION,
-        scratch=tmp_path,
-        platform=SERVERLESS,
-        secrets=unresolved,
-        warehouse=warehouse_of(config, NO_SESSION),
-        creating={config.pipelines["a"].target.table: threading.Lock()},
-    )
+    shared = Assembly.of(config, NO_SESSION, tmp_path, SERVERLESS, unresolved)
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
         shared.landing(config.pipelines["a"], ExitStack(), ATTEMPTS)
     assert "b, which could replace" in refused.value.found

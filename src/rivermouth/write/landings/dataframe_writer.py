@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -37,7 +36,6 @@ class DataFrameWriter:
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = site.rows.columns
         self._refusing = refusing()
-        self._stage: Path | None = None
 
     def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
         """See ``Landing.stage``. Spark reads and commits in one pass: nothing is read before."""
@@ -71,7 +69,7 @@ class DataFrameWriter:
             self._land_split(decoded, plan)
 
     def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        with persisted(decoded, self._folder(plan)) as batch:
+        with persisted(decoded, self._site.kept_in(plan)) as batch:
             counts = grouped_counts(batch, plan.draft.ranges)
             if bad := quarantined(counts):
                 self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, bad)
@@ -87,13 +85,6 @@ class DataFrameWriter:
         # First, since Spark shows only the first columns of many in a plan, which is looked at.
         rows = decoded.select(self._refusing, *self._columns)
         return self._transform.made(rows, Batch.of(plan))
-
-    def _folder(self, plan: CommitPlan) -> Path | None:
-        """Where the batch is kept if it cannot be cached; the folder of the run is made once."""
-        if self._site.cache:
-            return None
-        self._stage = self._stage or self._site.staging()
-        return self._stage / plan.commit
 
     def _commit(self, rows: DataFrame, plan: CommitPlan, entry: Entry) -> None:
         try:

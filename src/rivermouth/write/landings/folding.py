@@ -20,7 +20,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 
@@ -94,7 +93,6 @@ class SideOutputs:
         self._site = site
         self._possible = may_divert(site)
         self._bad = quarantine_of(site)
-        self._stage: Path | None = None
 
     @contextmanager
     def side_output(self, plan: CommitPlan) -> Iterator[QuarantineOutput | None]:
@@ -106,9 +104,8 @@ class SideOutputs:
         if target is None:
             yield None
             return
-        self._stage = self._stage or self._site.staging()
         # Tasks of an evaluation that failed may still tell: so each has a folder of its own.
-        reports = self._stage / f"{plan.commit}-{uuid.uuid4()}"
+        reports = self._site.stage / f"{plan.commit}-{uuid.uuid4()}"
         reports.mkdir(parents=True)
         try:
             yield QuarantineOutput(target, reports)

@@ -121,7 +121,6 @@ class ReplaceUsing:
         self._vectors = vectors
         self._broadcast = Broadcast()
         self._folding = Folding(site, rows)
-        self._stage = site.staging()
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
     def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
@@ -159,7 +158,7 @@ class ReplaceUsing:
         more = {"deleting": F.count_if("tombstone")} if deletes else {}
         folded = self._folding.of(batch, plan.draft.ranges, **more)
         # The one materialisation: the join and Delta's writer evaluate their source again.
-        changes = held.enter_context(staged(folded.changes, self._stage / plan.commit))
+        changes = held.enter_context(staged(folded.changes, self._site.stage / plan.commit))
         if deletes and folded.counting.metric("deleting") != 0:
             self._sweep = True
         return changes, folded.counts(self._site.folded(changes))
@@ -167,11 +166,11 @@ class ReplaceUsing:
     def _split(self, decoded: DataFrame, plan: CommitPlan, held: ExitStack) -> Staged:
         self._sweep = self._sweep or self._rows.delete is not None
         rows = held.enter_context(
-            self._site.fitted(decoded, self._stage / f"{plan.commit}-decoded")
+            self._site.fitted(decoded, self._site.stage / f"{plan.commit}-decoded")
         )
         counts = grouped_counts(rows, plan.draft.ranges)
         folded = self._rows.fold(rows.where("code IS NULL"))
-        changes = held.enter_context(staged(folded, self._stage / plan.commit))
+        changes = held.enter_context(staged(folded, self._site.stage / plan.commit))
 
         def commit(plan: CommitPlan) -> None:
             self._site.quarantine.write(rows.where("code IS NOT NULL"), plan, quarantined(counts))

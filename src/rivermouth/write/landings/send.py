@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -130,7 +129,6 @@ class Send:
         self._own = SinkTransform(config, own) if own is not None and config is not None else None
         commits = SmallCommits(table_of(site))
         self._recording = Recording(site.address, entries_way(site), commits)
-        self._stage: Path | None = None
         self._sent: tuple[OffsetRange, ...] = ()
 
     def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
@@ -140,7 +138,7 @@ class Send:
         if not self._recording.may(plan):
             return STALE
         rows = self._site.coalesced(batch.decoded())
-        decoded = held.enter_context(persisted(rows, self._folder(plan)))
+        decoded = held.enter_context(persisted(rows, self._site.kept_in(plan)))
         counts = grouped_counts(decoded, plan.draft.ranges)
         good = decoded.where("code IS NULL") if applied(counts) else None
         left_out = 0
@@ -214,16 +212,9 @@ class Send:
         reach("P15")
 
     def _keep_made(self, plan: CommitPlan, held: ExitStack, made: DataFrame) -> DataFrame:
-        folder = self._folder(plan)
+        folder = self._site.kept_in(plan)
         beside = None if folder is None else folder.with_name(f"{folder.name}-made")
         return held.enter_context(persisted(self._site.coalesced(made), beside))
-
-    def _folder(self, plan: CommitPlan) -> Path | None:
-        """Where the batch is kept if it cannot be cached; the folder of the run is made once."""
-        if self._site.cache:
-            return None
-        self._stage = self._stage or self._site.staging()
-        return self._stage / plan.commit
 
 
 def _listed(plan: CommitPlan) -> str:
