@@ -73,8 +73,8 @@ def misbehaving(
 
 
 @dataclass(frozen=True)
-class MisbehavingSieve(QuarantineOutput):
-    """The sieve of a fold, but the first attempt of all to use it is killed.
+class MisbehavingOutput(QuarantineOutput):
+    """The side output of a fold, but the first attempt of all to use it is killed.
 
     ``worker``: after the last of its records; ``told``: once it has told of them.
     """
@@ -135,8 +135,8 @@ def main(config: str, master: str, kind: str, marks: str) -> int:
     with ExitStack() as held:
         held.enter_context(ending(session))
         held.enter_context(patch.object(landing, "task", misbehaving(kind, Path(marks))))
-        side_output = partial(MisbehavingSieve, kind=kind, marks=Path(marks))
-        held.enter_context(patch.object(folding, "QuarantineSieve", side_output))
+        side_output = partial(MisbehavingOutput, kind=kind, marks=Path(marks))
+        held.enter_context(patch.object(folding, "QuarantineOutput", side_output))
         ends = run.pipelines([*pipelines.pipelines], Printer(), threading.Event())
     return exit_code(ends)
 
