@@ -40,6 +40,7 @@ from rivermouth.errors import (
 from rivermouth.kafka.client import Kafka
 from rivermouth.protocol.commits import CommitPlan, CommitRecord
 from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import (
     Anchor,
@@ -74,7 +75,7 @@ from rivermouth.warehouse.ports import (
     Projection,
 )
 from rivermouth.write.landing import Changes, RawBatch, Staged
-from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS
+from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS, place, replayed
 
 Offset = tuple[TopicPartition, int]
 NO_SESSION = cast(SparkSession, None)
@@ -166,6 +167,18 @@ class World:
     @property
     def projected(self) -> list[Counted]:
         return self.offsets.projected
+
+    @property
+    def history(self) -> History:
+        """What the log says of the pipeline's ledger."""
+        return replayed(self.commits)
+
+    @property
+    def newest(self) -> Entry:
+        """The newest entry in the log; there is one."""
+        entry = self.history.newest
+        assert entry is not None
+        return entry
 
     def commit(self, entry: Entry, rows: Iterable[Offset]) -> None:
         """As Delta does: nothing, silently, where the ``txn`` is not above the recorded one."""
@@ -368,6 +381,17 @@ class LateProjecting:
             AtOnce(self._offsets).put(Projection(entries, taken[0].table_name))
 
 
+def check_exactly_once(world: World) -> None:
+    """The ledger is whole, and each record that Kafka still has took effect once."""
+    history = world.history
+    assert history.faults == ()
+    assert history.position == Position(world.ends)
+    lows = {each: world.low.get(each, 0) for each in world.ends}
+    whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
+    assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
+    assert world.projected[-1].recorded.entry.sequence == history.sequence
+
+
 def is_bad(row: Offset) -> bool:
     """Every seventh record is poison."""
     return row[1] % 7 == 3
@@ -419,27 +443,35 @@ class MemoryLanding:
 
 @dataclass
 class Heard:
-    """A listener that keeps what it hears."""
+    """A listener that keeps what it hears; a driver may die when it reports a commit."""
 
-    crash: Crash
-    opening: OpenReport | None = None
+    crash: Crash = field(default_factory=Crash)
+    opens: list[OpenReport] = field(default_factory=list)
     commits: list[CommitReport] = field(default_factory=list)
+    retries: list[RetryReport] = field(default_factory=list)
+    mirrors: list[MirrorReport] = field(default_factory=list)
+    ends: list[PipelineReport] = field(default_factory=list)
+
+    @property
+    def opening(self) -> OpenReport:
+        """The newest report of an opening."""
+        return self.opens[-1]
 
     def opened(self, report: OpenReport) -> None:
-        self.opening = report
+        self.opens.append(report)
 
     def committed(self, report: CommitReport) -> None:
         self.commits.append(report)
         self.crash.at("reported")
 
     def tries_again(self, report: RetryReport) -> None:
-        raise AssertionError("that is the run's to say")
+        self.retries.append(report)
 
     def not_mirrored(self, report: MirrorReport) -> None:
-        raise AssertionError("that is the run's to say")
+        self.mirrors.append(report)
 
     def finished(self, report: PipelineReport) -> None:
-        raise AssertionError("that is the run's to say")
+        self.ends.append(report)
 
 
 def translated(fault: Exception) -> RivermouthError:
@@ -482,24 +514,28 @@ def edges(
     heard: Listener,
     offsets: OffsetsTable | None = None,
     projecting: Projecting | None = None,
-    ledger: str = PIPELINE,
+    pipeline: Pipeline | None = None,
 ) -> Edges:
     """The edges of a pipeline over a world; ``offsets`` in place of its own offsets table.
 
     What it commits is written there at once, unless ``projecting`` takes it.
     """
     landing, log = MemoryLanding(world, crash), CrashingLog(world, crash)
-    offsets = offsets or CrashingOffsets(world, crash)
-    return Edges(
-        kafka=MemoryKafka(world),
+    offsets, pipeline = offsets or CrashingOffsets(world, crash), pipeline or a_pipeline()
+    at = Coordinates(
+        pipeline=pipeline,
         store=LedgerStore(log, offsets),
-        others=Others(log, ledger),
         writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
-        landing=landing,
-        decode=lambda raw: raw,
+        projecting=projecting or AtOnce(offsets),
         listener=heard,
         attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),
-        projecting=projecting or AtOnce(offsets),
+    )
+    return Edges(
+        at=at,
+        kafka=MemoryKafka(world),
+        landing=landing,
+        decode=lambda raw: raw,
+        others=Others(log, pipeline.ledger_name),
         now=lambda: world.now,
     )
 
@@ -520,10 +556,7 @@ class Driver:
         offsets = CrashingOffsets(world, self.crash)
         self.late = LateProjecting(offsets)
         projecting = self.late if late else AtOnce(offsets)
-        pipeline = pipeline or a_pipeline()
-        name = pipeline.ledger_name
-        given = edges(world, self.crash, self.heard, offsets, projecting, name)
-        self.ingest = Ingest(pipeline, given)
+        self.ingest = Ingest(edges(world, self.crash, self.heard, offsets, projecting, pipeline))
 
     def project(self, number: int = 1 << 30, crash: str = "") -> None:
         """Let the first ``number`` commits that wait come into the offsets table."""
@@ -563,6 +596,11 @@ class Driver:
         return ranges
 
 
+def a_world(*ends: int) -> World:
+    """A topic whose partitions have so many records."""
+    return World(ends={place(n): end for n, end in enumerate(ends)})
+
+
 def until_done(
     world: World, act: Callable[[Driver], object] = lambda driver: driver.batch()
 ) -> Driver:
@@ -586,10 +624,7 @@ def accept_in(
     """
     driver = Driver(world)
     driver.crash.step = crash
-    its = edges(world, driver.crash, driver.heard)
-    at = Coordinates(
-        "orders", "silver.orders", its.store, its.writes, its.projecting, its.listener, its.attempts
-    )
+    at = edges(world, driver.crash, driver.heard).at
     told: list[AcceptedDelete] = []
 
     def rows_of(*question: Any) -> Sequence[OffsetRange] | None:
@@ -597,8 +632,6 @@ def accept_in(
             asked.append(question)
         return rows
 
-    found = accept_deletes(
-        NO_SESSION, a_pipeline(), at, versions, rows_of, told.append, dry_run=dry_run
-    )
+    found = accept_deletes(NO_SESSION, at, versions, rows_of, told.append, dry_run=dry_run)
     assert found == tuple(told), "what was told first is what was accepted"
     return found

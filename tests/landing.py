@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.run.steps import Guard, Steps
@@ -13,6 +14,6 @@ def land(
     landing: Landing, batch: RawBatch | Changes, plan: CommitPlan, guard: Guard | None = None
 ) -> None:
     """Stage the batch and commit it, as a run does."""
-    with closing(Steps(landing, batch, guard)) as steps:
+    with closing(Steps(partial(landing.stage, batch), guard)) as steps:
         steps.write(plan)
         steps.after(plan)

@@ -11,7 +11,7 @@ WAITS = (
     (warehouse, "PATIENCE_S", 1.0),  # for a predecessor that ends
     (offsets_table, "WAIT_S", 0.1),  # for rows that a run may be writing
     (sharing, "START_AFTER_S", 60.0),  # what a test verifies is not worth another process
-    (feeding, "LOOK_S", 0.5),
+    (feeding, "ASK_NAMES_S", 0.5),
 )
 """The module, its constant, and the seconds in tests."""
 

@@ -49,7 +49,7 @@ def auctions(lake: Lake) -> list[int]:
 def test_topics_appear_and_go_while_the_pipeline_runs(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, planner: str
 ) -> None:
-    monkeypatch.setattr(feeding, "LOOK_S", 0.5)
+    monkeypatch.setattr(feeding, "ASK_NAMES_S", 0.5)
     first, second, other = (f"appear-{planner}-{each}" for each in ("a", "b", "bb"))
     filled(lake, first, [1, 2])
     lake.configure(p=matching(f"appear-{planner}-.", start="latest", **PLANNERS[planner]))

@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-from rivermouth.source.batches import Trigger
 from rivermouth.source.streaming import Checkpoint, Stream, streaming_options
 from tests.builders import place
 from tests.lake import Lake, append_pipeline, bid
@@ -51,10 +50,10 @@ def test_a_batch_can_be_read_and_read_again_after_its_query_has_ended(
     lake.topic(TOPIC, 2)
     sent = [bid(each) for each in range(10)]
     lake.produce(TOPIC, [(None, value, n % 2) for n, value in enumerate(sent)])
-    batches, trigger = ReadLate(lake, rivermouth_spark), Trigger(None)
+    batches = ReadLate(lake, rivermouth_spark)
     starts = Position({place(each, TOPIC): 0 for each in range(2)})
     options = {"kafka.bootstrap.servers": lake.servers}
-    options |= streaming_options(batches.pipeline, starts, trigger)
+    options |= streaming_options(batches.pipeline, starts, endless=False)
     stream = Stream(batches, Checkpoint(tmp_path / "checkpoint"))
-    stream.run(rivermouth_spark, options, trigger, threading.Event())
+    stream.run(rivermouth_spark, options, threading.Event(), endless=False)
     assert sorted(batches.values) == sorted(sent * 2)

@@ -58,16 +58,16 @@ class Rereading:
         if into is not None:
             check_free(shared.config, into)
         try:
-            with ExitStack() as held:
+            with ExitStack() as resources:
                 if into is None:
-                    held.enter_context(shared.hold(pipeline))
+                    resources.enter_context(shared.hold(pipeline))
                 reach("P0")
                 kafka = Kafka(shared.config.kafka.revealed(shared.secrets))
                 at = replay_facts(pipeline, shared.warehouse.ledger(pipeline), kafka)
-                kept = MaterializedRows(shared, name, held)
+                materialized = MaterializedRows(shared, name, resources)
                 if into is None:
-                    return InPlace(shared, at, kept).replay(begin, end, agree)
-                return IntoTable(shared, at, kept, into).replay(begin, end, agree)
+                    return InPlace(shared, at, materialized).replay(begin, end, agree)
+                return IntoTable(shared, at, materialized, into).replay(begin, end, agree)
         except FAULTS as fault:
             raise translate(fault, name) from fault
 

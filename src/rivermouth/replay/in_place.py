@@ -8,7 +8,8 @@ which ranges were applied, and moves no offset.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,7 @@ from rivermouth.config import Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.commits import Purpose
-from rivermouth.protocol.entry import Counts, RowCounts
+from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.reapply import (
     WholeEntries,
     all_entries,
@@ -28,10 +29,8 @@ from rivermouth.replay.report import RangeRead, Replayed, ReplayPlan
 from rivermouth.replay.request import Bound, MaterializedRows, ReplayFacts
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.committer import Committer
-from rivermouth.run.opening import trace_open
 from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others
-from rivermouth.warehouse.ports import Attempts
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
 from rivermouth.write.landing import Changes
@@ -60,7 +59,7 @@ def check_counts(where: str, found: WholeEntries, counts: Counts) -> None:
     """
     for each, now in zip(found.ranges, counts, strict=True):
         then = None if found.counts is None else found.counts.get(each.topic_partition)
-        if then is not None and not _none_more(now, then):
+        if then and (now.applied > then.applied or now.quarantined > then.quarantined):
             raise ReplayRefused(
                 f"records of {each} decode differently than when they were read",
                 where=where,
@@ -96,10 +95,6 @@ def check_all_there(where: str, found: WholeEntries, counts: Counts) -> None:
             )
 
 
-def _none_more(now: RowCounts, then: RowCounts) -> bool:
-    return now.applied <= then.applied and now.quarantined <= then.quarantined
-
-
 def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted: int) -> None:
     """Raise ReplayRefused where a row to insert may not be the newest by ``order_by``.
 
@@ -119,10 +114,10 @@ def check_inserts(where: str, pipeline: Pipeline, found: WholeEntries, inserted:
 class InPlace:
     """One replay in place; the table is ours to write."""
 
-    def __init__(self, shared: Assembly, at: ReplayFacts, kept: MaterializedRows) -> None:
+    def __init__(self, shared: Assembly, at: ReplayFacts, materialized: MaterializedRows) -> None:
         self._shared = shared
         self._at = at
-        self._kept = kept
+        self._materialized = materialized
         self._session: SparkSession = shared.session
 
     def replay(
@@ -135,28 +130,39 @@ class InPlace:
         check_target(self._session, pipeline, address)
         found = self._entries(begin, end)
         rows: Keyed = resolve(pipeline.shape.again or "")(pipeline, found.of_entries)
-        with ExitStack() as held:
-            batch = held.enter_context(self._kept.decoded(found.ranges))
+        with ExitStack() as resources:
+            batch = resources.enter_context(self._materialized.decoded(found.ranges))
             counts = grouped_counts(batch, found.ranges)
             check_counts(at.where, found, counts)
             if pipeline.shape.reapply_needs_all:
                 check_all_there(at.where, found, counts)
-            changes = held.enter_context(self._kept.rows(rows.fold(batch.where("code IS NULL"))))
+            changes = resources.enter_context(
+                self._materialized.rows(rows.fold(batch.where("code IS NULL")))
+            )
             would = row_changes(changes, address.read(self._session), rows)
-            plan = _plan(pipeline, found, counts, would.inserted, would.updated, would.deleted)
+            plan = ReplayPlan(
+                pipeline=pipeline.name,
+                table=str(pipeline.target.table),
+                ranges=RangeRead.of(found.ranges, counts),
+                inserted=would.inserted,
+                updated=would.updated,
+                deleted=would.deleted,
+                since=found.since,
+            )
             check_inserts(at.where, pipeline, found, would.inserted)
             if not agree(plan):
                 return Replayed(plan, written=False)
-            committer = self._begin()
+            # A killed replay may have left the offsets table behind.
+            ledger, coordinates = at.found.ledger, self._shared.coordinates(pipeline)
+            accept = Purpose.REPLAY.value
+            committer = Committer.opened(ledger, coordinates, at.found.to_project, accept=accept)
             if not would.total:
                 return Replayed(plan, written=False)
-            attempts = Attempts.by(pipeline.retry)
-            landing = self._shared.landing(pipeline, held, attempts, rows)
-            draft = replay_draft(committer.history, at.newest, at.found.ledger.table, found)
+            landing = self._shared.landing(pipeline, resources, coordinates.attempts, rows)
+            draft = replay_draft(committer.history, at.newest, ledger.table, found)
             commit = committer.plan(Purpose.REPLAY, draft)
-            steps = Steps(landing, Changes(changes, applied(counts)))
-            with closing(steps):
-                committer.commit(commit, steps.write, then=steps.after)
+            stage = partial(landing.stage, Changes(changes, applied(counts)))
+            committer.commit(commit, Steps(stage))
         return Replayed(plan, written=True, sequence=commit.sequence)
 
     def _check_alone(self) -> None:
@@ -172,12 +178,9 @@ class InPlace:
         at = self._at
         asked = None
         if not begin.is_earliest or end is not None:
-            asked = at.asked(begin, end, recorded_begins(at.entries))
-            early = [
-                each
-                for each in asked
-                if each.until_offset < (at.position.get(each.topic_partition) or 0)
-            ]
+            asked, position = at.asked(begin, end, recorded_begins(at.entries)), at.position
+            ends = ((each, position.get(each.topic_partition) or 0) for each in asked)
+            early = [each for each, stands in ends if each.until_offset < stands]
             if early:
                 raise ReplayRefused(
                     "a replay in place ends where the pipeline stands",
@@ -190,32 +193,3 @@ class InPlace:
         asked = None if begin.is_earliest else asked
         taken = all_entries if at.pipeline.shape.reapply_needs_all else whole_entries
         return taken(at.entries, at.pipeline, at.facts.watermarks, asked)
-
-    def _begin(self) -> Committer:
-        """The committer, with the offsets table brought up to date: a killed replay may have left
-        it behind.
-        """
-        at, ledger = self._at, self._at.found.ledger
-        trace_open(ledger, accept=Purpose.REPLAY.value)
-        committer = Committer(ledger.history, self._shared.coordinates(at.pipeline))
-        committer.project(at.found.to_project)
-        return committer
-
-
-def _plan(
-    pipeline: Pipeline,
-    found: WholeEntries,
-    counts: Counts,
-    inserted: int,
-    updated: int,
-    deleted: int,
-) -> ReplayPlan:
-    return ReplayPlan(
-        pipeline=pipeline.name,
-        table=str(pipeline.target.table),
-        ranges=RangeRead.of(found.ranges, counts),
-        inserted=inserted,
-        updated=updated,
-        deleted=deleted,
-        since=found.since,
-    )

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from rivermouth.config import Config, Pipeline, TableName
 from rivermouth.config.registry import resolve
-from rivermouth.debug import reach
+from rivermouth.debug import listed, reach
 from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import merged
@@ -41,11 +41,11 @@ class IntoTable:
     """One replay into the table ``into``."""
 
     def __init__(
-        self, shared: Assembly, at: ReplayFacts, kept: MaterializedRows, into: TableName
+        self, shared: Assembly, at: ReplayFacts, materialized: MaterializedRows, into: TableName
     ) -> None:
         self._shared = shared
         self._at = at
-        self._kept = kept
+        self._materialized = materialized
         self._into = into
         self._address = shared.warehouse.address(into)
         self._session = shared.session
@@ -55,26 +55,25 @@ class IntoTable:
     ) -> Replayed:
         """Show to ``agree`` what would be added, and add it if it says so."""
         pipeline = self._at.pipeline
-        check_free(self._shared.config, self._into)
         ranges = self._ranges(begin, end)
         rows: Rows = resolve(pipeline.shape.changes)(pipeline)
         id_ = replay_id(self._at, ranges)
         plain = isinstance(rows, Plain)
         there = self._check_fits(id_, ranges, plain=plain)
-        with ExitStack() as held:
-            kept = held.enter_context(self._kept.decoded(ranges))
-            batch = without_overflow(kept, no_rows(self._session, pipeline), rows)
+        with ExitStack() as resources:
+            decoded = resources.enter_context(self._materialized.decoded(ranges))
+            batch = without_overflow(decoded, no_rows(self._session, pipeline), rows)
             read = RangeRead.of(ranges, grouped_counts(batch, ranges))
             made = _made(batch.where("code IS NULL"), rows)
             number = sum(each.records - each.bad for each in read)
             if not plain:
-                made = held.enter_context(self._kept.rows(made))
+                made = resources.enter_context(self._materialized.rows(made))
                 number = 0 if there else made.count()
             inserted = 0 if there else number
             plan = ReplayPlan(pipeline.name, str(self._into), read, inserted, there=there)
             if not agree(plan) or there:
                 return Replayed(plan, written=False)
-            held.enter_context(self._shared.warehouse.hold(self._into))
+            resources.enter_context(self._shared.warehouse.hold(self._into))
             self._check_fits(id_, ranges, plain=plain)  # others may have been here meanwhile
             return Replayed(plan, written=self._write(made, id_, ranges))
 
@@ -142,9 +141,9 @@ class IntoTable:
         reach("P2")
         create_target(self._session, _owned(pipeline), self._address)
         commit = str(uuid.uuid4())
-        listed = [[one.topic, one.partition, one.from_offset, one.until_offset] for one in ranges]
-        told = {"replay": id_, "commit": commit, "pipeline": pipeline.ledger_name, "ranges": listed}
-        options = {"txnAppId": f"{APP}{id_}", "txnVersion": "1", "userMetadata": json.dumps(told)}
+        facts = {"replay": id_, "commit": commit, "pipeline": pipeline.ledger_name}
+        text = json.dumps({**facts, "ranges": listed(ranges)()})
+        options = {"txnAppId": f"{APP}{id_}", "txnVersion": "1", "userMetadata": text}
         reach("P3")
         self._address.write(rows.write.mode("append").options(**options))
         reach("P6")

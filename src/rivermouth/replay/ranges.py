@@ -175,7 +175,7 @@ def _listed(texts: Iterable[str]) -> str:
     return "; ".join([*found[:_NAMED], *more])
 
 
-Bound = int | datetime | None
+EntryBound = int | datetime | None
 """The sequence of an entry, or the time of a commit; None: no bound."""
 
 
@@ -201,8 +201,8 @@ class RecordedRanges:
 def ranges(
     config: Config,
     pipeline: str,
-    since: Bound = None,
-    until: Bound = None,
+    since: EntryBound = None,
+    until: EntryBound = None,
     *,
     spark: SparkSession | None = None,
 ) -> tuple[RecordedRanges, ...]:
@@ -224,7 +224,7 @@ def ranges(
 
 
 def recorded_in(
-    log: LedgerLog, pipeline: Pipeline, since: Bound = None, until: Bound = None
+    log: LedgerLog, pipeline: Pipeline, since: EntryBound = None, until: EntryBound = None
 ) -> tuple[RecordedRanges, ...]:
     """The same from the log of the pipeline's table."""
     name = pipeline.ledger_name
@@ -238,7 +238,8 @@ def recorded_in(
     if history.broken:
         raise history.broken[0]
     if history.effective is None:
-        raise next(iter(history.faults), _untold(where))
+        untold = LedgerBroken("nobody can tell which entries are in effect", where=where)
+        raise next(iter(history.faults), untold)
     if since is not None and history.first:  # log clean-up took earlier commits
         _check_held(where, entries[0] if entries else None, since)
     effective = history.effective_sequences()
@@ -266,7 +267,7 @@ def _log(config: Config, pipeline: Pipeline, spark: SparkSession | None) -> Ledg
     return warehouse_of(config, spark).ledger(pipeline).log
 
 
-def _check_bounds(since: Bound, until: Bound) -> None:
+def _check_bounds(since: EntryBound, until: EntryBound) -> None:
     times = [zoned(each) for each in (since, until) if isinstance(each, datetime)]
     sequences = [each for each in (since, until) if isinstance(each, int)]
     if times != sorted(times) or sequences != sorted(sequences):
@@ -295,10 +296,6 @@ def _check_held(where: str, first: Recorded | None, since: int | datetime) -> No
     )
 
 
-def _untold(where: str) -> LedgerBroken:
-    return LedgerBroken("nobody can tell which entries are in effect", where=where)
-
-
 def _value(each: Recorded) -> RecordedRanges:
     entry = each.entry
     return RecordedRanges(
@@ -316,7 +313,7 @@ def _at(each: Recorded) -> datetime:
     return datetime.fromtimestamp(each.timestamp_ms / 1000, timezone.utc)
 
 
-Found = Mapping[TopicPartition, int | None]
+FirstOffsets = Mapping[TopicPartition, int | None]
 """The offset of the first record of each partition at a time, or after it; None: there is none."""
 
 
@@ -353,7 +350,7 @@ def ranges_between(
 
 
 def spans(
-    marks: Mapping[TopicPartition, Watermarks], begins: Found, ends: Found
+    marks: Mapping[TopicPartition, Watermarks], begins: FirstOffsets, ends: FirstOffsets
 ) -> tuple[OffsetRange, ...]:
     """The ranges of the partitions in ``marks``; none ends after the last stable offset."""
     return tuple(

@@ -23,7 +23,7 @@ Given = OffsetRange | RecordedRanges
 """A range, or those of a ledger entry, of which cluster and topics are known."""
 
 
-def plain(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
+def flat(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
     """The ranges, in the order given."""
     return tuple(
         one
@@ -32,7 +32,7 @@ def plain(given: Iterable[Given]) -> tuple[OffsetRange, ...]:
     )
 
 
-def held(
+def checked(
     config: Config, given: Iterable[Given], secrets: Secrets, *, begins_too: bool = True
 ) -> tuple[OffsetRange, ...]:
     """The ranges that hold an offset, in order, if they can be read.
@@ -41,7 +41,7 @@ def held(
     holds an offset. Raises what ``read`` raises.
     """
     given = tuple(given)
-    ranges = disjoint(plain(given))
+    ranges = disjoint(flat(given))
     if not ranges:
         return ()
     topics = {each.topic for each in ranges}
@@ -85,10 +85,10 @@ def readable(
     deletes during the reading is in ``deleted``, even if it was counted.
     """
     given = tuple(ranges)
-    wanted = held(config, given, secrets, begins_too=False)
+    wanted = checked(config, given, secrets, begins_too=False)
     source = KafkaSource(client_options(config, secrets)) if wanted else None
     found = counted(source, wanted) if source is not None else {}
-    return tuple(found.get(each, ReadableRange(each)) for each in plain(given))
+    return tuple(found.get(each, ReadableRange(each)) for each in flat(given))
 
 
 def counted(source: Source, ranges: tuple[OffsetRange, ...]) -> dict[OffsetRange, ReadableRange]:

@@ -13,7 +13,7 @@ from rivermouth.config.source import HEADERS, KAFKA_COLUMNS
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import configured, merged, one_per_partition
-from rivermouth.replay.readable import Given, held
+from rivermouth.replay.readable import Given, checked
 from rivermouth.source.batches import header_options, kafka_options, reader_options
 from rivermouth.source.driver_planned import read_ranges
 from rivermouth.spark.errors import translate
@@ -62,7 +62,7 @@ def read(
     other errors of Kafka as SourceError.
     """
     chosen = configured(config, pipeline) if pipeline is not None else None
-    wanted = held(config, ranges, secrets)
+    wanted = checked(config, ranges, secrets)
     try:
         raw = _raw(spark, _options(config, chosen, secrets), merged(wanted))
         return raw if chosen is None else decoder(chosen, whole=True)(raw)
@@ -71,9 +71,10 @@ def read(
 
 
 def _options(config: Config, pipeline: Pipeline | None, secrets: Secrets) -> dict[str, str]:
-    own = pipeline.source.options if pipeline is not None else {}
-    told = kafka_options(config.kafka.revealed(secrets), own, platform_of())
-    return told if pipeline is None else told | header_options(pipeline)
+    kafka, platform = config.kafka.revealed(secrets), platform_of()
+    if pipeline is None:
+        return kafka_options(kafka, {}, platform)
+    return kafka_options(kafka, pipeline.source.options, platform) | header_options(pipeline)
 
 
 def _raw(

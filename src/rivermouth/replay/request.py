@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -24,6 +24,7 @@ from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
+from rivermouth.replay.ranges import FirstOffsets
 from rivermouth.replay.records import read
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.ledger import audit_ledger
@@ -35,8 +36,6 @@ FORMS = (
     ' between several, or {"topic": {"partition": offset}}'
 )
 _PLACE = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,10}):(\d{1,18})")
-Times = Mapping[TopicPartition, int | None]
-"""The first offset of each partition from a time on; None: no record is that young."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +67,6 @@ class Bound:
             for topic in self.start.offsets
             for partition in self.start.named(topic)
         )
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of the partitions: where the pipeline stands, and where the first record is
-    that a replay may read.
-    """
-
-    position: Position
-    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def read_bound(option: str, text: str) -> Bound:
@@ -124,22 +113,28 @@ def times_of(bound: Bound, position: Position) -> dict[TopicPartition, datetime]
 
 
 def asked_ranges(
-    begin: Bound, end: Bound | None, known: Known, begins: Times, ends: Times
+    begin: Bound,
+    end: Bound | None,
+    position: Position,
+    earliest: Mapping[TopicPartition, int],
+    begins: FirstOffsets,
+    ends: FirstOffsets,
 ) -> tuple[OffsetRange, ...]:
     """The ranges from ``begin`` to ``end``, or to the position, one for each partition asked for.
 
-    ``begins`` and ``ends`` are the offsets of their times. What a time or ``earliest`` names, and
-    may not be read, is left out; of an offset it is an error. Raises ReplayRefused.
+    ``earliest`` is where the first record is that a replay may read. ``begins`` and ``ends`` are
+    the offsets of the times. What a time or ``earliest`` names, and may not be read, is left out;
+    of an offset it is an error. Raises ReplayRefused.
     """
-    _check_named(begin, end, known)
+    _check_named(begin, end, position)
     found = []
-    for place in known.position:
+    for place in position:
         at = begin.of(place)
         if at is None:
             continue
         until = end.of(place) if end is not None else None
-        stands = known.position.get(place) or 0
-        first = _offset(place, at, begins, stands, known.begins.get(place, 0))
+        stands = position.get(place) or 0
+        first = _offset(place, at, begins, stands, earliest.get(place, 0))
         last = stands if until is None else _offset(place, until, ends, stands, 0)
         if last < first:
             if not isinstance(at, int) or not isinstance(until, int):
@@ -154,9 +149,8 @@ def asked_ranges(
     return tuple(found)
 
 
-def _check_named(begin: Bound, end: Bound | None, known: Known) -> None:
+def _check_named(begin: Bound, end: Bound | None, read: Position) -> None:
     """Raise ReplayRefused for partitions and offsets that the pipeline has not read."""
-    read = known.position
     for bound in (begin, *([end] if end is not None else [])):
         topics = {each.topic for each in read}
         unread = [str(each) for each in sorted(bound.named) if each not in read.offsets]
@@ -182,7 +176,7 @@ def _check_named(begin: Bound, end: Bound | None, known: Known) -> None:
             )
 
 
-def _offset(place: TopicPartition, at: At, times: Times, stands: int, begin: int) -> int:
+def _offset(place: TopicPartition, at: At, times: FirstOffsets, stands: int, begin: int) -> int:
     if isinstance(at, int):
         return at
     if isinstance(at, datetime):
@@ -214,13 +208,13 @@ class ReplayFacts:
         return Position({each: offset for each, offset in stands if self.facts.tell_of(each)})
 
     def asked(
-        self, begin: Bound, end: Bound | None, begins: dict[TopicPartition, int]
+        self, begin: Bound, end: Bound | None, earliest: Mapping[TopicPartition, int]
     ) -> tuple[OffsetRange, ...]:
-        """The ranges that are asked for; ``begins`` is where what may be read begins."""
-        known = Known(self.position, begins)
-        times = [times_of(each, known.position) if each else {} for each in (begin, end)]
-        at_begin, at_end = (self.kafka.offsets_at(each) if each else {} for each in times)
-        return asked_ranges(begin, end, known, at_begin, at_end)
+        """The ranges that are asked for; ``earliest`` is where what may be read begins."""
+        position = self.position
+        times = [times_of(each, position) if each else {} for each in (begin, end)]
+        begins, ends = (self.kafka.offsets_at(each) if each else {} for each in times)
+        return asked_ranges(begin, end, position, earliest, begins, ends)
 
 
 def replay_facts(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> ReplayFacts:
@@ -248,15 +242,15 @@ def replay_facts(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> Replay
 class MaterializedRows:
     """Keeps rows in the cache of Spark, or in files where there is none.
 
-    What it keeps lasts until ``held`` ends.
+    What it keeps lasts until ``resources`` ends.
     """
 
-    def __init__(self, shared: Assembly, pipeline: str, held: ExitStack) -> None:
+    def __init__(self, shared: Assembly, pipeline: str, resources: ExitStack) -> None:
         self._shared = shared
         self._pipeline = pipeline
         self._folder = None
         if not shared.platform.has(Capability.CACHE):
-            self._folder = held.enter_context(shared.staging(pipeline))
+            self._folder = resources.enter_context(shared.staging(pipeline))
 
     @contextmanager
     def decoded(self, ranges: Sequence[OffsetRange]) -> Iterator[DataFrame]:

@@ -37,7 +37,6 @@ from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run.committer import Committer, Coordinates
-from rivermouth.run.opening import DELETES, trace_open
 from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerLog
 
@@ -80,6 +79,8 @@ def check_no_other_rollback(history: History, log: LedgerLog) -> None:
         raise nothing_left(now)
 
 
+_DELETES = "deletes"
+"""What ``accept-deletes`` accepts, in a trace."""
 RowsOf = Callable[[int, int, bool], Sequence[OffsetRange] | None]
 """The rows that the commit at a version took, as at most so many runs; None: nobody can tell. And
 whether one offset may be that of several rows.
@@ -108,7 +109,6 @@ class AcceptedDelete:
 
 def accept_deletes(
     session: SparkSession,
-    pipeline: Pipeline,
     coordinates: Coordinates,
     versions: Sequence[int],
     rows_of: RowsOf,
@@ -121,7 +121,7 @@ def accept_deletes(
     The table is ours to write. ``tell`` is called for each before anything is written; where
     ``dry_run``, nothing is. Raises ResumeRefused, and the Halt that a run would meet.
     """
-    at = coordinates
+    at, pipeline = coordinates, coordinates.pipeline
     _check_erasable(pipeline)
     ledger = read_ledger(at.store, pipeline)
     found = assess(ledger, None, pipeline, time.time())
@@ -145,9 +145,8 @@ def accept_deletes(
         tell(each)
     if dry_run:
         return shown
-    trace_open(ledger, accept=DELETES, versions=[*versions])
-    committer = Committer(history, at)
-    committer.project(found.to_project)
+    named = {"accept": _DELETES, "versions": [*versions]}
+    committer = Committer.opened(ledger, at, found.to_project, **named)
     for portion in portions(accepted):
         draft = deletes_draft(committer.history, ledger.table, portion)
         committer.record(session, committer.plan(Purpose.RESUME, draft))

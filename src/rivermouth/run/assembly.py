@@ -26,10 +26,11 @@ from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
 from rivermouth.run.projecting import AtOnce, OffsetsUpkeep, OffsetsWriter, Projecting, flushed
 from rivermouth.run.report import Listener, Silent
-from rivermouth.run.supervision import with_retry_notes
+from rivermouth.run.supervision import RetryNoteListener
 from rivermouth.source.batches import kafka_options
 from rivermouth.spark.errors import FAULTS
 from rivermouth.spark.session import import_from
+from rivermouth.warehouse.folder.retry_notes import RetryNotes
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import Attempts, LedgerLog, LedgerWrites, OffsetsTable, Warehouse
 from rivermouth.warehouse.tables import (
@@ -79,15 +80,15 @@ class Assembly:
         self,
         pipeline: Pipeline,
         listener: Listener,
-        held: ExitStack,
+        resources: ExitStack,
         projecting: Projecting,
         stop: threading.Event | None = None,
     ) -> Ingest:
         """The pipeline with its table there, as configured, and ours to write.
 
-        What it holds until its end is entered into ``held``; the table is held already. At that
-        end what it committed is in the offsets table. Once ``stop`` is set, no commit is tried
-        again. Raises what stands against it.
+        What it needs until its end is entered into ``resources``; the table is held already. At
+        that end what it committed is in the offsets table. Once ``stop`` is set, no commit is
+        tried again. Raises what stands against it.
         """
         check_platform(pipeline, self.platform)
         table = pipeline.target.table
@@ -96,37 +97,36 @@ class Assembly:
         kafka = Kafka(self.config.kafka.revealed(self.secrets))
         if pipeline.target.kafka is not None:  # a producer would wait for them, in each batch
             kafka.identities(pipeline.target.kafka)
-        store, name = self.warehouse.ledger(pipeline), pipeline.ledger_name
-        with self.creating[table], _told_by(store.log):
+        at, name = self.coordinates(pipeline), pipeline.ledger_name
+        log = at.store.log
+        with self.creating[table], _torn_commit_told(log):
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
-            landing = self.landing(pipeline, held, attempts)
-        held.enter_context(flushed(projecting, pipeline.ledger_name))
-        edges = Edges(
-            kafka=kafka,
-            store=store,
-            writes=self._writes(pipeline, landing),
-            landing=landing,
-            decode=decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers),
+            landing = self.landing(pipeline, resources, attempts)
+        resources.enter_context(flushed(projecting, name))
+        at = replace(
+            at,
+            writes=self._writes(at, landing),
+            projecting=projecting,
             listener=listener,
             attempts=attempts,
-            projecting=projecting,
-            others=self.others.setdefault(name, Others(store.log, name)),
         )
-        return Ingest(pipeline, edges)
+        decode = decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers)
+        others = self.others.setdefault(name, Others(log, name))
+        return Ingest(Edges(at, kafka, landing, decode, others))
 
-    def _writes(self, pipeline: Pipeline, landing: Landing) -> LedgerWrites:
+    def _writes(self, at: Coordinates, landing: Landing) -> LedgerWrites:
         """What moves the ledger on, beside the landing.
 
         A write may fail because others altered the table in mid-run. Spark does not say in which
         column; and that is a halt.
         """
-        writes = replace(self.warehouse.writes(pipeline), record=landing.record)
+        pipeline = at.pipeline
         address = self.warehouse.address(pipeline.target.table)
 
         def translate(fault: Exception) -> RivermouthError:
-            error = writes.translate(fault)
+            error = at.writes.translate(fault)
             if error.passes is Passing.NO:
                 with suppress(*FAULTS):
                     try:
@@ -135,16 +135,16 @@ class Assembly:
                         return differs
             return error
 
-        return replace(writes, translate=translate)
+        return replace(at.writes, record=landing.record, translate=translate)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
+        store = self.warehouse.ledger(pipeline)
         return Coordinates(
-            pipeline=pipeline.name,
-            table_name=str(pipeline.target.table),
-            store=self.warehouse.ledger(pipeline),
+            pipeline=pipeline,
+            store=store,
             writes=self.warehouse.writes(pipeline),
-            projecting=AtOnce(self.offsets()),
+            projecting=AtOnce(store.offsets),
             listener=Silent(),
             attempts=Attempts.by(pipeline.retry),
         )
@@ -167,7 +167,9 @@ class Assembly:
         """The listener of a run of these pipelines, with what a run does beside telling it."""
         pipelines = [self.config.pipelines[each] for each in names]
         groups = ConfiguredGroups(self.config, self.secrets)
-        return mirroring(with_retry_notes(listener, self.config), pipelines, groups)
+        if isinstance(self.config.warehouse, Path):
+            listener = RetryNoteListener(listener, RetryNotes(self.config.warehouse))
+        return mirroring(listener, pipelines, groups)
 
     def hold(self, pipeline: Pipeline) -> AbstractContextManager[None]:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""
@@ -176,7 +178,7 @@ class Assembly:
     def landing(
         self,
         pipeline: Pipeline,
-        held: ExitStack,
+        resources: ExitStack,
         attempts: Attempts,
         rows: Rows | None = None,
     ) -> Landing:
@@ -195,7 +197,7 @@ class Assembly:
             quarantine=QuarantineTable(bad, reasons, make),
             tasks=self._tasks(),
             cache=self.platform.has(Capability.CACHE),
-            staging=lambda: held.enter_context(self.staging(pipeline.name)),
+            staging=lambda: resources.enter_context(self.staging(pipeline.name)),
             others=tuple(each for each in writers if each != pipeline.name),
             config=pipeline,
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
@@ -221,7 +223,7 @@ class Assembly:
 
 
 @contextmanager
-def _told_by(log: LedgerLog) -> Iterator[None]:
+def _torn_commit_told(log: LedgerLog) -> Iterator[None]:
     """Where Spark cannot read a table, LedgerBroken is raised if a commit of its log is torn.
 
     Spark reads each commit that delta-rs made, since there is no checksum file, and says less.

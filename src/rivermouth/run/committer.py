@@ -11,10 +11,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from rivermouth import debug
+from rivermouth.config import Pipeline
 from rivermouth.debug import reach
 from rivermouth.errors import (
     CommitConflict,
@@ -36,33 +38,36 @@ from rivermouth.protocol.commits import (
 from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.history import History
 from rivermouth.protocol.log_replay import replay
-from rivermouth.protocol.snapshot import trimmed
+from rivermouth.protocol.snapshot import LedgerSnapshot, trimmed
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
+from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ports import Attempts, Counted, LedgerStore, LedgerWrites, Projection
+from rivermouth.write.landing import Staged
 
-Write = Callable[[CommitPlan], object]
-"""Makes the commit of a plan. What it raises says little: only the log tells what happened."""
-
-_AT_ONCE = 1_000  # entries: counted in one query, and in memory together
+_AT_ONCE = 1_000
+"""So many entries are counted in one query, and in memory together."""
 
 
 @dataclass(frozen=True)
 class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
-    ``pipeline`` is its name in the configuration, ``table_name`` that of its table.
     ``projecting`` takes what was committed to the offsets table. ``attempts`` says how long a
     commit is tried again while commits of others are in the way.
     """
 
-    pipeline: str
-    table_name: str
+    pipeline: Pipeline
     store: LedgerStore
     writes: LedgerWrites
     projecting: Projecting
     listener: Listener
     attempts: Attempts
+
+    @property
+    def table_name(self) -> str:
+        """The name of the pipeline's table."""
+        return str(self.pipeline.target.table)
 
 
 class Committer:
@@ -71,6 +76,33 @@ class Committer:
     def __init__(self, history: History, coordinates: Coordinates) -> None:
         self.history = history
         self._at = coordinates
+
+    @staticmethod
+    def opened(
+        ledger: LedgerSnapshot,
+        coordinates: Coordinates,
+        to_project: Sequence[Recorded],
+        **accepting: object,
+    ) -> Committer:
+        """A committer that goes on from a ledger that was read and assessed.
+
+        The offsets table has got the entries ``to_project``. ``accepting``: what a command was told
+        to accept, for the trace.
+        """
+        history = ledger.history
+        debug.step(
+            history.pipeline,
+            "open",
+            version=history.version,
+            sequence=history.sequence,
+            standing=history.effective.sequence if history.effective is not None else None,
+            position=history.position.as_nested,
+            projected=ledger.projected,
+            **accepting,
+        )
+        committer = Committer(history, coordinates)
+        committer._project(to_project)
+        return committer
 
     def plan(self, purpose: Purpose, draft: Draft, *, beside: bool = False) -> CommitPlan:
         """The plan of a commit that follows on what was read back last.
@@ -85,14 +117,11 @@ class Committer:
         self, session: SparkSession, plan: CommitPlan, check: Callable[[], object] = lambda: None
     ) -> None:
         """Make a commit that brings no rows, see ``commit``."""
-        self.commit(plan, lambda each: self._at.writes.record(session, each), check)
+        staged = Staged(partial(self._at.writes.record, session))
+        self.commit(plan, Steps(lambda *_: staged), check)
 
     def commit(
-        self,
-        plan: CommitPlan,
-        write: Write,
-        check: Callable[[], object] = lambda: None,
-        then: Write | None = None,
+        self, plan: CommitPlan, steps: Steps, check: Callable[[], object] = lambda: None
     ) -> None:
         """Write, read back, classify, report, hand over for the offsets table.
 
@@ -100,24 +129,29 @@ class Committer:
 
         Where a commit of others is in the way, the same ranges are written again under the
         same sequence, for as long as the attempts last; never skipped, never widened. ``check``
-        repeats the guards before each further attempt: much may happen in a pause. ``then`` is
-        called once the commit was read back, with the plan that was carried out.
+        repeats the guards before each further attempt: much may happen in a pause.
         """
         conflict: CommitConflict | None = None
-        for _ in self._at.attempts.each():
+        try:
+            for _ in self._at.attempts.each():
+                if conflict is not None:
+                    check()
+                    plan = plan.again(new_commit(), self.history.version)
+                try:
+                    self._commit(plan, steps)
+                    return
+                except CommitConflict as met:
+                    conflict = met
             if conflict is not None:
-                check()
-                plan = plan.again(new_commit(), self.history.version)
-            try:
-                self._commit(plan, write, then)
-                return
-            except CommitConflict as met:
-                conflict = met
-        if conflict is not None:
-            conflict.passes = Passing.NO  # the time to try again is up
-            raise conflict
+                conflict.passes = Passing.NO  # the time to try again is up
+                raise conflict
+        except Exception as fault:
+            steps.give_up(plan, fault)
+            raise
+        finally:
+            steps.close()
 
-    def project(self, entries: Sequence[Recorded]) -> None:
+    def _project(self, entries: Sequence[Recorded]) -> None:
         """Write the rows of these entries into the offsets table, where they are not there yet.
 
         At once: what an opening finds missing is there before it goes on. Of a table that is
@@ -128,7 +162,7 @@ class Committer:
             self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
             debug.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
-    def _commit(self, plan: CommitPlan, write: Write, then: Write | None) -> None:
+    def _commit(self, plan: CommitPlan, steps: Steps) -> None:
         began = time.monotonic()
         name, draft = self.history.pipeline, plan.draft
         reach("P3")
@@ -137,7 +171,7 @@ class Committer:
         debug.step(name, "write", commit=plan.commit, **facts)
         fault: Exception | None = None
         try:
-            write(plan)
+            steps.write(plan)
         except Exception as raised:  # whatever it says, only the log knows what happened
             fault = raised
         said = None if fault is None else type(fault).__name__
@@ -146,8 +180,8 @@ class Committer:
         recorded = self._read_back(plan, fault)
         reach("P7")
         try:
-            if then:  # first: nothing that fails may come between the commit and what waits for it
-                then(plan)
+            # First: nothing that fails may come between the commit and what waits for it.
+            steps.after(plan)
         except Exception:
             with suppress(Exception):  # the commit stands, so it is told all the same
                 self._hand_over(recorded, plan, began)
@@ -157,7 +191,7 @@ class Committer:
     def _hand_over(self, recorded: Sequence[Recorded], plan: CommitPlan, began: float) -> None:
         counted = self._at.writes.count(recorded)
         ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
-        self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))
+        self._at.listener.committed(_report(self._at.pipeline.name, ours, time.monotonic() - began))
         # Last: it raises what became of earlier entries.
         self._at.projecting.put(Projection(counted, self._at.table_name))
         if recorded[-1].entry.commit != plan.commit:

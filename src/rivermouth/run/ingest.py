@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rivermouth.config import Pipeline
 from rivermouth.debug import reach
+from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accept_changes import Offsets, ResumePlan
 from rivermouth.protocol.batches import Action, decide, waiting_after
-from rivermouth.protocol.commits import CommitPlan, Purpose
+from rivermouth.protocol.commits import CommitPlan, Purpose, Recorded
 from rivermouth.protocol.drafts import next_draft, renewed
-from rivermouth.protocol.entry import Draft
 from rivermouth.protocol.guards import (
     check_not_truncated,
     check_partition,
@@ -35,27 +35,21 @@ from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
 from rivermouth.run.accepting import check_no_other_rollback, plan_resume
 from rivermouth.run.committer import Committer, Coordinates
-from rivermouth.run.opening import note_rollback, opened, trace_open
-from rivermouth.run.projecting import Projecting
-from rivermouth.run.report import Listener
+from rivermouth.run.report import OpenReport
 from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others, audit_ledger, read_ledger, with_others
-from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
+from rivermouth.warehouse.ports import OffsetsTable
 from rivermouth.write.landing import Landing, RawBatch
 
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges that a pipeline works with."""
+    """What a pipeline that reads works with."""
 
+    at: Coordinates
     kafka: Kafka
-    store: LedgerStore
-    writes: LedgerWrites
     landing: Landing
     decode: Callable[[DataFrame], DataFrame]
-    listener: Listener
-    attempts: Attempts
-    projecting: Projecting
     others: Others
     now: Callable[[], float] = time.time
 
@@ -63,17 +57,12 @@ class Edges:
 class Ingest:
     """What may be done to one pipeline: open it, feed it, accept what halted it."""
 
-    def __init__(self, pipeline: Pipeline, edges: Edges) -> None:
-        self.pipeline = pipeline
+    def __init__(self, edges: Edges) -> None:
+        self.pipeline: Pipeline = edges.at.pipeline
         self._edges = edges
         self._facts = KafkaFacts("", {}, {})
         self._table = ""
         self._committer: Committer | None = None
-
-    @property
-    def sequence(self) -> int:
-        """The sequence of the newest entry; 0 before the pipeline is opened."""
-        return self._committer.history.sequence if self._committer is not None else 0
 
     def open(self, session: SparkSession, *, audit: bool = False) -> Position:
         """Act on what ``assess`` says, and return the next offset to read of each partition.
@@ -86,20 +75,19 @@ class Ingest:
         reach("P0")
         edges = self._edges
         ledger = self._read(audit_ledger if audit else read_ledger)
-        note_rollback(ledger, edges.store.offsets, self.pipeline.ledger_name)
+        _note_rollback(ledger, edges.at.store.offsets, self.pipeline.ledger_name)
         self._facts = facts_of(edges.kafka, self.pipeline)
         now_s = edges.now()
         found = assess_by(edges.kafka, self._facts, ledger, self.pipeline, now_s)
         if found.halt is not None:
             raise found.halt
-        trace_open(ledger)
-        committer = self._begin(ledger)
-        committer.project(found.to_project)
+        committer = self._begin(ledger, found.to_project)
         reach("P10")
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        edges.listener.opened(opened(self.pipeline, found, self._facts, edges.landing))
+        report = OpenReport.of(self.pipeline, found, self._facts, edges.landing.way())
+        edges.at.listener.opened(report)
         return found.starts
 
     def batch(
@@ -125,17 +113,15 @@ class Ingest:
             raise decision.halt
         if not proceeds:
             return
-        plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)), beside=beside)
+        history = committer.history
+        draft = next_draft(history, self._table, self.pipeline, self._facts, tuple(ranges))
+        plan = committer.plan(Purpose.BATCH, draft, beside=beside)
         waiting = waiting_after(ranges, plan.draft.ends.offsets)
         if waiting >= self.pipeline.source.max_offsets_per_trigger:
             was_read()  # who plans the next batch now finds as much for it as later
-        batch, guard = RawBatch(raw, self._edges.decode), self._guard if beside else None
-        with closing(Steps(self._edges.landing, batch, guard, was_read)) as steps:
-            try:
-                committer.commit(plan, steps.write, check, steps.after)
-            except Exception as fault:
-                steps.give_up(plan, fault)
-                raise
+        stage = partial(self._edges.landing.stage, RawBatch(raw, self._edges.decode))
+        steps = Steps(stage, self._guard if beside else None, was_read)
+        committer.commit(plan, steps, check)
 
     def resume(
         self,
@@ -152,12 +138,10 @@ class Ingest:
         found = plan_resume(ledger, self._edges.kafka, self.pipeline, accept, offsets)
         if not agree(found):
             return found.draft.position
-        trace_open(ledger, accept=accept)
-        entries = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
-        committer = self._begin(ledger)
-        committer.project(entries)
+        missing = [each for each in ledger.entries if each.entry.sequence > ledger.projected]
+        committer = self._begin(ledger, missing, accept=accept)
         plan = committer.plan(Purpose.RESUME, found.draft)
-        log = self._edges.store.log
+        log = self._edges.at.store.log
         committer.record(session, plan, lambda: check_no_other_rollback(committer.history, log))
         return found.draft.position
 
@@ -175,27 +159,17 @@ class Ingest:
     def _read(self, read: Callable[..., LedgerSnapshot]) -> LedgerSnapshot:
         """The ledger; the topics that a pattern matches are those that Kafka tells after it."""
         edges = self._edges
-        ledger = read(edges.store, self.pipeline, edges.others)
+        ledger = read(edges.at.store, self.pipeline, edges.others)
         if not self.pipeline.source.topics.pattern:
             return ledger
         self.pipeline = with_topics(edges.kafka, self.pipeline, ledger.newest)
         return with_others(ledger, self.pipeline, edges.others)
 
-    def _begin(self, ledger: LedgerSnapshot) -> Committer:
-        edges = self._edges
+    def _begin(
+        self, ledger: LedgerSnapshot, to_project: Sequence[Recorded], **accepting: object
+    ) -> Committer:
         self._table = ledger.table
-        self._committer = Committer(
-            ledger.history,
-            Coordinates(
-                pipeline=self.pipeline.name,
-                table_name=str(self.pipeline.target.table),
-                store=edges.store,
-                writes=edges.writes,
-                projecting=edges.projecting,
-                listener=edges.listener,
-                attempts=edges.attempts,
-            ),
-        )
+        self._committer = Committer.opened(ledger, self._edges.at, to_project, **accepting)
         return self._committer
 
     def _opened(self) -> Committer:
@@ -228,9 +202,14 @@ class Ingest:
         if newest is not None:
             check_source(self.pipeline.name, newest, cluster, topics)
 
-    def _next(self, ranges: tuple[OffsetRange, ...]) -> Draft:
-        history = self._opened().history
-        return next_draft(history, self._table, self.pipeline, self._facts, ranges)
+
+def _note_rollback(ledger: LedgerSnapshot, offsets: OffsetsTable, name: str) -> None:
+    """Note in the offsets table that entries were rolled back: the log may forget it."""
+    since = ledger.history.rolled_back_since
+    if since is not None:
+        # The halt says more than a note that cannot be made.
+        with suppress(ProjectionFailed, OffsetsUnreadable):
+            offsets.note_rollback(name, since)
 
 
 def _nothing() -> None:

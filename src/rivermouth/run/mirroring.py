@@ -17,7 +17,7 @@ from rivermouth.errors import KafkaUnsettled, RivermouthError
 from rivermouth.kafka.groups import Groups
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.report import CommitReport, Listener, MirrorReport, OpenReport, PassingOn
-from rivermouth.run.supervision import told
+from rivermouth.run.supervision import as_error
 
 EVERY_S = 5.0
 """So often a group is written at most."""
@@ -80,7 +80,6 @@ class Mirroring(PassingOn):
         self._topics: dict[str, frozenset[str]] = {}
         self._said: set[tuple[str, str]] = set()
         self._closing = threading.Event()
-        self._until_s = float("inf")
         self._over = False
         self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
 
@@ -89,14 +88,13 @@ class Mirroring(PassingOn):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._until_s = self._now_s() + self._closing_s
         self._closing.set()
         self._thread.join(self._closing_s)
         late = KafkaUnsettled(
             "the run ended before the group was written", remedy="The next run writes it"
         )
         with self._lock:
-            self._over = True  # a write that still hangs tells nothing any more
+            self._over = True  # nothing more is written, and a write that still hangs tells nothing
             mirrors = self._mirrors.items()
             left = [name for name, it in mirrors if it.position != it.written and not it.failed]
         for group in left:
@@ -113,8 +111,8 @@ class Mirroring(PassingOn):
     def write_due(self, *, closing: bool = False) -> None:
         """Write each group that is due. What fails is told once for each group and cause."""
         for group in [*self._mirrors]:
-            mirror, now_s = self._mirrors[group], self._now_s()
-            if mirror.is_due(now_s, closing=closing) and now_s < self._until_s:
+            mirror = self._mirrors[group]
+            if mirror.is_due(self._now_s(), closing=closing) and not self._over:
                 self._write(group, mirror.position)
 
     def _hear(self, name: str, position: Position, read: set[str] | None = None) -> None:
@@ -153,7 +151,7 @@ class Mirroring(PassingOn):
             self._say(group, fault)
 
     def _say(self, group: str, fault: Exception) -> None:
-        error = told(fault, f"group {group}")
+        error = as_error(fault, f"group {group}")
         if (group, error.what) not in self._said and not self._over:
             self._said.add((group, error.what))
             self._tell(group, error)

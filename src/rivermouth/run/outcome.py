@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rivermouth.errors import ConfigError
 from rivermouth.run.report import exit_code
-from rivermouth.run.text import failure, text_table, wrapped
+from rivermouth.run.text import failure, note, text_table, wrapped
 
 if TYPE_CHECKING:
     from rivermouth.operate.maintain import MaintenanceReport
@@ -204,7 +204,7 @@ def maintained(reports: Sequence[MaintenanceReport], *, dry_run: bool = False) -
     ]
     lines = [text_table(headers, rows, numbers=range(2, 5))]
     skipped = {each.table: each.quiet for report in reports for each in report.tables if each.quiet}
-    lines += [wrapped(f"{table}: skipped: {why}", "  ", "") for table, why in skipped.items()]
+    lines += [note(table, f"skipped: {why}") for table, why in skipped.items()]
     failed = [each for each in reports if each.error is not None]
     lines += [failure(each.pipeline, each.error) for each in failed if each.error is not None]
     pipelines = [each for each in reports if each.pipeline != SCRATCH]
@@ -221,11 +221,11 @@ def verified(found: Verification) -> str:
     headers = ("pipeline", "", "entries", "records", "bad", "missing", "twice", "gaps", "overlaps")
     lines = [text_table(headers, [_row(each) for each in found.pipelines], numbers=range(2, 9))]
     for each in found.pipelines:
-        lines += [wrapped(f"{each.name}: accepted: {it}", "  ", "") for it in each.accepted]
-        lines += [wrapped(f"{each.name}: {fault}", "  ", "") for fault in each.problems]
-        lines += [wrapped(f"{each.name}: not told: {it}", "  ", "") for it in each.not_told]
-        lines += [wrapped(f"{each.name}: not checked: {it}", "  ", "") for it in each.unchecked]
-        lines += [wrapped(f"{each.name}: {it}", "  ", "") for it in left_out(each)]
+        lines += [note(each.name, f"accepted: {it}") for it in each.accepted]
+        lines += [note(each.name, fault) for fault in each.problems]
+        lines += [note(each.name, f"not told: {it}") for it in each.not_told]
+        lines += [note(each.name, f"not checked: {it}") for it in each.unchecked]
+        lines += [note(each.name, it) for it in left_out(each)]
         if each.erased:
             lines.append(f"  {each.name}: {each.erased:,} deleted on purpose, as its ledger says")
     left = sum((Counter(each.left) for each in found.pipelines), Counter())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
@@ -34,35 +33,25 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
-
     def opened(self, report: OpenReport) -> None:
-        self._say(wrapped(report.line(), "  ", ""))
+        self._say(report.line())
 
     def committed(self, report: CommitReport) -> None:
-        self._say(wrapped(report.line(), "  ", ""))
+        self._say(report.line())
 
     def tries_again(self, report: RetryReport) -> None:
-        self._say(wrapped(report.line(), "  ", ""))
+        self._say(report.line())
 
     def not_mirrored(self, report: MirrorReport) -> None:
-        self._say(wrapped(report.line(), "  ", ""))
+        self._say(report.line())
 
     def finished(self, report: PipelineReport) -> None:
         if report.error is not None:  # the summary at the end shows the others
-            self._say(failure(report.pipeline, report.error, report.retries))
+            text = failure(report.pipeline, report.error, report.retries)
+            self._console.print(text, soft_wrap=True)
 
-    def _say(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
+    def _say(self, line: str) -> None:
+        self._console.print(wrapped(line, "  ", ""), soft_wrap=True)
 
 
 @dataclass
@@ -85,7 +74,7 @@ class _Row:
         return int(self.records / max(time.monotonic() - self.began, 0.1))
 
 
-class LiveRows:
+class LiveRows(Lines):
     """One live row per pipeline: offsets done, offsets in all, speed, lag, bad records.
 
     With ``behind`` (a continuous run) the end offsets move: the lag is asked for about every
@@ -93,7 +82,7 @@ class LiveRows:
     """
 
     def __init__(self, console: Console, behind: Behind | None = None) -> None:
-        self._console = console
+        super().__init__(console)
         self._behind = behind
         self._rows: dict[str, _Row] = {}
         self._live = Live(console=console, get_renderable=self._table, refresh_per_second=4)
@@ -102,12 +91,7 @@ class LiveRows:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._behind = None  # the last refresh must not wait for Kafka
         self._live.stop()
 
@@ -118,7 +102,7 @@ class LiveRows:
         # One that is opened again goes on counting.
         row.position, row.lag, row.state = report.position, report.behind, "reading"
         row.total = row.done + report.behind
-        self._console.print(wrapped(report.line(), "  ", ""))
+        super().opened(report)
 
     def committed(self, report: CommitReport) -> None:
         row = self._rows.get(report.pipeline)
@@ -134,16 +118,12 @@ class LiveRows:
     def tries_again(self, report: RetryReport) -> None:
         if report.pipeline in self._rows:
             self._rows[report.pipeline].state = "waiting"
-        self._console.print(wrapped(report.line(), "  ", ""))
-
-    def not_mirrored(self, report: MirrorReport) -> None:
-        self._console.print(wrapped(report.line(), "  ", ""))
+        super().tries_again(report)
 
     def finished(self, report: PipelineReport) -> None:
         if report.pipeline in self._rows:
             self._rows[report.pipeline].state = "done" if report.error is None else "failed"
-        if report.error is not None:
-            self._console.print(failure(report.pipeline, report.error, report.retries))
+        super().finished(report)
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 1))
@@ -174,4 +154,4 @@ class LiveRows:
 
 def listener(console: Console, behind: Behind | None) -> AbstractContextManager[Listener]:
     """Live rows on a terminal, lines elsewhere: a context manager that lasts for the run."""
-    return LiveRows(console, behind) if console.is_terminal else Lines(console)
+    return LiveRows(console, behind) if console.is_terminal else nullcontext(Lines(console))

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rivermouth.errors import RivermouthError
-from rivermouth.protocol.entry import RowCounts
+from rivermouth.protocol.entry import RowCounts, topics_begun
+from rivermouth.protocol.kafka_facts import is_told
 from rivermouth.protocol.offsets import OffsetRange, Position
-from rivermouth.protocol.starts import OVER, shown
+from rivermouth.protocol.starts import OVER, shown, start_is_over
+
+if TYPE_CHECKING:
+    from rivermouth.config import Pipeline
+    from rivermouth.protocol.assess import Assessment
+    from rivermouth.protocol.kafka_facts import KafkaFacts
+    from rivermouth.protocol.ways import Way
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,6 +77,33 @@ class OpenReport:
     """Topics of a pattern that are gone; all was read that the newest entry knew of."""
     landing: str = ""
     """Why commits are made through Spark, in a clause; empty: they are not, or must be."""
+
+    @staticmethod
+    def of(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts, way: Way | None) -> OpenReport:
+        """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew.
+
+        ``way`` is how its commits are made now.
+        """
+        ledger = found.ledger
+        known = topics_begun(ledger.newest)
+        return OpenReport(
+            pipeline=pipeline.name,
+            sequence=ledger.history.sequence,
+            position=found.starts,
+            behind=found.behind,
+            projected=len(found.to_project),
+            lost=found.lost,
+            held_back=found.held_back,
+            recovered=ledger.history.recovered is not None,
+            start_is_over=start_is_over(pipeline, ledger.newest),
+            vanished=found.vanished,
+            without_id=tuple(
+                topic
+                for topic, each in kafka.topics.items()
+                if topic not in known and not is_told(each)
+            ),
+            landing=str(way) if way is not None and way.reason else "",
+        )
 
     def line(self) -> str:
         """``orders: resumes after entry 7, 48,800 offsets behind``."""
@@ -247,30 +281,3 @@ class PassingOn:
 
     def finished(self, report: PipelineReport) -> None:
         self._listener.finished(report)
-
-
-class RunTotals(PassingOn):
-    """Passes everything on to ``listener`` and sums up one pipeline's commits in ``report``."""
-
-    def __init__(self, listener: Listener) -> None:
-        super().__init__(listener)
-        self.report = PipelineReport("", 0, 0, 0, 0, 0.0)
-
-    def opened(self, report: OpenReport) -> None:
-        self.report = replace(self.report, sequence=report.sequence)
-        super().opened(report)
-
-    def committed(self, report: CommitReport) -> None:
-        self.report = replace(self.report, sequence=report.sequence)
-        if any(each.span for each in report.ranges):
-            self.report = replace(
-                self.report,
-                commits=self.report.commits + 1,
-                applied=self.report.applied + report.applied,
-                quarantined=self.report.quarantined + report.quarantined,
-            )
-        super().committed(report)
-
-    def tries_again(self, report: RetryReport) -> None:
-        self.report = replace(self.report, retries=self.report.retries + 1)
-        super().tries_again(report)

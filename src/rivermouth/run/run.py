@@ -18,17 +18,14 @@ from rivermouth.config import Config, Pipeline
 from rivermouth.config.platforms import LOCAL, Capability, Platform
 from rivermouth.config.secret import Secrets, unresolved
 from rivermouth.errors import RivermouthError
-from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.login import LoginFiles
 from rivermouth.protocol.accept_changes import Offsets, ResumePlan
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.accepting import AcceptedDelete, accept_deletes
 from rivermouth.run.assembly import Assembly
-from rivermouth.run.feeding import Feeding, OtherTopics, UntilStale
-from rivermouth.run.ingest import Ingest
+from rivermouth.run.feeding import Feeding
 from rivermouth.run.projecting import AtOnce, Projecting
-from rivermouth.run.report import Listener, PipelineReport, RunTotals
-from rivermouth.run.supervision import Supervision, giving_way, told
+from rivermouth.run.report import Listener, PipelineReport
+from rivermouth.run.supervision import GivingWay, Supervision, as_error
 from rivermouth.spark.session import POOL
 from rivermouth.warehouse.deleted_rows import deleted_rows
 from rivermouth.warehouse.ports import Attempts
@@ -71,12 +68,13 @@ class Run:
         """
         turns = threading.Semaphore(len(names) if self._continuous else _ONCE_AT_ONCE)
         shared, workers = self._shared, max(len(names), 1)
+        feeding = Feeding(shared, self._continuous, workers)
         with (
             shared.listening(listener, names) as heard,
             shared.offsets_writer() as writer,
             ThreadPoolExecutor(workers) as threads,
         ):
-            together = _Together(heard, stop, turns, writer, workers)
+            together = _Together(heard, stop, turns, writer, feeding)
             try:
                 return list(threads.map(partial(self._drive, together), names))
             except BaseException:
@@ -95,11 +93,11 @@ class Run:
 
         See ``Ingest.resume``. Raises what stands against it.
         """
-        with ExitStack() as held:
+        with ExitStack() as resources:
             pipeline = self._config.pipelines[name]
-            held.enter_context(self._shared.hold(pipeline))
+            resources.enter_context(self._shared.hold(pipeline))
             at_once = AtOnce(self._shared.offsets())
-            ingest = self._shared.ingest(pipeline, listener, held, at_once)
+            ingest = self._shared.ingest(pipeline, listener, resources, at_once)
             return ingest.resume(self._session, accept, offsets, agree)
 
     def accept_deletes(
@@ -119,22 +117,19 @@ class Run:
         address = self._shared.warehouse.address(pipeline.target.table)
         rows_of = partial(deleted_rows, self._session, address)
         with self._shared.hold(pipeline):
-            return accept_deletes(
-                self._session, pipeline, at, versions, rows_of, tell, dry_run=dry_run
-            )
+            return accept_deletes(self._session, at, versions, rows_of, tell, dry_run=dry_run)
 
     def _drive(self, together: _Together, name: str) -> PipelineReport:
-        pipeline, tally = self._config.pipelines[name], RunTotals(together.listener)
-        attempts = Attempts.by(pipeline.retry, together.stop)
-        attempts = replace(attempts, pause=giving_way(together.turns, attempts.pause))
+        pipeline, stop = self._config.pipelines[name], GivingWay(together.stop, together.turns)
+        pauses = Attempts.by(pipeline.retry).pauses
+        watch = Supervision(pipeline, together.listener, stop, pauses)
         if self._shared.platform.has(Capability.ONE_HOST):  # its threads inherit the pool
             self._session.sparkContext.setLocalProperty(POOL, name)
         with together.turns:
             began = time.monotonic()
-            watch = Supervision(pipeline, tally, together.stop, attempts)
             error = self._outcome(pipeline, watch, together)
             seconds = time.monotonic() - began
-        report = replace(tally.report, pipeline=name, seconds=seconds, error=error)
+        report = replace(watch.report, seconds=seconds, error=error)
         together.listener.finished(report)
         return report
 
@@ -148,7 +143,7 @@ class Run:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as fault:  # a panic of a library in Rust is no Exception
-            error = told(fault, pipeline.name)
+            error = as_error(fault, pipeline.name)
             debug.step(pipeline.ledger_name, "halt", code=error.code)
             return error
         debug.step(pipeline.ledger_name, "close")
@@ -158,47 +153,25 @@ class Run:
         """Open the pipeline and feed it, and again whenever what it was opened with is stale."""
         stop, again = together.stop, True
         while again:
-            with ExitStack() as held:
+            with ExitStack() as resources:
                 if watch.again:  # somebody may have taken commits away in the pause
-                    held.enter_context(self._shared.hold(pipeline))
-                ingest = self._shared.ingest(pipeline, watch, held, together.writer, stop)
+                    resources.enter_context(self._shared.hold(pipeline))
+                ingest = self._shared.ingest(pipeline, watch, resources, together.writer, stop)
                 starts = ingest.open(self._session, audit=self._audit)
-                again = not stop.is_set() and self._read(ingest, starts, watch, together)
-
-    def _read(
-        self, ingest: Ingest, starts: Position, watch: Supervision, together: _Together
-    ) -> bool:
-        """Feed the pipeline with batches; whether an endless run is to open again.
-
-        Its clients have read the files of the login when they were made, and keep them. The
-        topics that a pattern matches are those of the opening, too.
-        """
-        stop = together.stop
-        feeding = Feeding(self._shared, self._continuous, together.turns, together.beside)
-        kafka = self._shared.config.kafka.revealed(self._shared.secrets)
-        if not self._continuous:
-            feeding.feed(ingest, starts, kafka, stop, watch.went_well)
-            return False
-        others = OtherTopics(ingest.pipeline, partial(Kafka, kafka))
-        until = UntilStale(stop, LoginFiles(kafka).replaced, others)
-
-        def ended() -> None:
-            others.well()
-            watch.went_well()
-
-        feeding.feed(ingest, starts, kafka, until, ended)
-        return not stop.is_set() and until.stale
+                again = not stop.is_set() and together.feeding.feed(
+                    ingest, starts, watch.stop, watch.trigger_ended
+                )
 
 
 @dataclass(frozen=True)
 class _Together:
-    """What the pipelines of one call share; ``beside`` is how many they are."""
+    """What the pipelines of one call share."""
 
     listener: Listener
     stop: threading.Event
     turns: threading.Semaphore
     writer: Projecting
-    beside: int
+    feeding: Feeding
 
 
 _ONCE_AT_ONCE = 4

@@ -1,4 +1,4 @@
-"""The steps of one batch: stage, guard, commit, after. See ``write.landing``.
+"""The steps of one commit: stage, guard, commit, after. See ``write.landing``.
 
 Kafka is asked while the batch is staged, because nobody sees yet what that makes; the commit waits
 for the answer. Where a leader changed meanwhile, what was read may be of a log that was cut since:
@@ -11,25 +11,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rivermouth import debug
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.write.landing import Changes, Landing, RawBatch, Staged
+from rivermouth.write.landing import Staged
 
 Answer = TypeVar("Answer")
-
-
-class Guard(Protocol):
-    """The guards of a batch."""
-
-    def __call__(self, plan: CommitPlan) -> CommitPlan:
-        """The plan with what Kafka says now. Raises the Halt that applies, or a SourceError."""
+Stage = Callable[[CommitPlan, ExitStack], Staged]
+"""Reads a batch for the commit of a plan; what is kept for the next steps is kept in the stack."""
+Guard = Callable[[CommitPlan], CommitPlan]
+"""The plan with what Kafka says now. Raises the Halt that applies, or a SourceError."""
 
 
 class Steps:
-    """The steps of a batch, for one attempt at its commit after the other.
+    """The steps of a commit, for one attempt after the other.
 
     ``guard`` asks Kafka beside the staging of each attempt; None: somebody has asked before.
     ``was_read`` is called once the records were read, so that the next batch can be planned.
@@ -37,14 +34,12 @@ class Steps:
 
     def __init__(
         self,
-        landing: Landing,
-        batch: RawBatch | Changes,
+        stage: Stage,
         guard: Guard | None = None,
         was_read: Callable[[], object] = lambda: None,
     ) -> None:
-        self._landing, self._batch = landing, batch
-        self._guard, self._was_read = guard, was_read
-        self._held = ExitStack()
+        self._stage, self._guard, self._was_read = stage, guard, was_read
+        self._resources = ExitStack()
         self._staged: Staged | None = None
 
     def write(self, plan: CommitPlan) -> None:
@@ -69,22 +64,22 @@ class Steps:
 
     def close(self) -> None:
         """Let go of what was kept."""
-        self._held.close()
+        self._resources.close()
 
-    def _stage(self, plan: CommitPlan) -> Staged:
-        self._held.close()
-        return self._landing.stage(self._batch, plan, self._held)
+    def _stage_anew(self, plan: CommitPlan) -> Staged:
+        self._resources.close()
+        return self._stage(plan, self._resources)
 
     def _stage_beside(self, plan: CommitPlan) -> tuple[CommitPlan, Staged]:
         guard = self._guard
         if guard is None:
-            return plan, self._stage(plan)
+            return plan, self._stage_anew(plan)
         with concurrently(lambda: guard(plan)) as answer:
-            staged = self._stage(plan)
+            staged = self._stage_anew(plan)
             now = answer()
         again = leader_changed(plan.draft.ranges, plan.draft.epochs, now.draft.epochs)
         debug.step(plan.draft.pipeline, "see", commit=plan.commit, again=again)
-        return now, self._stage(now) if again and staged.was_read else staged
+        return now, self._stage_anew(now) if again and staged.was_read else staged
 
 
 @contextmanager
@@ -94,24 +89,24 @@ def concurrently(ask: Callable[[], Answer]) -> Iterator[Callable[[], Answer]]:
     The block ends when ``ask`` has ended. If it fails and ``ask`` has failed, too, that is
     raised: a topic that is gone may well be why it cannot be read.
     """
-    told: Future[Answer] = Future()
+    answer: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as fault:  # whoever waits has to hear of it
+            answer.set_exception(fault)
+
     # Not by an executor: that starts no thread once the interpreter's main thread has ended.
-    thread = threading.Thread(target=_tell, args=(told, ask), name="kafka")
+    thread = threading.Thread(target=run, name="kafka")
     thread.start()
     try:
-        yield told.result
+        yield answer.result
     except Exception:
-        told.result()
+        answer.result()
         raise
     finally:
         thread.join()
-
-
-def _tell(told: Future[Answer], ask: Callable[[], Answer]) -> None:
-    try:
-        told.set_result(ask())
-    except BaseException as fault:  # whoever waits has to hear of it
-        told.set_exception(fault)
 
 
 def leader_changed(

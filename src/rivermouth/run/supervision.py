@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 
 from rivermouth import debug
-from rivermouth.config import Config, OnDataLoss, Pipeline
+from rivermouth.config import OnDataLoss, Pipeline
 from rivermouth.errors import Passing, RetentionLost, RivermouthError, as_ours
 from rivermouth.run.report import (
     CommitReport,
@@ -22,30 +22,35 @@ from rivermouth.run.report import (
     PipelineReport,
     RetryReport,
 )
+from rivermouth.source.batches import Stop
 from rivermouth.spark.errors import FAULTS, translate
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
-from rivermouth.warehouse.ports import Attempts
 
 
 class Supervision(PassingOn):
-    """One pipeline in one run. Hears what it does, and passes that on to ``listener``.
+    """One pipeline in one run. Hears what it does, passes that on to ``listener``, and adds it up.
 
-    ``attempts`` says for how long in a row it may fail, and waits. Opening and reading have this
-    time each: a batch that fails each time does not get more of it by each opening that succeeds.
+    ``pauses`` gives the seconds between failures in a row, and ends when the time for them is up;
+    ``stop`` ends a pause. Opening and reading have this time each: a batch that fails each time
+    does not get more of it by each opening that succeeds.
     """
 
     def __init__(
-        self, pipeline: Pipeline, listener: Listener, stop: threading.Event, attempts: Attempts
+        self,
+        pipeline: Pipeline,
+        listener: Listener,
+        stop: Stop,
+        pauses: Callable[[], Iterator[float]],
     ) -> None:
-        self._pipeline = pipeline
         super().__init__(listener)
-        self._stop = stop
-        self._pause = attempts.pause
-        self._opening = _Patience(attempts.pauses)
-        self._reading = _Patience(attempts.pauses)
-        self._open = self._worked = self._made_a_batch = False
+        self.stop = stop
         self.again = False
         """Whether this is not the first attempt."""
+        self.report = PipelineReport(pipeline.name, 0, 0, 0, 0, 0.0)
+        """What the pipeline has done so far."""
+        self._pipeline = pipeline
+        self._opening, self._reading = _Patience(pauses), _Patience(pauses)
+        self._open = self._worked = self._made_a_batch = False
 
     def run(self, attempt: Callable[[], object]) -> None:
         """Open the pipeline and read, again and again, until that ends well.
@@ -59,29 +64,42 @@ class Supervision(PassingOn):
                 attempt()
                 return
             except Exception as fault:
-                error = told(fault, self._pipeline.name)
+                error = as_error(fault, self._pipeline.name)
                 if not self._waited(error):
                     raise error from error.__cause__
             self.again = True
 
-    def went_well(self) -> None:
+    def trigger_ended(self) -> None:
         """A trigger has come to its end: the time begins anew."""
         self._reading.begin_anew()
 
     def opened(self, report: OpenReport) -> None:
         self._open = self._worked = True
         self._opening.begin_anew()
+        self.report = replace(self.report, sequence=report.sequence)
         super().opened(report)
 
     def committed(self, report: CommitReport) -> None:
         if self._open:
             self._made_a_batch = True
-            self.went_well()
+            self.trigger_ended()
+        done, moves = self.report, any(each.span for each in report.ranges)
+        self.report = replace(
+            done,
+            sequence=report.sequence,
+            commits=done.commits + moves,
+            applied=done.applied + report.applied,
+            quarantined=done.quarantined + report.quarantined,
+        )
         super().committed(report)
+
+    def tries_again(self, report: RetryReport) -> None:
+        self.report = replace(self.report, retries=self.report.retries + 1)
+        super().tries_again(report)
 
     def _waited(self, error: RivermouthError) -> bool:
         """Wait, where it may pass; whether to try again after that."""
-        if self._stop.is_set() or not self._may_pass(error):
+        if self.stop.is_set() or not self._may_pass(error):
             return False
         patience = self._reading if self._open else self._opening
         pause_s = patience.next_pause()
@@ -89,7 +107,7 @@ class Supervision(PassingOn):
             return False
         debug.step(self._pipeline.ledger_name, "halt", code=error.code)
         self.tries_again(RetryReport(self._pipeline.name, error, pause_s, patience.tries))
-        return not self._pause(pause_s)
+        return not self.stop.wait(pause_s)
 
     def _may_pass(self, error: RivermouthError) -> bool:
         if isinstance(error, RetentionLost):  # an opening records the loss, where that is asked for
@@ -122,38 +140,31 @@ class _Patience:
         self._left = None
 
 
-def giving_way(
-    turns: threading.Semaphore, pause: Callable[[float], bool | None]
-) -> Callable[[float], bool | None]:
-    """The pause, in which another pipeline has the turn of this one: it may be a long one."""
+class GivingWay:
+    """A stop; while a pipeline waits for it, another one has its turn: it may be a long time."""
 
-    def waited(seconds: float) -> bool | None:
-        turns.release()
+    def __init__(self, stop: Stop, turns: threading.Semaphore) -> None:
+        self._stop = stop
+        self._turns = turns
+
+    def is_set(self) -> bool:
+        return self._stop.is_set()
+
+    def wait(self, timeout: float) -> bool:
+        self._turns.release()
         try:
-            return pause(seconds)
+            return self._stop.wait(timeout)
         finally:
-            turns.acquire()
-
-    return waited
+            self._turns.acquire()
 
 
-def told(fault: BaseException, pipeline: str) -> RivermouthError:
+def as_error(fault: BaseException, pipeline: str) -> RivermouthError:
     """What a pipeline ended with, as an error of ours."""
     if not isinstance(fault, (*FAULTS, ImportError)):
         return as_ours(fault, pipeline)  # a defect of ours is one pipeline's, not the run's
     error = translate(fault, pipeline)
     error.__cause__ = fault
     return error
-
-
-def with_retry_notes(listener: Listener, config: Config) -> Listener:
-    """The listener of a run, which leaves notes where its tables lie in a folder."""
-    warehouse = config.warehouse
-    return (
-        RetryNoteListener(listener, RetryNotes(warehouse))
-        if isinstance(warehouse, Path)
-        else listener
-    )
 
 
 class RetryNoteListener(PassingOn):

@@ -9,7 +9,7 @@ from rivermouth.operate.status import PipelineStatus, Status
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.kafka_facts import NOTHING_WAITS, Outlook, Retention, TimeLeft, in_words
 from rivermouth.run.outcome import ago, at, proof_note, proved
-from rivermouth.run.text import duration, number, text_table, wrapped
+from rivermouth.run.text import duration, note, number, text_table, wrapped
 from rivermouth.warehouse.folder.retry_notes import Retrying
 
 _HEADERS = ("pipeline", "state", "entry", "lag\n(offsets)", "lag\n(time)", "proved up to", "table")
@@ -18,34 +18,20 @@ _NUMBERS = (2, 3, 4)
 
 def status_table(found: Status, now: Callable[[], float] = time.time) -> str:
     """A table, at most 80 columns wide, and after it what is to be known besides."""
-    table = text_table(_HEADERS, [_row(each, now()) for each in found.pipelines], numbers=_NUMBERS)
-    reasons = [f"{each.name}: {each.reason}" for each in found.pipelines if each.reason]
-    accepted = [
+    every, now_s = found.pipelines, now()
+    lines = [text_table(_HEADERS, [_row(each, now_s) for each in every], numbers=_NUMBERS)]
+    lines += [f"{each.name}: {each.reason}" for each in every if each.reason]
+    lines += [note(each.name, _retried(each.retrying, now_s)) for each in every if each.retrying]
+    lines += [
         f"{each.name}: accepted: {kind}, in entry {entry}"
-        for each in found.pipelines
+        for each in every
         for kind, entry in each.accepted
     ]
-    retries = [
-        wrapped(f"{each.name}: {_retried(each.retrying, now())}", "  ", "")
-        for each in found.pipelines
-        if each.retrying is not None
-    ]
-    proofs = [
-        wrapped(f"{each.name}: {note}", "  ", "")
-        for each in found.pipelines
-        if each.proof is not None and (note := proof_note(each.proof, now()))
-    ]
-    mirrors = [
-        wrapped(f"{each.name}: {each.mirror.line()}", "  ", "")
-        for each in found.pipelines
-        if each.mirror is not None
-    ]
-    ways = [
-        wrapped(f"{each.name}: {each.way}", "  ", "")
-        for each in found.pipelines
-        if each.way is not None and each.way.reason
-    ]
-    return "\n".join([table, *reasons, *retries, *accepted, *proofs, *mirrors, *ways])
+    proofs = ((each.name, proof_note(each.proof, now_s)) for each in every if each.proof)
+    lines += [note(name, text) for name, text in proofs if text]
+    lines += [note(each.name, each.mirror.line()) for each in every if each.mirror]
+    lines += [note(each.name, str(each.way)) for each in every if each.way and each.way.reason]
+    return "\n".join(lines)
 
 
 def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
@@ -60,10 +46,10 @@ def _row(each: PipelineStatus, now_s: float) -> tuple[str, ...]:
     )
 
 
-def _retried(note: Retrying, now_s: float) -> str:
-    since, last = (ago(now_s - ms / 1000) for ms in (note.since_ms, note.at_ms))
-    tries = "once" if note.tries == 1 else f"{note.tries:,} times"
-    return f"a run tried it again, {tries}, first {since}, last {last}: {note.reason}"
+def _retried(left: Retrying, now_s: float) -> str:
+    since, last = (ago(now_s - ms / 1000) for ms in (left.since_ms, left.at_ms))
+    tries = "once" if left.tries == 1 else f"{left.tries:,} times"
+    return f"a run tried it again, {tries}, first {since}, last {last}: {left.reason}"
 
 
 _WORDS = {

@@ -85,6 +85,11 @@ def wrapped(text: str, indent: str, first: str | None = None) -> str:
     )
 
 
+def note(name: str, text: str) -> str:
+    """``name: text`` in lines of at most 80 columns; those after the first one are indented."""
+    return wrapped(f"{name}: {text}", _INDENT, "")
+
+
 def as_json(value: Any) -> None:
     """Print one JSON object; a value that has no JSON type becomes text."""
     json.dump(value, sys.stdout, indent=2, default=str)

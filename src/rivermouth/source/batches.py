@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -12,13 +11,6 @@ from rivermouth.config import Pipeline, Source
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.kafka.options import spark_options
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
-
-
-@dataclass(frozen=True)
-class Trigger:
-    """When micro-batches start: ``every_ms`` apart, or (None) until the end is reached."""
-
-    every_ms: int | None
 
 
 class Stop(Protocol):

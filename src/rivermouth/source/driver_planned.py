@@ -24,7 +24,7 @@ from rivermouth.config import Pipeline
 from rivermouth.debug import reach
 from rivermouth.protocol.batches import Ends, Pace, lag, next_ranges
 from rivermouth.protocol.offsets import OffsetRange, Position, nested
-from rivermouth.source.batches import Batches, Stop, Trigger
+from rivermouth.source.batches import Batches, Stop
 from rivermouth.spark.errors import translate
 
 ASK_S = 300.0
@@ -62,22 +62,19 @@ class KeepAlive:
 
 _RATE_S = 1.0
 """A rate is that of a second: in less than one, a slow partition would have no offset."""
-_LOOK_S = 0.01
+_ASK_KAFKA_S = 0.01
 """With ``trigger: 0s`` Kafka is not asked more often than this, as by Spark's own source."""
 
 
-def pace_of(pipeline: Pipeline, trigger: Trigger) -> Pace:
+def pace_of(pipeline: Pipeline, *, endless: bool) -> Pace:
     """How fast a pipeline is read. A run that ends waits for no minimum, but keeps to the rate."""
-    source, endless = pipeline.source, trigger.every_ms is not None
-    every_s = pipeline.trigger.total_seconds()
-    if trigger.every_ms is not None:
-        every_s = trigger.every_ms / 1000
+    source = pipeline.source
     rate = source.max_rate_per_partition
     return Pace(
         at_least=(source.min_offsets_per_trigger or 0) if endless else 0,
         delay_s=source.max_trigger_delay.total_seconds(),
         per_second=rate,
-        every_s=max(every_s, _LOOK_S if rate is None else _RATE_S),
+        every_s=max(pipeline.trigger.total_seconds(), _ASK_KAFKA_S if rate is None else _RATE_S),
     )
 
 
@@ -100,15 +97,16 @@ class DriverPlanned:
         self,
         session: SparkSession,
         options: Mapping[str, str],
-        trigger: Trigger,
         stop: Stop,
-        well: Callable[[], object] = lambda: None,
+        trigger_ended: Callable[[], object] = lambda: None,
+        *,
+        endless: bool,
     ) -> None:
-        """Run until the end is reached, ``stop`` is set, or an error is raised.
+        """Run until ``stop`` is set or an error is raised; if not ``endless``, until the end.
 
-        ``well`` is called each time the end was reached, or as much as the rate allows.
+        ``trigger_ended`` is called each time the end was reached, or as much as the rate allows.
         """
-        endless, pace = trigger.every_ms is not None, pace_of(self._batches.pipeline, trigger)
+        pace = pace_of(self._batches.pipeline, endless=endless)
         # Spark keeps consumers by their group. By default each batch has a new one, so it would
         # connect anew, and what is kept of the old ones would grow with the batches.
         group = {"kafka.group.id": f"rivermouth-{uuid.uuid4()}"}  # never joined
@@ -116,16 +114,16 @@ class DriverPlanned:
         alive = KeepAlive(session, self._clock)
         ends: Ends | None = None
         while not stop.is_set():
-            looked = self._clock()
+            now = self._clock()
             if ends is None or endless:
                 ends = self._ends()
-            self._drain(read, ends, pace, looked, stop)
+            self._drain(read, ends, pace, now, stop)
             if stop.is_set():
                 break
-            well()
+            trigger_ended()
             if not endless and not lag(self._position, ends):
                 break
-            if self._wait(alive, max(0.0, looked + pace.every_s - self._clock()), stop):
+            if self._wait(alive, max(0.0, now + pace.every_s - self._clock()), stop):
                 break
         reach("P11")
 
@@ -147,19 +145,19 @@ class DriverPlanned:
         read: Callable[[Sequence[OffsetRange]], DataFrame],
         ends: Ends,
         pace: Pace,
-        looked: float,
+        now: float,
         stop: Stop,
     ) -> None:
         """Read towards ``ends`` while batches are due, as far as the rate allows since the last
-        look that found one due.
+        time that one was due.
         """
         last, limit = self._due_at, self._batches.pipeline.source.max_offsets_per_trigger
-        reached = pace.within(self._position, ends, 0.0 if last is None else looked - last)
+        reached = pace.within(self._position, ends, 0.0 if last is None else now - last)
         while not stop.is_set():
             waited_s = math.inf if self._due_at is None else self._clock() - self._due_at
             if not pace.due(lag(self._position, ends), waited_s):
                 return
-            self._due_at = looked
+            self._due_at = now
             ranges = next_ranges(self._position, reached, limit)
             if not ranges:
                 return

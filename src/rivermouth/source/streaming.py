@@ -4,11 +4,8 @@ What Spark does between two batches (it notes that one has ended, asks Kafka, pl
 takes longer than a small commit. So it does that while the commit is made, and while the batch is
 read, too, where another full one waits.
 
-Nothing is ever resumed from it, so a lost, stale, corrupt or foreign checkpoint cannot
-matter: each run has a fresh one, in a scratch folder.
-
-Each run starts a fresh scratch checkpoint at explicit offsets from the ledger. What Spark
-notes of its own progress is never read again after the run.
+Each run starts a fresh checkpoint, in a scratch folder, at explicit offsets from the ledger.
+Nothing is ever resumed from one: so one that is lost, stale, corrupt or foreign cannot matter.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.starts import ranges_between
-from rivermouth.source.batches import Batches, Stop, Trigger
+from rivermouth.source.batches import Batches, Stop
 from rivermouth.spark.errors import translate
 from rivermouth.spark.session import same_pool
 
@@ -152,7 +149,7 @@ def _source_offsets(file: Path) -> Position:
     return Position.from_nested(json.loads(offsets))
 
 
-def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) -> dict[str, str]:
+def streaming_options(pipeline: Pipeline, starts: Position, *, endless: bool) -> dict[str, str]:
     """What Structured Streaming needs besides: where to start, how much to take at once.
 
     A run that ends is not told of a minimum: Spark would end it where fewer offsets are left.
@@ -163,7 +160,7 @@ def streaming_options(pipeline: Pipeline, starts: Position, trigger: Trigger) ->
         "startingOffsets": json.dumps(starts.as_nested()),
         "maxOffsetsPerTrigger": str(source.max_offsets_per_trigger),
     }
-    if source.min_offsets_per_trigger is not None and trigger.every_ms is not None:
+    if source.min_offsets_per_trigger is not None and endless:
         delay_ms = int(source.max_trigger_delay.total_seconds() * 1000)
         options["minOffsetsPerTrigger"] = str(source.min_offsets_per_trigger)
         options["maxTriggerDelay"] = f"{delay_ms}ms"
@@ -189,78 +186,81 @@ class Stream:
         self._checkpoint = checkpoint
         self._busy = threading.Lock()
         self._stopping = False
-        self._beside = BatchThread()
+        self._thread = BatchThread()
 
     def run(
         self,
         session: SparkSession,
         options: Mapping[str, str],
-        trigger: Trigger,
         stop: Stop,
-        well: Callable[[], object] = lambda: None,
+        trigger_ended: Callable[[], object] = lambda: None,
+        *,
+        endless: bool,
     ) -> None:
-        """Run until the end is reached, ``stop`` is set, or an error is raised.
+        """Run until ``stop`` is set or an error is raised; if not ``endless``, until the end.
 
-        ``well`` is called once a batch was committed, or a trigger has ended without a record.
+        ``trigger_ended`` is called once a batch was committed, or a trigger has ended without a
+        record.
         """
-        self._beside.start(same_pool(session))
+        self._thread.start(same_pool(session))
         try:
-            query = self._query(session, options, trigger)
-            self._watch(query, stop, well)
-            self._beside.settle()
+            query = self._query(session, options, endless=endless)
+            self._watch(query, stop, trigger_ended)
+            self._thread.settle()
         finally:
-            self._beside.end()
+            self._thread.end()
         reach("P9")
 
     def _query(
-        self, session: SparkSession, options: Mapping[str, str], trigger: Trigger
+        self, session: SparkSession, options: Mapping[str, str], *, endless: bool
     ) -> StreamingQuery:
         source = session.readStream.format("kafka").options(**options).load()
         writer = source.writeStream.foreachBatch(self._on_batch)
         # Not as_uri(): Spark would take its %20 for the name of the folder.
         writer = writer.option("checkpointLocation", f"file:{self._checkpoint.path}")
-        if trigger.every_ms is None:
+        if not endless:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{trigger.every_ms} milliseconds").start()
+        every_ms = int(self._batches.pipeline.trigger.total_seconds() * 1000)
+        return writer.trigger(processingTime=f"{every_ms} milliseconds").start()
 
-    def _watch(self, query: StreamingQuery, stop: Stop, well: Callable[[], object]) -> None:
-        began = False
+    def _watch(
+        self, query: StreamingQuery, stop: Stop, trigger_ended: Callable[[], object]
+    ) -> None:
+        said = False
         try:
-            while not (query.awaitTermination(_POLL_S) or stop.is_set() or self._beside.fault):
-                if not began and self._goes_well(query):
-                    began = True
-                    well()
+            while not (query.awaitTermination(_POLL_S) or stop.is_set() or self._thread.fault):
+                if not said and self._trigger_has_ended(query):
+                    said = True
+                    trigger_ended()
         except PySparkException as fault:
-            self._beside.settle()  # what it raises says more
+            self._thread.settle()  # what it raises says more
             raise translate(fault, self._batches.pipeline.name) from fault
         finally:
             self._end(query)
 
-    def _goes_well(self, query: StreamingQuery) -> bool:
+    def _trigger_has_ended(self, query: StreamingQuery) -> bool:
         # Spark's trigger may end while its batch goes on.
-        without_records = query.lastProgress is not None and self._beside.at_rest
-        return self._beside.done > 0 or without_records
+        without_records = query.lastProgress is not None and self._thread.at_rest
+        return self._thread.done > 0 or without_records
 
     def _end(self, query: StreamingQuery) -> None:
         """Let a batch that has begun finish, refuse the next one, and stop the query."""
         reach("P11")
         with self._busy:
             self._stopping = True
-        self._beside.end()
+        self._thread.end()
         query.stop()
 
     def _on_batch(self, raw: DataFrame, batch_id: int) -> None:
-        self._beside.settle()
+        self._thread.settle()
         if batch_id > 0:
             reach("P9")
         reach("P1")
         with self._busy:
             if self._stopping:
                 return
-            self._beside.begin(partial(self._batch, raw, batch_id))
-
-    def _batch(self, raw: DataFrame, batch_id: int, was_read: Callable[[], object]) -> None:
-        self._batches.batch(raw, self._checkpoint.ranges(batch_id), was_read)
+            ranges, commit = partial(self._checkpoint.ranges, batch_id), self._batches.batch
+            self._thread.begin(lambda was_read: commit(raw, ranges(), was_read))
 
 
 _POLL_S = 1

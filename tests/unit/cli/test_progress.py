@@ -53,10 +53,10 @@ def plain(text: str) -> list[str]:
 
 def test_in_a_log_every_event_is_a_line_and_success_is_left_to_the_summary() -> None:
     shown, text = recorder(terminal=False)
-    with Lines(shown) as heard:
-        heard.opened(opened())
-        heard.committed(committed())
-        heard.finished(finished())
+    heard = Lines(shown)
+    heard.opened(opened())
+    heard.committed(committed())
+    heard.finished(finished())
     assert text.getvalue() == (
         "orders: resumes after entry 4, 300,000 offsets behind; 1 commit(s) of a dead\n"
         "  driver found standing, kept\n"
@@ -66,8 +66,8 @@ def test_in_a_log_every_event_is_a_line_and_success_is_left_to_the_summary() -> 
 
 def test_in_a_log_a_failure_is_said_at_once() -> None:
     shown, text = recorder(terminal=False)
-    with Lines(shown) as heard:
-        heard.finished(finished(error=OffsetGap("a gap", where="orders-0", found="9")))
+    heard = Lines(shown)
+    heard.finished(finished(error=OffsetGap("a gap", where="orders-0", found="9")))
     assert text.getvalue().splitlines()[:3] == [
         "FAILED orders",
         "  RM401 orders-0: a gap",
@@ -81,8 +81,8 @@ def waits(name: str = "orders") -> RetryReport:
 
 def test_in_a_log_a_pipeline_that_is_tried_again_says_so_and_why() -> None:
     shown, text = recorder(terminal=False)
-    with Lines(shown) as heard:
-        heard.tries_again(waits())
+    heard = Lines(shown)
+    heard.tries_again(waits())
     assert text.getvalue() == "orders: tried again in 12.0 s: RM301 k:9092: no broker answers\n"
 
 
@@ -155,8 +155,10 @@ def test_on_a_terminal_a_lag_that_nobody_knows_is_not_zero() -> None:
 
 
 def test_a_terminal_gets_rows_and_anything_else_lines() -> None:
-    assert isinstance(listener(recorder(terminal=True)[0], None), LiveRows)
-    assert isinstance(listener(recorder(terminal=False)[0], None), Lines)
+    for terminal in (True, False):
+        with listener(recorder(terminal=terminal)[0], None) as heard:
+            assert isinstance(heard, LiveRows) is terminal
+            assert isinstance(heard, Lines)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ class Runs:
 
     made: list[dict[str, Any]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    listener: Listener | None = None
     ends: dict[str, OffsetGap] = field(default_factory=dict)
 
     def __call__(
@@ -78,7 +79,7 @@ class Runs:
         self, names: Sequence[str], listener: Listener, stop: threading.Event
     ) -> list[PipelineReport]:
         del stop
-        self.names = [*names]
+        self.names, self.listener = [*names], listener
         reports = [did(each, self.ends.get(each)) for each in names]
         for each in reports:
             listener.finished(each)
@@ -136,13 +137,6 @@ def test_a_report_says_what_the_command_says() -> None:
     assert [each["ok"] for each in report.as_dict()["pipelines"]] == [True, False]
 
 
-def test_a_report_of_what_was_stopped_says_so() -> None:
-    report = Report((did("a"),), stopped=True)
-    assert report.ok
-    assert report.exit_code == 0
-    assert str(report).endswith("OK: stopped; the next run continues from here")
-
-
 # The session
 
 
@@ -168,23 +162,20 @@ def test_without_one_a_session_is_started_and_ended_and_the_handler_of_ctrl_c_st
     assert runs.names == ["a", "b"]
 
 
+@pytest.mark.parametrize("where", ["file", "in_catalog"])
 def test_a_session_that_runs_already_is_used_and_not_ended(
-    file: Path, runs: Runs, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    where: str,
+    request: pytest.FixtureRequest,
+    runs: Runs,
+    sessions: Sessions,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rivermouth.run.starting.spark_runs", lambda: True)
+    """That of the platform, too: with tables in a catalog nobody asks whether one runs."""
+    monkeypatch.setattr("rivermouth.run.starting.spark_runs", lambda: where == "file")
     monkeypatch.setattr("rivermouth.run.starting.session_there", lambda: SESSION)
-    assert rivermouth.ingest(file).ok
+    assert rivermouth.ingest(request.getfixturevalue(where)).ok
     assert len(runs.made) == 1
     assert (sessions.started, sessions.ended) == (0, 0)
-
-
-def test_tables_in_a_catalog_take_the_session_of_the_platform(
-    in_catalog: Path, runs: Runs, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rivermouth.run.starting.session_there", lambda: SESSION)
-    assert rivermouth.ingest(in_catalog).ok
-    assert len(runs.made) == 1
-    assert sessions.started == 0
 
 
 def test_serverless_compute_runs_nothing_without_end(
@@ -284,8 +275,11 @@ def test_a_pipeline_that_fails_is_in_the_report_and_the_listener_hears_of_each(
 def test_who_has_set_stop_reads_so_in_the_report(file: Path, runs: Runs) -> None:
     stop = threading.Event()
     stop.set()
-    assert rivermouth.ingest(file, SESSION, stop=stop).stopped
+    stopped = rivermouth.ingest(file, SESSION, stop=stop)
+    assert (stopped.stopped, stopped.exit_code) == (True, 0)
+    assert str(stopped).endswith("OK: stopped; the next run continues from here")
     assert not rivermouth.ingest(file, SESSION).stopped
+    assert isinstance(runs.listener, Silent), "who only wants the result hears nothing"
 
 
 def test_a_status_prints_as_the_command_shows_it(
@@ -382,18 +376,3 @@ def test_without_spark_status_and_prove_are_there_and_ingest_says_what_is_missin
     assert done.returncode == 0, done.stderr
     assert "UNKNOWN" in done.stdout
     assert "pyspark is not installed" in done.stdout
-
-
-def test_who_only_wants_the_result_hears_nothing(file: Path, runs: Runs) -> None:
-    heard: list[Listener] = []
-    told = runs.pipelines
-
-    def kept(
-        names: Sequence[str], listener: Listener, stop: threading.Event
-    ) -> list[PipelineReport]:
-        heard.append(listener)
-        return told(names, listener, stop)
-
-    runs.__dict__["pipelines"] = kept
-    rivermouth.ingest(file, SESSION)
-    assert isinstance(heard[0], Silent)

@@ -14,7 +14,7 @@ from rivermouth.errors import (
     RivermouthError,
     TopicRecreated,
 )
-from rivermouth.run.report import OpenReport, PipelineReport, RetryReport, exit_code
+from rivermouth.run.report import OpenReport, PipelineReport, RetryReport
 from tests.builders import position
 from tests.lake import Heard
 
@@ -55,11 +55,6 @@ def test_only_the_first_that_gives_up_says_so_and_a_stop_of_others_is_none() -> 
     assert said == [
         "a: gave up; the other pipelines end after their current batch, so that the job fails"
     ]
-
-
-def test_the_task_of_such_a_job_fails() -> None:
-    assert exit_code([ended("a", KafkaUnreachable("away")), ended("b")]) == 5
-    assert exit_code([ended("a", KafkaUnreachable("away"))]) == 1
 
 
 def test_everything_else_is_passed_on() -> None:

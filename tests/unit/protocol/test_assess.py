@@ -380,7 +380,6 @@ def test_a_run_does_just_that(case: Case, world: World) -> None:
     lacking = [*(each.entry for each in found.to_project), *drafts]
     assert sequences == [each.sequence for each in lacking if each.ranges or not World.catalog]
     told = driver.heard.opening
-    assert told is not None
     assert (told.position, told.behind, told.lost) == (found.starts, found.behind, found.lost)
     assert told.projected == len(found.to_project)
     assert told.recovered is (found.ledger.history.recovered is not None)

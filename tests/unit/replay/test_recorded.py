@@ -11,7 +11,7 @@ import pytest
 
 from rivermouth.config import Catalog, Pipeline
 from rivermouth.errors import Halt, RangesRefused
-from rivermouth.replay.ranges import Bound, ranges, recorded_in
+from rivermouth.replay.ranges import EntryBound, ranges, recorded_in
 from rivermouth.warehouse.memory import MemoryLog, MemoryTable
 from tests.builders import CLUSTER, PIPELINE, TOPICS, TableLog, entry_after, span
 from tests.doubles import NO_SESSION, Driver, WatchedLog, World
@@ -42,7 +42,7 @@ def log_of(table: TableLog, first_version: int = 0) -> MemoryLog:
     return MemoryLog(MemoryTable(commits=table.records, first_version=first_version))
 
 
-CASES: dict[str, tuple[Callable[[], TableLog], Bound, Bound, list[int]]] = {
+CASES: dict[str, tuple[Callable[[], TableLog], EntryBound, EntryBound, list[int]]] = {
     "all": (lambda: wrote(4), None, None, [1, 2, 3, 4]),
     "from an entry on": (lambda: wrote(4), 3, None, [3, 4]),
     "up to before an entry": (lambda: wrote(4), None, 3, [1, 2]),
@@ -65,7 +65,11 @@ CASES: dict[str, tuple[Callable[[], TableLog], Bound, Bound, list[int]]] = {
 
 @pytest.mark.parametrize(("table", "since", "until", "found"), CASES.values(), ids=CASES)
 def test_the_entries_in_effect_between_two_bounds(
-    table: Callable[[], TableLog], since: Bound, until: Bound, found: list[int], pipeline: Pipeline
+    table: Callable[[], TableLog],
+    since: EntryBound,
+    until: EntryBound,
+    found: list[int],
+    pipeline: Pipeline,
 ) -> None:
     entries = recorded_in(log_of(table()), pipeline, since, until)
     assert [each.sequence for each in entries] == found
@@ -95,7 +99,7 @@ def test_after_an_accepted_restore_those_are_in_effect_that_the_table_rests_on(
     before = len(world.commits) - 1
     world.ends[span(0, 1).topic_partition] = 8
     driver.batch()
-    rolled_back = driver.ingest.sequence
+    rolled_back = world.newest.sequence
     world.restore(before)
     Driver(world).ingest.resume(NO_SESSION, "restore")
     Driver(world).open().batch()
@@ -123,7 +127,7 @@ def test_after_an_accepted_restore_those_are_in_effect_that_the_table_rests_on(
     ],
 )
 def test_what_log_clean_up_took_is_never_left_out_silently(
-    since: Bound, found: list[int] | str, pipeline: Pipeline
+    since: EntryBound, found: list[int] | str, pipeline: Pipeline
 ) -> None:
     log = log_of(wrote(4), first_version=3)
     if isinstance(found, list):
@@ -149,7 +153,7 @@ def test_by_a_sequence_the_log_is_read_back_no_further_than_needed(pipeline: Pip
         driver.batch()
     log = WatchedLog(world)
     newest = world.commits[-1].version
-    [found] = recorded_in(log, pipeline, driver.ingest.sequence)
+    [found] = recorded_in(log, pipeline, world.newest.sequence)
     assert found.ranges == (span(7, 8),)
     assert log.read == {newest - 1, newest}
 
@@ -175,7 +179,9 @@ def test_where_nobody_can_tell_what_is_in_effect_nothing_is_given(
 
 
 @pytest.mark.parametrize(("since", "until"), [(3, 2), (at(3), at(2))])
-def test_bounds_in_the_wrong_order_are_refused(tmp_path: Path, since: Bound, until: Bound) -> None:
+def test_bounds_in_the_wrong_order_are_refused(
+    tmp_path: Path, since: EntryBound, until: EntryBound
+) -> None:
     with pytest.raises(RangesRefused, match="since comes after until"):
         ranges(configured(tmp_path), "p", since, until)
 

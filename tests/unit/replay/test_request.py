@@ -6,15 +6,16 @@ import pytest
 
 from rivermouth.errors import ConfigError, ReplayRefused
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.replay.request import Known, Times, asked_ranges, read_bound, times_of
+from rivermouth.replay.ranges import FirstOffsets
+from rivermouth.replay.request import asked_ranges, read_bound, times_of
 from tests.builders import place, position, span
 
 pytestmark = pytest.mark.unit
 
 AT = "2026-11-01T06:00:00Z"
 READ = position(20, 9)
-KNOWN = Known(READ, {place(): 5, place(1): 0})
-YOUNG: Times = {place(): None, place(1): 7}
+EARLIEST = {place(): 5, place(1): 0}
+YOUNG: FirstOffsets = {place(): None, place(1): 7}
 
 
 @pytest.mark.parametrize(
@@ -35,10 +36,10 @@ YOUNG: Times = {place(): None, place(1): 7}
     ],
 )  # fmt: skip
 def test_ranges_are_those_of_the_partitions_that_are_named_up_to_the_position(
-    begin: str, end: str, begins: Times, ends: Times, found: tuple[OffsetRange, ...]
+    begin: str, end: str, begins: FirstOffsets, ends: FirstOffsets, found: tuple[OffsetRange, ...]
 ) -> None:
     last = read_bound("--to", end) if end else None
-    assert asked_ranges(read_bound("--from", begin), last, KNOWN, begins, ends) == found
+    assert asked_ranges(read_bound("--from", begin), last, READ, EARLIEST, begins, ends) == found
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_ranges_are_those_of_the_partitions_that_are_named_up_to_the_position(
 def test_what_the_pipeline_has_not_read_is_refused(begin: str, end: str, said: str) -> None:
     last = read_bound("--to", end) if end else None
     with pytest.raises(ReplayRefused) as refused:
-        asked_ranges(read_bound("--from", begin), last, KNOWN, {}, {})
+        asked_ranges(read_bound("--from", begin), last, READ, EARLIEST, {}, {})
     assert said in refused.value.found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import repeat
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ from rivermouth.errors import (
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
 from rivermouth.warehouse.ports import Attempts
-from tests.builders import PIPELINE, place, position, replayed
+from tests.builders import PIPELINE, place, position
 from tests.doubles import NO_SESSION, Driver, MemoryKafka, World, a_pipeline, until_done
 
 pytestmark = pytest.mark.unit
@@ -33,7 +34,7 @@ def paused(world: World, pause: Callable[[float], bool | None]) -> Driver:
     """A driver whose next write conflicts once, and what happens meanwhile."""
     driver = Driver(world)
     attempts = Attempts(lambda: repeat(0.0, 4), pause)
-    driver.ingest._edges = replace(driver.ingest._edges, attempts=attempts)
+    _with(driver, attempts=attempts)
     driver.crash.times = 1
     return driver
 
@@ -59,8 +60,8 @@ def test_a_restore_in_the_pause_of_a_resume_is_not_accepted_with_the_first_one()
         operator.ingest.resume(NO_SESSION, "restore")
     assert Driver(world).ingest.resume(NO_SESSION, "restore") == position(0)
     until_done(world)
-    assert replayed(world.commits).faults == ()
-    assert replayed(world.commits).position == Position(world.ends)
+    assert world.history.faults == ()
+    assert world.history.position == Position(world.ends)
 
 
 @pytest.mark.parametrize("when", ["before the answer", "in the pause"])
@@ -94,20 +95,24 @@ def test_a_rollback_that_another_driver_accepts_in_the_pause_overtakes_the_opera
     operator.crash.step = "conflicts"
     with pytest.raises(Superseded):
         operator.ingest.resume(NO_SESSION, "restore")
-    assert replayed(world.commits).faults == ()
+    assert world.history.faults == ()
 
 
 def _meets(operator: Driver, happening: Callable[[], None]) -> None:
     """Let something happen at the first write of an operator, which conflicts with it."""
-    record = operator.ingest._edges.writes.record
+    writes = operator.ingest._edges.at.writes
 
     def and_record(session: SparkSession, plan: CommitPlan) -> None:
         if operator.crash.times:
             happening()
-        record(session, plan)
+        writes.record(session, plan)
 
-    writes = replace(operator.ingest._edges.writes, record=and_record)
-    operator.ingest._edges = replace(operator.ingest._edges, writes=writes)
+    _with(operator, writes=replace(writes, record=and_record))
+
+
+def _with(driver: Driver, **edges: Any) -> None:
+    given = driver.ingest._edges
+    driver.ingest._edges = replace(given, at=replace(given.at, **edges))
 
 
 def test_once_a_run_is_to_stop_nothing_is_tried_again() -> None:
@@ -132,7 +137,7 @@ def test_a_topic_that_was_taken_out_and_deleted_stops_no_batch() -> None:
     world.topics = {"t": "topic-1"}
     world.ends[place()] = 9
     Driver(world, a_pipeline("t")).open().batch()
-    newest = replayed(world.commits).position
+    newest = world.history.position
     assert (newest.get(place()), newest.get(place(topic="u"))) == (9, 5), "its position is kept"
 
 

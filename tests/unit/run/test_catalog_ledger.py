@@ -9,7 +9,7 @@ import pytest
 from rivermouth.errors import CommitUnknown, LedgerTrimmed, OffsetsTableAhead
 from rivermouth.protocol.commits import CommitRecord
 from rivermouth.protocol.offsets import Position
-from tests.builders import place, position, replayed
+from tests.builders import place, position
 from tests.doubles import NO_SESSION, Driver, World, until_done
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -46,8 +46,8 @@ def test_a_table_made_anew_is_never_taken_for_clean_up(operations: tuple[str, ..
     assert Driver(world).ingest.resume(NO_SESSION, "reset") == position(0)
     until_done(world)
     assert world.applied() == [(place(), n) for n in range(15)]
-    assert replayed(world.commits).faults == ()
-    assert replayed(world.commits).position == Position(world.ends)
+    assert world.history.faults == ()
+    assert world.history.position == Position(world.ends)
 
 
 def test_a_table_made_anew_whose_own_log_was_cleaned_up_is_not_taken_for_ours_either() -> None:
@@ -77,13 +77,13 @@ def test_of_a_write_and_a_log_that_both_failed_both_are_told(
 ) -> None:
     world = a_world()
     driver = Driver(world).open()
-    read = driver.ingest._edges.store.log.commits_after
+    read = driver.ingest._edges.at.store.log.commits_after
 
     def fail(version: int) -> Iterator[CommitRecord]:
         driver.crash.step = "log unreadable"
         return read(version)
 
-    monkeypatch.setattr(driver.ingest._edges.store.log, "commits_after", fail)
+    monkeypatch.setattr(driver.ingest._edges.at.store.log, "commits_after", fail)
     with pytest.raises(CommitUnknown) as caught:
         driver.batch(crash="write failed")
     assert "WriteFailed" in caught.value.found

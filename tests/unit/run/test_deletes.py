@@ -13,14 +13,14 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import LedgerBroken, ResumeRefused, TableUndone
 from rivermouth.protocol.accept_deletes import RUNS_IN_ALL
 from rivermouth.protocol.commits import CommitRecord, entry_of
-from rivermouth.protocol.entry import Deleted, Entry, portions
+from rivermouth.protocol.entry import Deleted, portions
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.run import accepting
 from rivermouth.run.accepting import AcceptedDelete
 from rivermouth.warehouse.ledger import read_ledger
 from rivermouth.warehouse.ports import LedgerStore
-from tests.builders import place, replayed, span
+from tests.builders import place, span
 from tests.doubles import STEPS, Driver, Killed, World, accept_in
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
@@ -48,12 +48,6 @@ def accept(
     return accept_in(world, *versions, rows=rows, crash=crash, dry_run=dry_run)
 
 
-def newest(world: World) -> Entry:
-    entry = replayed(world.commits).newest
-    assert entry is not None
-    return entry
-
-
 def accepted(world: World) -> list[Deleted]:
     """What the entries in the log say, in order."""
     found = (entry_of(each, "orders") for each in world.commits)
@@ -65,11 +59,11 @@ def test_the_entry_names_the_rows_and_a_run_goes_on_from_it() -> None:
     [found] = accept(world, 4)
     assert (found.version, found.rows, found.listed) == (4, 2, True)
     assert found.predicate == '["(id = 1)"]'
-    assert newest(world).deletes == (Deleted(4, TOOK),)
-    assert newest(world).base == 4
+    assert world.newest.deletes == (Deleted(4, TOOK),)
+    assert world.newest.base == 4
     world.ends[place()] = 9
     Driver(world).open().batch()
-    history = replayed(world.commits)
+    history = world.history
     assert (history.faults, history.sequence, history.position.get(place())) == ((), 5, 9)
     assert [each.recorded.entry.sequence for each in world.projected][-2:] == [4, 5]
 
@@ -102,7 +96,7 @@ def test_killed_anywhere_the_delete_is_accepted_once(crash: str) -> None:
     with pytest.raises(ResumeRefused, match="version 4 cannot be accepted"):
         accept(world, 4)
     Driver(world).open()
-    assert world.projected[-1].recorded.entry.sequence == replayed(world.commits).sequence
+    assert world.projected[-1].recorded.entry.sequence == world.history.sequence
 
 
 @pytest.mark.parametrize("crash", STEPS)
@@ -117,7 +111,7 @@ def test_what_one_entry_cannot_list_goes_into_several_also_after_a_kill(
         if len(accepted(world)) < 2:
             accept(world, 4)
     assert accepted(world) == [Deleted(4, TOOK[:1]), Deleted(4, TOOK[1:])]
-    assert replayed(world.commits).faults == ()
+    assert world.history.faults == ()
 
 
 @pytest.mark.parametrize(("kind", "shared"), [("", False), ("identity", False), ("topic", True)])
@@ -145,7 +139,7 @@ def test_a_record_of_an_early_entry_may_have_lost_a_part_of_its_rows(explode: bo
     told = {**json.loads(second.user_metadata or ""), "explode": explode}
     early = replace(second, user_metadata=json.dumps(told))
     world.commits = [early if each is second else each for each in world.commits]
-    assert not newest(world).explode
+    assert not world.newest.explode
     asked: list[tuple[int, int, bool]] = []
     accept_in(world, 4, rows=TOOK, dry_run=True, asked=asked)
     assert asked == [(4, RUNS_IN_ALL, explode)]

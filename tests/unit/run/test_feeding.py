@@ -1,4 +1,4 @@
-"""Who plans the batches of a pipeline, and whose turn it is while one waits for its pace."""
+"""Who plans the batches of a pipeline, and whose turn it is while one waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from rivermouth.config.platforms import PLATFORMS, Platform
-from rivermouth.run.feeding import GivingWay, planned_by_driver
+from rivermouth.run.feeding import planned_by_driver
+from rivermouth.run.supervision import GivingWay
 from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
@@ -32,7 +33,7 @@ def test_the_driver_plans_where_structured_streaming_cannot(
     assert planned_by_driver(pipeline, platform) is (always or platform.name not in STREAMING)
 
 
-def test_while_a_pipeline_waits_for_its_pace_another_one_has_its_turn() -> None:
+def test_while_a_pipeline_waits_another_one_has_its_turn() -> None:
     turns, seen = threading.Semaphore(1), list[bool]()
 
     class Watched(threading.Event):

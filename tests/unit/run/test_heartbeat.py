@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import OffsetsTable
-from tests.builders import PIPELINE, place, replayed, span
-from tests.doubles import NO_SESSION, Crash, Heard, World, a_pipeline, edges, until_done
+from tests.builders import PIPELINE, place, span
+from tests.doubles import NO_SESSION, Crash, Heard, World, edges, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -25,14 +24,15 @@ class Start:
 
     def __init__(self, world: World, folder: Path) -> None:
         crash = Crash()
+        self._world = world
         self._offsets: OffsetsTable = world.offsets if world.catalog else FolderOffsets(folder)
         self._edges = edges(world, crash, Heard(crash), self._offsets)
 
     def __call__(self) -> int:
         """Open the pipeline; return the sequence that it then stands at."""
-        ingest = Ingest(a_pipeline(), self._edges)
+        ingest = Ingest(self._edges)
         ingest.open(NO_SESSION)
-        return ingest.sequence
+        return self._world.newest.sequence
 
     def known(self) -> ProjectedEntry | None:
         return self._offsets.newest(PIPELINE)
@@ -53,12 +53,6 @@ def start(either_place: None, world: World, tmp_path: Path) -> Start:
     return Start(world, tmp_path / "offsets")
 
 
-def newest(world: World) -> Entry:
-    found = replayed(world.commits).newest
-    assert found is not None
-    return found
-
-
 def clean_up(world: World) -> None:
     world.did("OPTIMIZE")
     world.log.first_version = len(world.commits) - 1
@@ -70,13 +64,13 @@ def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
     assert start() == 2
     world.now = 11 * DAY
     assert start() == 3
-    assert newest(world).ranges == HERE
-    assert newest(world).rows is not None
+    assert world.newest.ranges == HERE
+    assert world.newest.rows is not None
     known = start.known()
     assert known is not None
-    assert (known.sequence, known.position) == (3, newest(world).position)
+    assert (known.sequence, known.position) == (3, world.newest.position)
     clean_up(world)
     assert start() == 4, "recovered, and written again at once"
-    assert newest(world).ranges == HERE
+    assert world.newest.ranges == HERE
     clean_up(world)
     assert start() == 5

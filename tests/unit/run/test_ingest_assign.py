@@ -43,10 +43,7 @@ def test_only_the_assigned_partitions_are_read() -> None:
     assert {each for each, _ in world.applied()} == {ZERO, TWO}
     world.ends[place(3)] = 4
     again = read(world, assigned(2, 0))
-    assert (again.stands.get(place(3)), again.heard.opening and again.heard.opening.behind) == (
-        None,
-        0,
-    )
+    assert (again.stands.get(place(3)), again.heard.opening.behind) == (None, 0)
 
 
 def test_partitions_that_do_not_exist_are_listed_together_with_what_to_write() -> None:

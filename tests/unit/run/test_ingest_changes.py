@@ -20,12 +20,6 @@ KEYED = a_pipeline(keys=("id",))
 WITH_KEY = KEYED.model_copy(update={"source": KEYED.source.model_copy(update={"key": "string"})})
 
 
-def newest(world: World) -> Entry:
-    entry = replayed(world.commits).newest
-    assert entry is not None
-    return entry
-
-
 def a_world(pipeline: Pipeline | None = None) -> World:
     """Six records in each of two partitions; three of each were read, and the ends were known."""
     world = World(ends={place(): 6, place(1): 6})
@@ -84,12 +78,12 @@ def check_goes_on(world: World, at: Position) -> None:
     """The ledger is whole, for a start as for an audit, and what is due is read from there on."""
     before = len(world.rows)
     Driver(world).open(audit=True).batch()
-    assert replayed(world.commits).faults == ()
-    assert replayed(world.commits).position == Position(world.ends)
+    assert world.history.faults == ()
+    assert world.history.position == Position(world.ends)
     due = sum(end - (at.get(each) or 0) for each, end in world.ends.items())
     bad = len(world.quarantine)
     assert len(world.rows) - before <= due <= len(world.rows) - before + bad
-    assert world.projected[-1].recorded.entry.sequence == newest(world).sequence
+    assert world.projected[-1].recorded.entry.sequence == world.newest.sequence
 
 
 @EVERY
@@ -102,12 +96,12 @@ def test_a_halt_names_its_way_on_and_the_pipeline_goes_on_once_it_is_accepted(na
 
     assert resume(world, accept, offsets) == at
 
-    entry = newest(world)
+    entry = world.newest
     assert entry.changes is not None
     assert entry.accepted == ((accept, 3),)
     assert entry.position == at
     check_goes_on(world, at)
-    assert newest(world).accepted == ((accept, 3),), "told for ever"
+    assert world.newest.accepted == ((accept, 3),), "told for ever"
 
 
 @EVERY
@@ -119,7 +113,7 @@ def test_killed_while_accepting_an_operator_simply_does_it_again(name: str, step
     try:
         resume(world, accept, offsets, crash=step)
     except Killed:
-        if newest(world).changes is None:
+        if world.newest.changes is None:
             resume(world, accept, offsets)
     assert [each.changes is None for each in entries(world)] == [True, True, False]
     check_goes_on(world, at)
@@ -163,7 +157,7 @@ def test_several_changes_are_accepted_in_one_go_and_each_is_asked_for() -> None:
     with pytest.raises(ResumeRefused, match="--accept partitions,topic"):
         resume(world, "topic")
     assert resume(world, "topic,partitions") == position(0)
-    changes = newest(world).changes
+    changes = world.newest.changes
     assert changes is not None
     assert changes.kinds == (Change.PARTITIONS, Change.TOPIC)
     assert changes.moved == (Move(place(), 3, 0), Move(place(1), 3, None))
@@ -201,11 +195,11 @@ def test_a_form_of_keys_that_was_added_is_accepted_and_nothing_moves() -> None:
     with pytest.raises(Halt, match=r"the setting key.*resume CONFIG orders --accept identity"):
         Driver(world, WITH_KEY).open()
     assert resume(world, "identity", pipeline=WITH_KEY) == position(3, 3)
-    entry = newest(world)
+    entry = world.newest
     assert entry.changes is not None
     assert (dict(entry.changes.settings), entry.config["key"]) == ({"key": None}, "string")
     Driver(world, WITH_KEY).open().batch()
-    assert replayed(world.commits).faults == ()
+    assert world.history.faults == ()
     with pytest.raises(Halt, match="the setting key"):
         Driver(world, KEYED).open()
 
@@ -260,7 +254,7 @@ def test_a_restore_to_before_an_accepted_change_is_not_gone_on_from() -> None:
         resume(world, "restore")
     world.truncate()
     assert resume(world, "reset") == position(0, 2)
-    assert newest(world).accepted == (), "nothing is left of the old topic"
+    assert world.newest.accepted == (), "nothing is left of the old topic"
     check_goes_on(world, position(0, 2))
 
 

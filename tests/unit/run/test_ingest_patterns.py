@@ -16,7 +16,6 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.protocol.offsets import Position
-from rivermouth.run.report import OpenReport
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, World, a_pipeline
 
@@ -45,11 +44,6 @@ def read(world: World, pipeline: Pipeline, limit: int = 1 << 30) -> Driver:
     driver = Driver(world, pipeline).open()
     driver.batch(limit)
     return driver
-
-
-def opening(driver: Driver) -> OpenReport:
-    assert driver.heard.opening is not None
-    return driver.heard.opening
 
 
 def test_whole_names_match_and_no_internal_ones() -> None:
@@ -97,10 +91,10 @@ def test_a_topic_that_is_gone_and_was_read_is_named_and_the_rest_is_read_on() ->
     world.ends[A] = 8
     there(world, ["in_a"])
     driver = read(world, pattern())
-    assert "no longer in Kafka, read as far as the ledger knew: in_b" in opening(driver).line()
+    assert "no longer in Kafka, read as far as the ledger knew: in_b" in driver.heard.opening.line()
     assert len(world.applied()) == 11
     driver = Driver(world, pattern()).open()  # a batch without it does not change that
-    assert opening(driver).vanished == ("in_b",)
+    assert driver.heard.opening.vanished == ("in_b",)
 
 
 def test_a_topic_that_is_gone_with_records_that_were_not_read_halts_until_accepted() -> None:
@@ -112,7 +106,7 @@ def test_a_topic_that_is_gone_with_records_that_were_not_read_halts_until_accept
     assert halted.value.found == "in_b-0 had 1 offsets more"
     Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
     driver = read(world, pattern())
-    assert opening(driver).vanished == ()
+    assert driver.heard.opening.vanished == ()
     assert {each for each, _ in world.applied()} == {A, B}
 
 
@@ -172,7 +166,7 @@ def test_all_partitions_of_a_topic_go_together() -> None:
     read(world, pattern(), limit=2)
     there(world, ["in_a"])
     Driver(world, pattern()).ingest.resume(NO_SESSION, "partitions")
-    assert opening(Driver(world, pattern()).open()).vanished == ()
+    assert Driver(world, pattern()).open().heard.opening.vanished == ()
 
 
 def test_where_nothing_matches_any_more_what_was_not_read_can_be_accepted() -> None:

@@ -18,11 +18,10 @@ from rivermouth.errors import (
     RetentionLost,
     TableUndone,
 )
-from rivermouth.protocol.entry import Accepted, Entry
-from rivermouth.protocol.history import History
+from rivermouth.protocol.entry import Accepted
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run.ingest import Ingest
-from tests.builders import PIPELINE, TOPICS, place, position, replayed, span
+from tests.builders import TOPICS, place, position, span
 from tests.doubles import (
     NO_SESSION,
     STEPS,
@@ -31,44 +30,21 @@ from tests.doubles import (
     WatchedLog,
     World,
     a_pipeline,
+    a_world,
+    check_exactly_once,
     edges,
     until_done,
 )
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
-DAY = 86400.0
 RECORDING = a_pipeline(on_data_loss=OnDataLoss.RECORD)
-
-
-def a_world(*ends: int) -> World:
-    return World(ends={place(n): end for n, end in enumerate(ends)})
-
-
-def audit(world: World) -> History:
-    return replayed(world.commits)
-
-
-def newest(world: World) -> Entry:
-    entry = audit(world).newest
-    assert entry is not None
-    return entry
 
 
 def resume(world: World, accept: str, crash: str = "") -> Position:
     driver = Driver(world)
     driver.crash.step = crash
     return driver.ingest.resume(NO_SESSION, accept)
-
-
-def check_exactly_once(world: World) -> None:
-    history = audit(world)
-    assert history.faults == ()
-    assert history.position == Position(world.ends)
-    lows = {each: world.low.get(each, 0) for each in world.ends}
-    whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
-    assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
-    assert world.projected[-1].recorded.entry.sequence == history.sequence
 
 
 # Accepting a RESTORE
@@ -88,8 +64,8 @@ def restored(to: int = 2) -> World:
 def test_an_accepted_restore_reads_again_what_it_undid() -> None:
     world = restored()
     assert resume(world, "restore") == position(3)
-    assert newest(world).sequence == 4
-    assert newest(world).accepts == Accepted("restore", 4, 2)
+    assert world.newest.sequence == 4
+    assert world.newest.accepts == Accepted("restore", 4, 2)
     until_done(world)
     check_exactly_once(world)
 
@@ -101,7 +77,8 @@ def test_accepting_reads_no_more_of_the_log_than_a_start() -> None:
         pass
     world.restore(29)
     log, given = WatchedLog(world), edges(world, driver.crash, driver.heard)
-    ingest = Ingest(a_pipeline(), replace(given, store=replace(given.store, log=log)))
+    store = replace(given.at.store, log=log)
+    ingest = Ingest(replace(given, at=replace(given.at, store=store)))
     with pytest.raises(TableUndone):
         ingest.open(NO_SESSION)
     by_start = {*log.read}
@@ -117,7 +94,7 @@ def test_killed_while_resuming_an_operator_simply_does_it_again(to: int, step: s
     try:
         resume(world, "restore", crash=step)
     except Killed:
-        if audit(world).faults:
+        if world.history.faults:
             resume(world, "restore")
     until_done(world)
     check_exactly_once(world)
@@ -178,7 +155,7 @@ def test_a_log_that_was_cut_below_what_a_restore_left_still_halts() -> None:
         Driver(world).open()
     assert resume(world, "truncation") == position(1)
     until_done(world)
-    assert audit(world).position == Position(world.ends)
+    assert world.history.position == Position(world.ends)
 
 
 def test_a_restore_to_before_a_reset_brings_back_what_was_accepted_before_it() -> None:
@@ -191,10 +168,11 @@ def test_a_restore_to_before_a_reset_brings_back_what_was_accepted_before_it() -
     restored = len(world.commits) - 1
     world.truncate()
     resume(world, "reset")
-    assert newest(world).accepted == ()
+    after_reset = world.newest
+    assert after_reset.accepted == ()
     world.restore(restored)
     resume(world, "restore")
-    assert newest(world).accepted == (("topic", 3),)
+    assert world.newest.accepted == (("topic", 3),)
 
 
 def test_a_truncated_table_starts_over_where_the_configuration_says() -> None:
@@ -213,7 +191,7 @@ def test_a_table_made_anew_goes_on_counting_where_the_offsets_table_stands() -> 
     world.commits, world.rows, world.log.table_id = world.commits[:1], [], "table-2"
     world.stands, world.kept = set(), {}
     assert resume(world, "reset") == position(0)
-    assert newest(world).sequence == 3
+    assert world.newest.sequence == 3
     until_done(world)
     check_exactly_once(world)
 
@@ -299,7 +277,7 @@ def test_a_restore_to_an_emptied_table_forgets_a_former_topic() -> None:
     until_done(world)
     world.restore(emptied)
     assert resume(world, "restore") == position(0)
-    assert newest(world).accepted == ()
+    assert world.newest.accepted == ()
     until_done(world)
     check_exactly_once(world)
 
@@ -324,9 +302,9 @@ def test_after_a_reset_nothing_of_a_former_source_is_recorded() -> None:
     world.cluster, world.topics = "other", {"t": "t-2", "u": "u-2"}
     driver = Driver(world)
     driver.ingest.resume(NO_SESSION, "reset")
-    assert newest(world).topics == {"t": "t-2"}
+    assert world.newest.topics == {"t": "t-2"}
     Driver(world, a_pipeline("t", "u")).open().batch()
-    assert newest(world).topics == {"t": "t-2", "u": "u-2"}
+    assert world.newest.topics == {"t": "t-2", "u": "u-2"}
 
 
 def _another(world: World, source: str) -> None:
@@ -364,7 +342,7 @@ def test_a_conflict_is_retried_with_the_same_ranges_and_sequence() -> None:
     driver = Driver(world).open()
     driver.crash.times = 4
     driver.batch(3, crash="conflicts")
-    assert (newest(world).sequence, newest(world).ranges) == (2, (span(0, 3),))
+    assert (world.newest.sequence, world.newest.ranges) == (2, (span(0, 3),))
     driver.batch()
     check_exactly_once(world)
 
@@ -375,7 +353,7 @@ def test_a_conflict_that_does_not_end_fails_the_batch_and_leaves_no_trace() -> N
     driver.crash.times = 5
     with pytest.raises(CommitConflict):
         driver.batch(3, crash="conflicts")
-    assert newest(world).sequence == 1
+    assert world.newest.sequence == 1
     until_done(world)
     check_exactly_once(world)
 
@@ -387,18 +365,6 @@ def trimmed(world: World) -> World:
     world.did("OPTIMIZE")
     world.log.first_version = len(world.commits) - 1
     return world
-
-
-def test_entries_that_clean_up_has_taken_come_back_from_the_offsets_table() -> None:
-    world = a_world(6)
-    Driver(world).open().batch(3)
-    trimmed(world)
-    driver = Driver(world).open()
-    assert driver.heard.opening is not None
-    assert driver.heard.opening.recovered
-    assert newest(world).sequence == 3, "stamped anew at once"
-    driver.batch()
-    assert world.applied() == [(place(), n) for n in range(6)]
 
 
 def test_what_was_undone_is_noticed_even_if_clean_up_has_taken_all_entries() -> None:
@@ -450,21 +416,6 @@ def test_a_restore_to_a_version_that_clean_up_has_taken_is_never_taken_for_harml
         Driver(world).open()
 
 
-def test_a_halt_is_remembered_when_clean_up_has_taken_what_it_was_for() -> None:
-    world = a_world(6)
-    until_done(world)
-    world.restore(1)
-    with pytest.raises(TableUndone):
-        Driver(world).open()
-    trimmed(world)
-    with pytest.raises(LedgerTrimmed, match="a start halted"):
-        Driver(world).open()
-    world.truncate()
-    assert resume(world, "reset") == position(0)
-    until_done(world)
-    check_exactly_once(world)
-
-
 def test_a_torn_entry_is_remembered_when_clean_up_has_taken_what_tore_it() -> None:
     world = a_world(9)
     driver = Driver(world).open()
@@ -491,32 +442,9 @@ def test_a_halt_that_somebody_answered_by_undoing_it_is_forgotten() -> None:
         Driver(world).open()
     world.restore(2)
     Driver(world).open()
-    assert newest(world).sequence == 3, "written anew, above what was noted"
+    assert world.newest.sequence == 3, "written anew, above what was noted"
     trimmed(world)
     Driver(world).open()
-
-
-def test_an_offsets_table_that_knows_less_than_the_txn_does_not_serve() -> None:
-    world = a_world(6)
-    Driver(world).open().batch(3)
-    world.projected.pop()
-    world.offsets.txns[PIPELINE] = 1
-    trimmed(world)
-    with pytest.raises(LedgerTrimmed, match="entry 1 there"):
-        Driver(world).open()
-
-
-def test_an_old_entry_is_stamped_anew_before_clean_up_can_take_it() -> None:
-    world = a_world(6)
-    until_done(world)
-    before = newest(world)
-    world.now = 9 * DAY
-    Driver(world).open()
-    assert newest(world).sequence == before.sequence
-    world.now = 11 * DAY
-    Driver(world).open()
-    assert newest(world).sequence == before.sequence + 1
-    assert (newest(world).ranges, newest(world).position) == ((span(6, 6),), before.position)
 
 
 # Loss
@@ -529,11 +457,10 @@ def test_a_loss_that_is_to_be_recorded_is_an_entry_of_its_own_and_no_gap() -> No
     with pytest.raises(RetentionLost):
         Driver(world).open()
     driver = Driver(world, RECORDING).open()
-    assert newest(world).lost == (span(3, 5),)
-    assert driver.heard.opening is not None
+    assert world.newest.lost == (span(3, 5),)
     assert driver.heard.opening.lost == (span(3, 5),)
     driver.batch()
-    assert audit(world).faults == ()
+    assert world.history.faults == ()
     assert [n for each, n in world.applied() if each == place()] == [0, 1, 2, 5]
 
 
@@ -543,8 +470,3 @@ def test_a_topic_that_became_shorter_is_no_loss_that_can_be_recorded() -> None:
     world.ends[place()] = 4
     with pytest.raises(LogTruncated):
         Driver(world, RECORDING).open()
-
-
-def test_what_was_not_accepted_stays_a_halt() -> None:
-    with pytest.raises(TableUndone):
-        Driver(restored()).open()

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from rivermouth.config import OnMissingTime, Pipeline, Start
-from rivermouth.errors import IdentityChanged, StartUnknown, TableUndone, TopicRecreated
+from rivermouth.errors import IdentityChanged, TableUndone, TopicRecreated
 from rivermouth.protocol.accept_changes import START
 from rivermouth.protocol.offsets import Position
 from tests.builders import place
@@ -72,14 +72,6 @@ def test_in_another_cluster_a_pipeline_may_start_at_a_time() -> None:
     world.cluster = "another"
     went_on = Driver(world, with_new_topic()).ingest.resume(NO_SESSION, "cluster", START)
     assert went_on == Position({OLD: 0, NEW: 40})
-
-
-def test_a_time_without_a_record_halts_and_writes_nothing() -> None:
-    world, late = a_world(), datetime.fromtimestamp(4_000, timezone.utc)
-    before = len(world.commits)
-    with pytest.raises(StartUnknown, match="b-0 has no record from 1970-01-01T01:06:40Z on"):
-        Driver(world, a_pipeline("t", "b", start=Start(offsets={"b": late}))).open()
-    assert len(world.commits) == before
 
 
 @pytest.mark.parametrize("happen", [created_again, restored])

@@ -109,7 +109,7 @@ def opened_only(
     del held
     stop.set()
     world = World(ends={place(): 5})
-    return Ingest(pipeline, edges(world, Crash(), listener, shared.offsets(), projecting))
+    return Ingest(edges(world, Crash(), listener, shared.offsets(), projecting, pipeline))
 
 
 def test_a_run_keeps_rows_of_the_configured_pipelines_for_as_long_as_the_file_says(

@@ -19,31 +19,45 @@ from tests.builders import position, span
 
 pytestmark = pytest.mark.unit
 
+AWAY = KafkaUnreachable("no broker answers", where="k:9092", found="_TRANSPORT")
+GAP = OffsetGap("a gap", where="orders t-0")
+BORN = CommitReport(
+    "orders", 1, 1, (span(7, 7), span(0, 0, 1)), (RowCounts(0, 0),) * 2, position(7, 0), 0.8
+)
 
-def commit_report(*rows: RowCounts) -> CommitReport:
+
+def committed(*rows: RowCounts) -> CommitReport:
     ranges = tuple(span(0, 2000, n) for n in range(len(rows)))
     return CommitReport("orders", 7, 9, ranges, rows, position(2000), 0.84)
 
 
+def done(error: RivermouthError | None = None, quarantined: int = 0) -> PipelineReport:
+    return PipelineReport("orders", 3, 1200, quarantined, 7, 2.5, error)
+
+
 @pytest.mark.parametrize(
-    ("rows", "line"),
+    ("report", "line"),
     [
-        ([RowCounts(1200, 0)], "orders: entry 7, version 9: 1,200 records, 0.8 s"),
+        (committed(RowCounts(1200, 0)), "entry 7, version 9: 1,200 records, 0.8 s"),
         (
-            [RowCounts(1200, 2), RowCounts(1, 1)],
-            "orders: entry 7, version 9: 1,201 records, 3 quarantined, 0.8 s",
+            committed(RowCounts(1200, 2), RowCounts(1, 1)),
+            "entry 7, version 9: 1,201 records, 3 quarantined, 0.8 s",
         ),
-        ([RowCounts(0, 0)], "orders: entry 7, version 9: 0 records, 0.8 s"),
+        (committed(RowCounts(0, 0)), "entry 7, version 9: 0 records, 0.8 s"),
+        (BORN, "entry 1, version 1: 2 position(s) recorded"),
+        (done(), "OK, 1,200 records in 3 commit(s), entry 7, 2.5 s"),
+        (done(quarantined=3), "OK, 1,200 records in 3 commit(s), 3 quarantined, entry 7, 2.5 s"),
+        (done(GAP), f"FAILED {GAP}"),
+        (
+            RetryReport("orders", AWAY, 0.84),
+            "tried again in 0.8 s: RM301 k:9092: no broker answers; found _TRANSPORT",
+        ),
     ],
 )
-def test_a_commit_is_one_line(rows: list[RowCounts], line: str) -> None:
-    assert commit_report(*rows).line() == line
-
-
-def test_a_commit_of_empty_ranges_alone_says_what_it_is_for() -> None:
-    born = (span(7, 7), span(0, 0, 1))
-    report = CommitReport("orders", 1, 1, born, (RowCounts(0, 0),) * 2, position(7, 0), 0.8)
-    assert report.line() == "orders: entry 1, version 1: 2 position(s) recorded"
+def test_a_report_is_one_line(
+    report: CommitReport | PipelineReport | RetryReport, line: str
+) -> None:
+    assert report.line() == f"orders: {line}"
 
 
 @pytest.mark.parametrize(
@@ -63,28 +77,6 @@ def test_an_opening_says_where_it_starts_and_what_it_found(
     sequence: int, projected: int, line: str
 ) -> None:
     assert OpenReport("orders", sequence, position(5), 48_800, projected).line() == line
-
-
-def done(error: RivermouthError | None = None, quarantined: int = 0) -> PipelineReport:
-    return PipelineReport("orders", 3, 1200, quarantined, 7, 2.5, error)
-
-
-def test_a_pipeline_that_went_well_is_one_line() -> None:
-    assert done().line() == "orders: OK, 1,200 records in 3 commit(s), entry 7, 2.5 s"
-    assert "3 quarantined" in done(quarantined=3).line()
-
-
-def test_a_pipeline_that_failed_says_why() -> None:
-    line = done(OffsetGap("a gap", where="orders t-0")).line()
-    assert line.startswith("orders: FAILED RM401 orders t-0: a gap. ")
-
-
-def test_a_retry_says_when_and_why() -> None:
-    error = KafkaUnreachable("no broker answers", where="k:9092", found="_TRANSPORT")
-    line = RetryReport("orders", error, 0.84).line()
-    assert line == (
-        "orders: tried again in 0.8 s: RM301 k:9092: no broker answers; found _TRANSPORT"
-    )
 
 
 def test_a_report_is_json_with_null_where_there_is_no_error() -> None:

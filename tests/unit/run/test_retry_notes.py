@@ -20,6 +20,8 @@ AWAY = KafkaUnreachable("no broker answers", where="k:9092")
 FAILED = RetryReport("orders", AWAY, 1.0)
 OPENED = OpenReport("orders", 3, Position(), 0, 0)
 ENDED = PipelineReport("orders", 0, 0, 0, 3, 1.0)
+AGAIN = replace(FAILED, tries=2)
+Event = RetryReport | OpenReport | PipelineReport
 
 
 @pytest.fixture
@@ -33,33 +35,45 @@ def noting(notes: RetryNotes) -> RetryNoteListener:
     return RetryNoteListener(Silent(), notes, lambda: float(next(seconds)))
 
 
+@pytest.mark.parametrize(
+    ("events", "since_ms", "at_ms", "tries"),
+    [
+        ([FAILED], 100_000, 100_000, 1),
+        ([FAILED, AGAIN], 100_000, 101_000, 2),
+        ([FAILED, OPENED, FAILED], 101_000, 101_000, 1),
+        ([FAILED, OPENED, AGAIN], 100_000, 101_000, 2),
+    ],
+    ids=["once", "twice", "once again", "a batch that fails after each opening"],
+)
 def test_a_note_tells_since_when_how_often_and_why(
-    noting: RetryNoteListener, notes: RetryNotes
+    noting: RetryNoteListener,
+    notes: RetryNotes,
+    events: list[Event],
+    since_ms: int,
+    at_ms: int,
+    tries: int,
 ) -> None:
-    noting.tries_again(FAILED)
-    assert notes.read("orders") == Retrying(100_000, 100_000, 1, str(AWAY))
-    noting.tries_again(replace(FAILED, tries=2))
-    assert notes.read("orders") == Retrying(100_000, 101_000, 2, str(AWAY))
+    hear(noting, *events)
+    assert notes.read("orders") == Retrying(since_ms, at_ms, tries, str(AWAY))
     assert notes.read("another") is None
 
 
-def test_a_pipeline_that_is_open_again_takes_its_note_away(
-    noting: RetryNoteListener, notes: RetryNotes
+@pytest.mark.parametrize("end", [OPENED, ENDED], ids=["is open again", "has ended"])
+def test_a_pipeline_takes_its_note_away_when_it(
+    noting: RetryNoteListener, notes: RetryNotes, end: Event
 ) -> None:
-    noting.tries_again(FAILED)
-    noting.opened(OPENED)
+    hear(noting, FAILED, end)
     assert notes.read("orders") is None
-    noting.tries_again(FAILED)
-    assert notes.read("orders") == Retrying(101_000, 101_000, 1, str(AWAY))
 
 
-def test_a_batch_that_fails_after_each_opening_is_counted_on(
-    noting: RetryNoteListener, notes: RetryNotes
-) -> None:
-    noting.tries_again(FAILED)
-    noting.opened(OPENED)
-    noting.tries_again(replace(FAILED, tries=2))
-    assert notes.read("orders") == Retrying(100_000, 101_000, 2, str(AWAY))
+def hear(listener: RetryNoteListener, *events: Event) -> None:
+    for each in events:
+        if isinstance(each, RetryReport):
+            listener.tries_again(each)
+        elif isinstance(each, OpenReport):
+            listener.opened(each)
+        else:
+            listener.finished(each)
 
 
 def test_a_second_run_that_was_locked_out_leaves_the_note_of_the_first(
@@ -68,14 +82,6 @@ def test_a_second_run_that_was_locked_out_leaves_the_note_of_the_first(
     noting.tries_again(FAILED)
     RetryNoteListener(Silent(), notes).finished(ENDED)
     assert notes.read("orders") is not None
-
-
-def test_a_pipeline_that_has_ended_takes_its_note_away(
-    noting: RetryNoteListener, notes: RetryNotes
-) -> None:
-    noting.tries_again(FAILED)
-    noting.finished(ENDED)
-    assert notes.read("orders") is None
 
 
 def test_the_note_of_a_run_that_was_killed_goes_with_the_next_one(notes: RetryNotes) -> None:

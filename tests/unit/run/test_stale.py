@@ -81,7 +81,7 @@ def opened(*topics: str) -> Pipeline:
 def test_other_topics_are_seen_ten_seconds_after_the_first_trigger_has_ended() -> None:
     look = Look(Names("in_a", "in_b"))
     assert not look.at(60.0), "nothing was read yet"
-    look.sign.well()
+    look.sign.trigger_ended()
     assert not look.at(69.9)
     assert look.kafka.asked == 0
     assert look.at(70.0)
@@ -89,16 +89,16 @@ def test_other_topics_are_seen_ten_seconds_after_the_first_trigger_has_ended() -
 
 def test_kafka_is_asked_at_most_once_in_ten_seconds() -> None:
     look = Look()
-    look.sign.well()
+    look.sign.trigger_ended()
     for seconds in range(40):
-        look.sign.well()
+        look.sign.trigger_ended()
         assert not look.at(seconds)
     assert look.kafka.asked == 3
 
 
 def test_a_topic_that_is_gone_is_a_sign_and_no_answer_is_none() -> None:
     look = Look(Names())
-    look.sign.well()
+    look.sign.trigger_ended()
     look.kafka.away = True
     assert not look.at(10.0)
     look.kafka.away = False
@@ -107,6 +107,6 @@ def test_a_topic_that_is_gone_is_a_sign_and_no_answer_is_none() -> None:
 
 def test_where_topics_are_named_kafka_is_not_asked() -> None:
     look = Look(Names("in_b"), pipeline=a_pipeline("in_a"))
-    look.sign.well()
+    look.sign.trigger_ended()
     assert not look.at(60.0)
     assert look.kafka.asked == 0

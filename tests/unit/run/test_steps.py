@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from rivermouth.errors import KafkaUnreachable, LogTruncated, OffsetGap, TopicRecreated
-from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.steps import concurrently, leader_changed
-from tests.builders import place, replayed, span
+from tests.builders import place, span
 from tests.doubles import Driver, World, until_done
 
 pytestmark = pytest.mark.unit
@@ -93,12 +92,6 @@ def late(world: World, change: Callable[[], object]) -> None:
     world.asked = done.wait
 
 
-def newest(world: World) -> Entry:
-    entry = replayed(world.commits).newest
-    assert entry is not None
-    return entry
-
-
 def recreate(world: World) -> None:
     world.topics = {"t": "another"}
 
@@ -136,8 +129,8 @@ def test_a_batch_is_read_again_where_a_leader_changed_meanwhile_and_names_the_ne
     late(world, change)
     driver.batch()
     assert world.reads == 2
-    assert newest(world).epochs == {place(): 4}
-    assert replayed(world.commits).position == Position(world.ends)
+    assert world.newest.epochs == {place(): 4}
+    assert world.history.position == Position(world.ends)
     world.ends[place()] = 12
     driver.batch()
     assert world.reads == 3
@@ -149,7 +142,7 @@ def test_a_log_that_is_cut_inside_the_batch_while_it_is_read_is_noticed_afterwar
     world.ends[place()] = 9
     late(world, lambda: world.cut(place(), 7, 2))
     driver.batch()
-    assert newest(world).epochs == {place(): 1}, "all of it was read again, from the new log"
+    assert world.newest.epochs == {place(): 1}, "all of it was read again, from the new log"
     world.cut(place(), 8, 5)
     with pytest.raises(LogTruncated):
         driver.batch()
@@ -163,7 +156,7 @@ def test_a_log_of_an_added_partition_that_is_cut_while_it_is_first_read_is_read_
     late(world, lambda: world.cut(place(1), 2, 7))
     driver.offer((span(0, 5, 1),), Position({place(): 5, place(1): 5}))
     assert world.reads == 2
-    assert newest(world).epochs[place(1)] == 1
+    assert world.newest.epochs[place(1)] == 1
     world.cut(place(1), 3, 9)
     with pytest.raises(LogTruncated):
         driver.batch()
@@ -178,7 +171,7 @@ def test_the_entry_tells_the_ends_that_kafka_told_beside_the_reading() -> None:
 
     late(world, more)
     driver.offer((span(0, 5),), Position({place(): 5}))
-    assert newest(world).ends == Position({place(): 11})
+    assert world.newest.ends == Position({place(): 11})
 
 
 def test_where_kafka_does_not_answer_nothing_is_committed_and_a_later_batch_is() -> None:

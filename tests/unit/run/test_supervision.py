@@ -28,21 +28,11 @@ from rivermouth.errors import (
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.ingest import Ingest
-from rivermouth.run.report import (
-    CommitReport,
-    MirrorReport,
-    OpenReport,
-    PipelineReport,
-    RetryReport,
-    RunTotals,
-    Silent,
-)
-from rivermouth.run.supervision import Supervision, giving_way
-from rivermouth.source.batches import Trigger
+from rivermouth.run.report import CommitReport, OpenReport, PipelineReport, RetryReport, Silent
+from rivermouth.run.supervision import Supervision
 from rivermouth.source.driver_planned import DriverPlanned
-from rivermouth.warehouse.ports import Attempts
-from tests.builders import place, position, replayed, span
-from tests.doubles import NO_SESSION, Crash, World, a_pipeline, edges, until_done
+from tests.builders import place, position, span
+from tests.doubles import NO_SESSION, Crash, Heard, World, a_pipeline, edges, until_done
 
 pytestmark = pytest.mark.unit
 
@@ -50,28 +40,6 @@ AWAY = KafkaUnreachable("no broker answers")
 OPENED = OpenReport("orders", 3, position(5), 0, 0)
 BATCH = CommitReport("orders", 4, 4, (span(5, 6),), (RowCounts(1, 0),), position(6), 0.1)
 RECORDING = a_pipeline(on_data_loss=OnDataLoss.RECORD)
-
-
-@dataclass
-class Heard:
-    """A listener that keeps what it hears."""
-
-    opens: list[OpenReport] = field(default_factory=list)
-    retries: list[RetryReport] = field(default_factory=list)
-    ends: list[PipelineReport] = field(default_factory=list)
-
-    def opened(self, report: OpenReport) -> None:
-        self.opens.append(report)
-
-    def committed(self, report: CommitReport) -> None: ...
-
-    def tries_again(self, report: RetryReport) -> None:
-        self.retries.append(report)
-
-    def not_mirrored(self, report: MirrorReport) -> None: ...
-
-    def finished(self, report: PipelineReport) -> None:
-        self.ends.append(report)
 
 
 Step = Callable[[Supervision], object] | Exception | None
@@ -84,15 +52,14 @@ class Bench:
     pauses: tuple[float, ...] = (1, 2, 4)
     record: bool = False
     heard: Heard = field(default_factory=Heard)
-    stop: threading.Event = field(default_factory=threading.Event)
+    stopped: bool = False
     waited: list[float] = field(default_factory=list)
     attempts: int = 0
 
-    def run(self, *attempts: tuple[Step, ...]) -> None:
+    def run(self, *attempts: tuple[Step, ...]) -> PipelineReport:
         """Each attempt is a row of steps; one that is an error ends it."""
-        how = Attempts(lambda: iter(self.pauses), self.pause)
         pipeline = RECORDING if self.record else a_pipeline()
-        watch = Supervision(pipeline, self.heard, self.stop, how)
+        watch = Supervision(pipeline, self.heard, self, lambda: iter(self.pauses))
         rows = iter(attempts)
 
         def attempt() -> None:
@@ -104,10 +71,14 @@ class Bench:
                     step(watch)
 
         watch.run(attempt)
+        return watch.report
 
-    def pause(self, seconds: float) -> bool:
-        self.waited.append(seconds)
-        return self.stop.is_set()
+    def is_set(self) -> bool:
+        return self.stopped
+
+    def wait(self, timeout: float) -> bool:
+        self.waited.append(timeout)
+        return self.stopped
 
 
 def opens(watch: Supervision) -> None:
@@ -119,7 +90,7 @@ def commits(watch: Supervision) -> None:
 
 
 def idles(watch: Supervision) -> None:
-    watch.went_well()
+    watch.trigger_ended()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +98,8 @@ def idles(watch: Supervision) -> None:
 )
 def test_what_passes_is_tried_again_until_it_has_passed(error: RivermouthError) -> None:
     bench = Bench()
-    bench.run((error,), (error,), (opens, commits))
+    report = bench.run((error,), (error,), (opens, commits))
+    assert (report.retries, report.sequence, report.commits, report.applied) == (2, 4, 1, 1)
     assert (bench.attempts, bench.waited) == (3, [1, 2])
     assert [(each.error, each.pause_s) for each in bench.heard.retries] == [(error, 1), (error, 2)]
     assert [each.tries for each in bench.heard.retries] == [1, 2]
@@ -217,43 +189,33 @@ def test_the_time_of_openings_begins_anew_once_one_succeeded() -> None:
     assert bench.waited == [1, 2, 1, 1]
 
 
-def test_a_batch_that_fails_each_time_is_given_up_though_each_opening_succeeds() -> None:
+@pytest.mark.parametrize("opening", [(opens,), (commits, opens)], ids=["", "with an entry"])
+def test_a_batch_that_fails_each_time_is_given_up_though_each_opening_succeeds(
+    opening: tuple[Step, ...],
+) -> None:
     bench = Bench()
     with pytest.raises(BatchFailed):
-        bench.run(*[(opens, BatchFailed("again"))] * 9)
+        bench.run(*[(*opening, BatchFailed("again"))] * 9)
     assert (bench.attempts, bench.waited) == (4, [1, 2, 4])
 
 
-def test_the_entry_that_an_opening_writes_is_no_batch() -> None:
-    bench = Bench()
-    with pytest.raises(BatchFailed):
-        bench.run(*[(commits, opens, BatchFailed("again"))] * 9)
-    assert bench.attempts == 4
-
-
 def test_once_the_run_is_to_stop_nothing_is_tried_again() -> None:
-    bench = Bench()
-    bench.stop.set()
+    bench = Bench(stopped=True)
     with pytest.raises(KafkaUnreachable):
         bench.run((AWAY,))
     assert (bench.waited, bench.heard.retries) == ([], [])
 
 
 def test_a_stop_ends_the_pause_at_once() -> None:
-    stop, heard = threading.Event(), Heard()
+    class Stopped(Bench):
+        def wait(self, timeout: float) -> bool:
+            self.stopped = True
+            return super().wait(timeout)
 
-    def pause(seconds: float) -> bool:
-        threading.Timer(0.05, stop.set).start()  # not before the pause has begun
-        return stop.wait(seconds)
-
-    watch = Supervision(a_pipeline(), heard, stop, Attempts(lambda: iter((3600.0,)), pause))
-
-    def fails() -> None:
-        raise AWAY
-
+    bench = Stopped()
     with pytest.raises(KafkaUnreachable):
-        watch.run(fails)
-    assert len(heard.retries) == 1
+        bench.run(*[(AWAY,)] * 9)
+    assert (bench.attempts, len(bench.heard.retries)) == (1, 1)
 
 
 def test_a_loss_in_mid_run_is_opened_again_only_where_it_is_to_be_recorded() -> None:
@@ -276,31 +238,6 @@ def test_where_only_the_result_matters_the_log_tells_of_each_pause(
     assert line == "orders: tried again in 1.0 s: RM301 no broker answers"
 
 
-def test_the_summary_counts_the_tries_and_knows_the_last_sequence() -> None:
-    heard = Heard()
-    tally = RunTotals(heard)
-    tally.opened(OPENED)
-    tally.tries_again(RetryReport("orders", AWAY, 1.0))
-    tally.committed(BATCH)
-    assert (tally.report.retries, tally.report.sequence, tally.report.commits) == (1, 4, 1)
-    assert tally.report.as_dict()["retries"] == 1
-
-
-def test_in_its_pause_a_pipeline_gives_way_to_another() -> None:
-    turns, seen = threading.Semaphore(1), list[bool]()
-
-    def pause(seconds: float) -> bool:
-        seen.append(turns.acquire(blocking=False))
-        turns.release()
-        return seconds > 1
-
-    with turns:
-        wait = giving_way(turns, pause)
-        assert (wait(1), wait(2)) == (False, True)
-        assert seen == [True, True]
-        assert not turns.acquire(blocking=False), "the turn is its own again"
-
-
 # On the ledger itself
 
 
@@ -313,11 +250,11 @@ class Reading:
     act: Iterator[Callable[[World], object]]
 
     def attempt(self) -> None:
-        ingest = Ingest(RECORDING, edges(self.world, Crash(), self.watch))
+        ingest = Ingest(edges(self.world, Crash(), self.watch, pipeline=RECORDING))
         starts = ingest.open(NO_SESSION)
         next(self.act)(self.world)
-        planned = DriverPlanned(ingest, starts)
-        planned.run(NO_SESSION, {}, Trigger(None), threading.Event(), self.watch.went_well)
+        planned, ended = DriverPlanned(ingest, starts), self.watch.trigger_ended
+        planned.run(NO_SESSION, {}, threading.Event(), ended, endless=False)
 
 
 def test_what_retention_took_in_mid_run_is_recorded_by_the_next_opening() -> None:
@@ -325,7 +262,7 @@ def test_what_retention_took_in_mid_run_is_recorded_by_the_next_opening() -> Non
     until_done(world)
     world.ends[place()] = 9
     heard, stop = Heard(), threading.Event()
-    watch = Supervision(RECORDING, heard, stop, Attempts(lambda: iter((0.0,)), lambda _: None))
+    watch = Supervision(RECORDING, heard, stop, lambda: iter((0.0,)))
 
     def retention(here: World) -> None:
         here.low[place()] = here.ends[place()] = 9
@@ -334,4 +271,4 @@ def test_what_retention_took_in_mid_run_is_recorded_by_the_next_opening() -> Non
 
     assert [each.error.code for each in heard.retries] == ["RM406"]
     assert [str(each) for each in heard.opens[-1].lost] == ["t-0[6,9)"]
-    assert replayed(world.commits).position == Position({place(): 9})
+    assert world.history.position == Position({place(): 9})

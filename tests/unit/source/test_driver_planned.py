@@ -15,14 +15,12 @@ from rivermouth.errors import (
     RetentionLost,
     TopicRecreated,
 )
-from rivermouth.source.batches import Trigger
 from rivermouth.source.driver_planned import DriverPlanned
 from tests.builders import place
 from tests.doubles import NO_SESSION, Driver, World
 
 pytestmark = pytest.mark.unit
 
-ONCE = Trigger(None)
 Change = Callable[[World], object]
 
 MOVED: dict[str, tuple[Change, type[Halt], str]] = {
@@ -73,7 +71,7 @@ def test_what_moved_halts_a_run_that_has_nothing_to_read(
     change(world)
     planned = DriverPlanned(driver.ingest, driver.stands)
     with pytest.raises(halt) as caught:
-        planned.run(NO_SESSION, {}, ONCE, threading.Event())
+        planned.run(NO_SESSION, {}, threading.Event(), endless=False)
     assert caught.value.code == code
     assert len(world.commits) == commits
 
@@ -82,7 +80,7 @@ def test_a_continuous_run_looks_again_at_every_trigger() -> None:
     world, driver = all_read()
     stop = StopsAfter(3, lambda: world.ends.update({place(0): 2}))
     with pytest.raises(LogTruncated):
-        DriverPlanned(driver.ingest, driver.stands).run(NO_SESSION, {}, Trigger(1), stop)
+        DriverPlanned(driver.ingest, driver.stands).run(NO_SESSION, {}, stop, endless=True)
     assert stop.waited == 3
 
 
@@ -107,5 +105,6 @@ def test_where_nothing_moved_a_run_ends_and_writes_nothing() -> None:
     world, driver = all_read()
     world.ends[place(2)] = 0  # a partition that appeared, empty
     commits = len(world.commits)
-    DriverPlanned(driver.ingest, driver.stands).run(NO_SESSION, {}, ONCE, threading.Event())
+    planned = DriverPlanned(driver.ingest, driver.stands)
+    planned.run(NO_SESSION, {}, threading.Event(), endless=False)
     assert len(world.commits) == commits

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rivermouth.errors import BatchFailed, KafkaUnreachable
-from rivermouth.source.batches import Batches, Trigger
+from rivermouth.source.batches import Batches
 from rivermouth.source.streaming import BatchThread, Checkpoint, Stream, streaming_options
 from tests.builders import position
 from tests.doubles import a_pipeline
@@ -75,8 +75,7 @@ class BrokenCheckpoint(Checkpoint):
 
 def run(spark: Spark, fault: Exception, well: Callable[[], object] = lambda: None) -> None:
     stream = Stream(cast(Batches, Feed(fault)), NoCheckpoint(Path("/nowhere")))
-    session = cast(SparkSession, spark)
-    stream.run(session, {}, Trigger(1000), threading.Event(), well)
+    stream.run(cast(SparkSession, spark), {}, threading.Event(), well, endless=True)
 
 
 def a_batch_fails(spark: Spark) -> bool:
@@ -125,7 +124,7 @@ def overlapping(
     well: Callable[[], object] = lambda: None,
 ) -> None:
     stream = Stream(cast(Batches, feed), NoCheckpoint(Path("/nowhere")))
-    stream.run(cast(SparkSession, Spark(*polls)), {}, Trigger(1000), threading.Event(), well)
+    stream.run(cast(SparkSession, Spark(*polls)), {}, threading.Event(), well, endless=True)
 
 
 def test_spark_goes_on_once_a_batch_was_read_and_the_next_begins_when_it_is_committed() -> None:
@@ -195,9 +194,9 @@ def test_nothing_is_at_rest_that_works_or_has_failed() -> None:
 
 def test_what_the_checkpoint_raises_is_raised_and_not_what_spark_made_of_it() -> None:
     stream = Stream(cast(Batches, Overlapping()), BrokenCheckpoint(Path("/nowhere")))
-    session, trigger = cast(SparkSession, Spark(a_batch_fails)), Trigger(1000)
+    session = cast(SparkSession, Spark(a_batch_fails))
     with pytest.raises(BatchFailed, match="checkpoint of this run"):
-        stream.run(session, {}, trigger, threading.Event())
+        stream.run(session, {}, threading.Event(), endless=True)
 
 
 @pytest.mark.parametrize("at", ["the next batch", "no plan", "a look", "the end"])
@@ -260,16 +259,16 @@ def test_only_a_run_without_end_tells_spark_of_a_minimum() -> None:
         "startingOffsets": '{"t": {"0": 4}}',
         "maxOffsetsPerTrigger": "500000",
     }
-    assert streaming_options(pipeline, position(4), Trigger(1000)) == plain
+    assert streaming_options(pipeline, position(4), endless=True) == plain
     source = pipeline.source.model_copy(update={"min_offsets_per_trigger": 7})
     waits = pipeline.model_copy(update={"source": source})
     least = {"minOffsetsPerTrigger": "7", "maxTriggerDelay": "900000ms"}
-    assert streaming_options(waits, position(4), Trigger(1000)) == {**plain, **least}
-    assert streaming_options(waits, position(4), Trigger(None)) == plain
+    assert streaming_options(waits, position(4), endless=True) == {**plain, **least}
+    assert streaming_options(waits, position(4), endless=False) == plain
 
 
 def test_spark_is_told_which_partitions_are_assigned() -> None:
     pipeline = a_pipeline(assigned={"t": (0, 2), "u": (1,)})
-    options = streaming_options(pipeline, position(4), Trigger(None))
+    options = streaming_options(pipeline, position(4), endless=False)
     assert options["assign"] == '{"t": [0, 2], "u": [1]}'
     assert "subscribe" not in options
