@@ -141,7 +141,6 @@ class Assembly:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
         return Coordinates(
             pipeline=pipeline.name,
-            table_name=str(pipeline.target.table),
             store=self.warehouse.ledger(pipeline),
             writes=self.warehouse.writes(pipeline),
             projecting=AtOnce(self.offsets()),

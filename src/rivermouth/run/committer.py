@@ -39,7 +39,7 @@ from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.snapshot import trimmed
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
-from rivermouth.warehouse.ports import Attempts, Counted, LedgerStore, LedgerWrites, Projection
+from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
 
 Write = Callable[[CommitPlan], object]
 """Makes the commit of a plan. What it raises says little: only the log tells what happened."""
@@ -51,13 +51,12 @@ _AT_ONCE = 1_000  # entries: counted in one query, and in memory together
 class Coordinates:
     """What a committer works on: the pipeline's table and its ledger, and who listens.
 
-    ``pipeline`` is its name in the configuration, ``table_name`` that of its table.
+    ``pipeline`` is its name in the configuration.
     ``projecting`` takes what was committed to the offsets table. ``attempts`` says how long a
     commit is tried again while commits of others are in the way.
     """
 
     pipeline: str
-    table_name: str
     store: LedgerStore
     writes: LedgerWrites
     projecting: Projecting
@@ -125,7 +124,7 @@ class Committer:
         """
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
-            self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
+            self._at.store.offsets.project(self._at.writes.count(some))
             debug.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
     def _commit(self, plan: CommitPlan, write: Write, then: Write | None) -> None:
@@ -156,10 +155,10 @@ class Committer:
 
     def _hand_over(self, recorded: Sequence[Recorded], plan: CommitPlan, began: float) -> None:
         counted = self._at.writes.count(recorded)
-        ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
+        ours = next(each for each in counted if each.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline, ours, time.monotonic() - began))
         # Last: it raises what became of earlier entries.
-        self._at.projecting.put(Projection(counted, self._at.table_name))
+        self._at.projecting.put(counted)
         if recorded[-1].entry.commit != plan.commit:
             raise self._superseded(recorded[-1].entry.sequence, plan)
 
@@ -230,14 +229,14 @@ def new_commit() -> str:
     return str(uuid.uuid4())
 
 
-def _report(pipeline: str, ours: Counted, seconds: float) -> CommitReport:
-    entry = ours.recorded.entry
+def _report(pipeline: str, ours: Recorded, seconds: float) -> CommitReport:
+    entry = ours.entry
     return CommitReport(
         pipeline=pipeline,
         sequence=entry.sequence,
-        table_version=ours.recorded.version,
+        table_version=ours.version,
         ranges=entry.ranges,
-        rows=ours.rows,
+        rows=entry.rows or (),
         position=entry.position,
         seconds=seconds,
     )

@@ -19,7 +19,7 @@ from rivermouth.debug import reach
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accept_changes import Offsets, ResumePlan
-from rivermouth.protocol.batches import Action, decide, waiting_after
+from rivermouth.protocol.batches import misplaced, waiting_after
 from rivermouth.protocol.commits import CommitPlan, Purpose
 from rivermouth.protocol.drafts import next_draft, renewed
 from rivermouth.protocol.entry import Draft
@@ -113,17 +113,16 @@ class Ingest:
         ``was_read`` is called once its records will hardly be read again: only the commit is left.
         """
         committer = self._opened()
-        decision = decide(self.pipeline.name, ranges, committer.history.newest)
-        proceeds = decision.action is Action.PROCEED and bool(ranges)
+        halt = misplaced(self.pipeline.name, ranges, committer.history.newest)
         # Where Spark reads a range in several parts, one may be given records that another one has
         # fetched in advance, also one that reads after an answer: so Kafka is asked before.
-        beside = proceeds and not self.pipeline.source.in_parts
+        beside = halt is None and bool(ranges) and not self.pipeline.source.in_parts
         check: Callable[[], object] = _nothing if beside else partial(self._check_kafka, ranges)
         check()
         reach("P2")
-        if decision.halt is not None:
-            raise decision.halt
-        if not proceeds:
+        if halt is not None:
+            raise halt
+        if not ranges:
             return
         plan = committer.plan(Purpose.BATCH, self._next(tuple(ranges)), beside=beside)
         waiting = waiting_after(ranges, plan.draft.ends.offsets)
@@ -188,7 +187,6 @@ class Ingest:
             ledger.history,
             Coordinates(
                 pipeline=self.pipeline.name,
-                table_name=str(self.pipeline.target.table),
                 store=edges.store,
                 writes=edges.writes,
                 projecting=edges.projecting,

@@ -56,7 +56,7 @@ def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:
         "open",
         version=history.version,
         sequence=history.sequence,
-        standing=history.effective.sequence if history.effective is not None else None,
+        standing=history.effective,
         position=history.position.as_nested,
         projected=ledger.projected,
         **asked,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import OffsetsTable
@@ -34,7 +34,7 @@ class Start:
         ingest.open(NO_SESSION)
         return ingest.sequence
 
-    def known(self) -> ProjectedEntry | None:
+    def known(self) -> Recorded | None:
         return self._offsets.newest(PIPELINE)
 
 
@@ -74,7 +74,7 @@ def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
     assert newest(world).rows is not None
     known = start.known()
     assert known is not None
-    assert (known.sequence, known.position) == (3, newest(world).position)
+    assert (known.entry.sequence, known.entry.position) == (3, newest(world).position)
     clean_up(world)
     assert start() == 4, "recovered, and written again at once"
     assert newest(world).ranges == HERE

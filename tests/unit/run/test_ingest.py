@@ -29,14 +29,12 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
-from rivermouth.protocol.history import MARKS_KEPT, History
+from rivermouth.protocol.history import PERIODS_KEPT, History
 from rivermouth.protocol.offsets import Position, TopicPartition
 from rivermouth.run import committer
 from rivermouth.run.ingest import Ingest
-from rivermouth.warehouse.memory import MemoryOffsets
-from rivermouth.warehouse.ports import Counted, Projection
 from tests.builders import TABLE, TOPICS, place, position, replayed, span
 from tests.doubles import (
     NO_SESSION,
@@ -49,6 +47,7 @@ from tests.doubles import (
     is_bad,
     until_done,
 )
+from tests.memory import MemoryOffsets
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -76,9 +75,7 @@ def check_exactly_once(world: World) -> None:
     assert history.faults == ()
     assert history.position == Position(world.ends)
     assert world.applied() == everything(world)
-    assert [each.recorded.entry.sequence for each in world.projected] == list(
-        range(1, history.sequence + 1)
-    )
+    assert [each.entry.sequence for each in world.projected] == list(range(1, history.sequence + 1))
 
 
 def test_a_first_run_records_where_it_starts_before_it_reads() -> None:
@@ -157,21 +154,13 @@ def test_a_partition_added_during_a_run_starts_at_0_even_while_empty() -> None:
     check_exactly_once(world)
 
 
-def test_the_same_batch_again_is_skipped() -> None:
-    world = a_world(5)
-    driver = Driver(world).open()
-    driver.batch()
-    before = len(world.commits)
-    driver.offer((span(0, 5),), position(5))
-    assert len(world.commits) == before
-
-
 @pytest.mark.parametrize(
     ("name", "start", "until", "halt"),
     [
         ("a gap", 4, 5, OffsetGap),
         ("an overlap", 2, 5, OffsetOverlap),
         ("long recorded", 0, 2, OffsetOverlap),
+        ("the same again", 0, 3, OffsetOverlap),
     ],
 )
 def test_a_range_that_does_not_follow_on_halts_before_a_write(
@@ -213,7 +202,7 @@ def test_a_commit_of_a_dead_driver_is_projected_and_reported_by_the_next() -> No
     after = Driver(world).open()
     assert after.heard.opening is not None
     assert (after.heard.opening.sequence, after.heard.opening.projected) == (2, 1)
-    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2]
+    assert [each.entry.sequence for each in world.projected] == [1, 2]
 
 
 def test_an_offsets_table_that_was_dropped_is_written_anew_some_entries_at_a_time(
@@ -230,9 +219,9 @@ def test_an_offsets_table_that_was_dropped_is_written_anew_some_entries_at_a_tim
     written: list[int] = []
     project = MemoryOffsets.project
 
-    def noted(self: MemoryOffsets, entries: Sequence[Counted], table_name: str) -> None:
+    def noted(self: MemoryOffsets, entries: Sequence[Recorded]) -> None:
         written.append(len(entries))
-        project(self, entries, table_name)
+        project(self, entries)
 
     monkeypatch.setattr(MemoryOffsets, "project", noted)
     Driver(world).open()
@@ -379,9 +368,9 @@ def test_a_long_run_does_not_grow_with_what_it_has_committed() -> None:
         pass
     committer = driver.ingest._committer
     assert committer is not None
-    marks = committer.history.marks
-    assert marks is not None
-    assert sum(1 for _ in marks.backwards()) <= 2 * MARKS_KEPT
+    periods = committer.history.periods
+    assert periods is not None
+    assert sum(1 for _ in periods.backwards()) <= 2 * PERIODS_KEPT
     world.restore(240)
     world.ends[place()] += 1
     with pytest.raises(LedgerBroken, match="TO VERSION AS OF 25"):
@@ -574,8 +563,8 @@ def test_the_next_batch_may_be_planned_at_once_where_another_full_one_waits(
 
 def test_a_commit_is_told_although_an_earlier_one_did_not_come_into_the_offsets_table() -> None:
     class Refusing:
-        def put(self, projection: Projection) -> None:
-            del projection
+        def put(self, entries: Sequence[Recorded]) -> None:
+            del entries
             raise ProjectionFailed("what an earlier entry was refused")
 
         def flush(self, pipeline: str) -> None:

@@ -68,7 +68,7 @@ def check_exactly_once(world: World) -> None:
     lows = {each: world.low.get(each, 0) for each in world.ends}
     whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
     assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
-    assert world.projected[-1].recorded.entry.sequence == history.sequence
+    assert world.projected[-1].entry.sequence == history.sequence
 
 
 # Accepting a RESTORE
