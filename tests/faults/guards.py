@@ -215,9 +215,7 @@ GUARDS = (
     ),
     Guard(
         "an accepted topic starts over",
-        lambda patch: patch.setattr(
-            "rivermouth.protocol.accept_changes._first_kept", lambda *_: {}
-        ),
+        lambda patch: patch.setattr("rivermouth.protocol.accept_changes._moves", lambda *_: ()),
         "the first records of another topic are passed over",
     ),
     Guard(

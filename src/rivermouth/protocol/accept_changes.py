@@ -161,13 +161,8 @@ def accept_changes(
         now |= _in_other_cluster(newest, kafka, pipeline, offsets)
     else:
         now |= _first_kept(kafka, topics)
-    changes = Changes(
-        kinds,
-        settings,
-        newest.cluster if is_other else "",
-        topics,
-        tuple(Move(each, newest.position.get(each), now[each]) for each in sorted(now)),
-    )
+    before = newest.cluster if is_other else ""
+    changes = Changes(kinds, settings, before, topics, _moves(newest, now))
     return changing_draft(ledger.history, ledger.table, pipeline, kafka, changes)
 
 
@@ -229,6 +224,11 @@ def _first_kept(kafka: KafkaFacts, topics: Collection[str]) -> dict[TopicPartiti
     """Where new topics are read from: the first record that is kept, so nothing is skipped."""
     there = kafka.watermarks.items()
     return {each: found.low for each, found in there if each.topic in topics}
+
+
+def _moves(newest: Entry, now: Mapping[TopicPartition, int | None]) -> tuple[Move, ...]:
+    """Where each partition goes whose offsets mean other records by now, or that is gone."""
+    return tuple(Move(each, newest.position.get(each), now[each]) for each in sorted(now))
 
 
 def _asked(newest: Entry, kafka: KafkaFacts) -> dict[TopicPartition, int]:
