@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, app_id
+from rivermouth.protocol.commits import CommitPlan, CommitRecord, Purpose, Recorded, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
@@ -48,6 +48,19 @@ def entry_after(previous: Entry | None, *ranges: OffsetRange, pipeline: str = PI
         config={"mode": "append"},
         rows=tuple(RowCounts(each.span, 0) for each in ranges),
     )
+
+
+def recorded_entries(count: int, pipeline: str = PIPELINE) -> list[Recorded]:
+    """Consecutive entries of two partitions, at version 1, 2, …"""
+    newest, found = None, []
+    for n in range(count):
+        newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
+        found.append(recorded(newest, n + 1))
+    return found
+
+
+def recorded(entry: Entry, version: int) -> Recorded:
+    return Recorded(version, 1_700_000_000_000 + version, entry)
 
 
 def plan_of(entry: Entry, base: int | None = None) -> CommitPlan:

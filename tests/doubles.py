@@ -9,7 +9,7 @@ nothing, the offsets table compares sequences) and can be told to crash at a nam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,7 +38,7 @@ from rivermouth.errors import (
     RivermouthError,
 )
 from rivermouth.kafka.client import Kafka
-from rivermouth.protocol.commits import CommitPlan, CommitRecord
+from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts
@@ -50,7 +50,6 @@ from rivermouth.protocol.offsets import (
     TopicPartition,
     Watermarks,
 )
-from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.protocol.starts import ranges_between
 from rivermouth.run.accepting import AcceptedDelete, accept_deletes
 from rivermouth.run.committer import Coordinates
@@ -65,17 +64,15 @@ from rivermouth.run.report import (
     RetryReport,
 )
 from rivermouth.warehouse.ledger import Others
-from rivermouth.warehouse.memory import MemoryLog, MemoryOffsets, MemoryTable, counted
 from rivermouth.warehouse.ports import (
     Attempts,
-    Counted,
     LedgerStore,
     LedgerWrites,
     OffsetsTable,
-    Projection,
 )
 from rivermouth.write.landing import Changes, RawBatch, Staged
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS, place, replayed
+from tests.memory import MemoryLog, MemoryOffsets, MemoryTable
 
 Offset = tuple[TopicPartition, int]
 NO_SESSION = cast(SparkSession, None)
@@ -165,7 +162,7 @@ class World:
         self.log.commits = commits
 
     @property
-    def projected(self) -> list[Counted]:
+    def projected(self) -> list[Recorded]:
         return self.offsets.projected
 
     @property
@@ -324,40 +321,18 @@ class MemoryGroups:
             raise self.failing[group]
 
 
-class CrashingOffsets:
+class CrashingOffsets(MemoryOffsets):
     """The world's offsets table, at which a driver may die."""
 
     def __init__(self, world: World, crash: Crash) -> None:
+        super().__init__(**vars(world.offsets))
         self._world = world
         self._crash = crash
 
-    def sequence(self, pipeline: str) -> int:
-        return self._world.offsets.sequence(pipeline)
-
-    def newest(self, pipeline: str) -> ProjectedEntry | None:
-        return self._world.offsets.newest(pipeline)
-
-    def rollback_noted(self, pipeline: str) -> int:
-        return self._world.offsets.rollback_noted(pipeline)
-
-    def note_rollback(self, pipeline: str, version: int) -> None:
-        self._world.offsets.note_rollback(pipeline, version)
-
-    def project(self, entries: Sequence[Counted], table_name: str) -> None:
+    def project(self, entries: Sequence[Recorded]) -> None:
         self._crash.at("before projection")
-        self._world.offsets.project(entries, table_name)
+        super().project(entries)
         self._crash.at("after projection")
-
-    def project_all(self, projections: Sequence[Projection]) -> None:
-        for each in projections:
-            self.project(each.entries, each.table_name)
-
-    def version(self) -> int:
-        return 0
-
-    def compact(self) -> None: ...
-
-    def forget(self, before_ms: int, pipelines: Collection[str]) -> None: ...
 
 
 class LateProjecting:
@@ -365,10 +340,10 @@ class LateProjecting:
 
     def __init__(self, offsets: OffsetsTable) -> None:
         self._offsets = offsets
-        self.waiting: list[Projection] = []
+        self.waiting: list[Sequence[Recorded]] = []
 
-    def put(self, projection: Projection) -> None:
-        self.waiting.append(projection)
+    def put(self, entries: Sequence[Recorded]) -> None:
+        self.waiting.append(entries)
 
     def flush(self, pipeline: str) -> None:
         self.write(len(self.waiting))
@@ -376,9 +351,7 @@ class LateProjecting:
     def write(self, number: int) -> None:
         """Write the first ``number`` that wait, in one commit."""
         taken, self.waiting = self.waiting[:number], self.waiting[number:]
-        entries = [entry for each in taken for entry in each.entries]
-        if entries:
-            AtOnce(self._offsets).put(Projection(entries, taken[0].table_name))
+        AtOnce(self._offsets).put([entry for each in taken for entry in each])
 
 
 def check_exactly_once(world: World) -> None:
@@ -389,7 +362,7 @@ def check_exactly_once(world: World) -> None:
     lows = {each: world.low.get(each, 0) for each in world.ends}
     whole = [(each, n) for each, end in sorted(world.ends.items()) for n in range(lows[each], end)]
     assert [row for row in world.applied() if row[1] >= lows[row[0]]] == whole
-    assert world.projected[-1].recorded.entry.sequence == history.sequence
+    assert world.projected[-1].entry.sequence == history.sequence
 
 
 def is_bad(row: Offset) -> bool:
@@ -525,7 +498,7 @@ def edges(
     at = Coordinates(
         pipeline=pipeline,
         store=LedgerStore(log, offsets),
-        writes=LedgerWrites(count=counted, record=landing.record, translate=translated),
+        writes=LedgerWrites(count=list, record=landing.record, translate=translated),
         projecting=projecting or AtOnce(offsets),
         listener=heard,
         attempts=Attempts(lambda: repeat(0.0, 4), lambda _: None),

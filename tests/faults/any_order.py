@@ -49,7 +49,6 @@ from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ledger import audit_ledger, read_ledger
-from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import PIPELINE, place
 from tests.doubles import (
@@ -63,6 +62,7 @@ from tests.doubles import (
     a_pipeline,
     accept_in,
 )
+from tests.memory import MemoryLog
 
 DEATHS = st.sampled_from(["write failed", "log unreadable", *STEPS])
 CRASHES = st.just("") | DEATHS
@@ -501,7 +501,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_offsets_table_follows_the_ledger(self) -> None:
-        sequences = [each.recorded.entry.sequence for each in self.world.projected]
+        sequences = [each.entry.sequence for each in self.world.projected]
         assert sequences == list(range(1, len(sequences) + 1))
         assert len(sequences) <= self._history().sequence
 

@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 
 from rivermouth.protocol import commits as protocol
+from rivermouth.protocol.accept_deletes import InEffect
 from rivermouth.protocol.accept_deletes import _after as after_commit
-from rivermouth.protocol.accept_deletes import _Standing
-from rivermouth.protocol.batches import Action, Decision
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recorded
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.history import Effective, rolls_back
-from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.protocol.history import rolls_back
 from rivermouth.run import committer, ingest
 from rivermouth.warehouse import ledger
-from rivermouth.warehouse.ports import Counted
 from tests import doubles
 from tests.doubles import CrashingOffsets, MemoryLanding, Offset, World
 
@@ -66,7 +63,7 @@ def _no_read_back(patch: pytest.MonkeyPatch) -> None:
             self.history,
             recorded=believed,
             sequence=plan.sequence,
-            effective=Effective(plan.sequence),
+            effective=plan.sequence,
         )
         return (believed,)
 
@@ -102,9 +99,11 @@ def _only_the_newest_entry(patch: pytest.MonkeyPatch) -> None:
 def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is believed once log clean-up has taken the entries."""
 
-    def newest(self: CrashingOffsets, pipeline: str) -> ProjectedEntry | None:
+    def newest(self: CrashingOffsets, pipeline: str) -> Recorded | None:
         found = real(self, pipeline)
-        return None if found is None else replace(found, sequence=world_txn(self))
+        if found is None:
+            return None
+        return replace(found, entry=replace(found.entry, sequence=world_txn(self)))
 
     def world_txn(offsets: CrashingOffsets) -> int:
         return max(max(each.txns.values(), default=0) for each in offsets._world.commits)
@@ -116,13 +115,12 @@ def _no_kept_sequence(patch: pytest.MonkeyPatch) -> None:
 def _no_projection_txn(patch: pytest.MonkeyPatch) -> None:
     """The offsets table is appended to without a look at what it holds."""
 
-    def project(self: CrashingOffsets, entries: Sequence[Counted], table_name: str) -> None:
+    def project(self: CrashingOffsets, entries: Sequence[Recorded]) -> None:
         self._crash.at("before projection")
         self._world.projected.extend(entries)
         self._crash.at("after projection")
         for each in entries:
-            entry = each.recorded.entry
-            self._world.offsets.txns[entry.pipeline] = entry.sequence
+            self._world.offsets.txns[each.entry.pipeline] = each.entry.sequence
 
     patch.setattr(CrashingOffsets, "project", project)
 
@@ -151,11 +149,11 @@ def _no_empty_entries(patch: pytest.MonkeyPatch) -> None:
 
 
 def _all_stand(
-    marks: Sequence[tuple[int, _Standing]], record: CommitRecord, pipeline: str, wanted: set[int]
-) -> _Standing:
+    since: Sequence[tuple[int, InEffect]], record: CommitRecord, pipeline: str, wanted: set[int]
+) -> InEffect:
     """A RESTORE takes no DELETE back."""
-    now = marks[-1][1]
-    return now if rolls_back(record) else after_commit(marks, record, pipeline, wanted)
+    now = since[-1][1]
+    return now if rolls_back(record) else after_commit(since, record, pipeline, wanted)
 
 
 GUARDS = (
@@ -189,7 +187,7 @@ GUARDS = (
     ),
     Guard(
         "prior offset compared before the commit",
-        lambda patch: patch.setattr(ingest, "decide", lambda *_: Decision(Action.PROCEED)),
+        lambda patch: patch.setattr(ingest, "misplaced", _nothing),
         "a range that does not follow on is written",
     ),
     Guard(

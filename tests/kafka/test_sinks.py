@@ -261,15 +261,15 @@ def test_at_most_once_sends_what_stands_although_the_offsets_table_failed_before
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of an earlier entry must not come between a commit and its records."""
-    project_all, calls = FolderOffsets.project_all, list[int]()
+    project, calls = FolderOffsets.project, list[int]()
 
-    def fails_once(table: FolderOffsets, projections: Any) -> None:
+    def fails_once(table: FolderOffsets, entries: Any) -> None:
         calls.append(len(calls))
         if len(calls) == 3:
             raise ProjectionFailed("for a moment")
-        project_all(table, projections)
+        project(table, entries)
 
-    monkeypatch.setattr(FolderOffsets, "project_all", fails_once)
+    monkeypatch.setattr(FolderOffsets, "project", fails_once)
     sending_few(lake, "unnoted", 200)
 
     heard = lake.run(rivermouth_spark, "p")

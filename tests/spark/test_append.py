@@ -126,7 +126,7 @@ def test_a_catalog_counts_the_rows_of_a_commit_without_files_that_lie_between_it
 
     [counted] = with_counts(bench.spark, bench.address("numbers"), [Recorded(2, 0, entry)])
 
-    assert counted.rows == (RowCounts(1, 0), RowCounts(1, 0))
+    assert counted.entry.rows == (RowCounts(1, 0), RowCounts(1, 0))
 
 
 @pytest.mark.takes_long("DataFrameWriter")

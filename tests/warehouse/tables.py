@@ -18,9 +18,9 @@ from rivermouth.protocol.entry_json import to_json
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.warehouse import CatalogLog
 from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.memory import MemoryLog, MemoryTable
 from rivermouth.warehouse.ports import LedgerLog
 from rivermouth.warehouse.spark_commits import writer_options
+from tests.memory import MemoryLog, MemoryTable
 
 _ROWS = pa.table({"id": pa.array([], pa.int64())})
 

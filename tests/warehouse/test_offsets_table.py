@@ -13,18 +13,23 @@ from deltalake import DeltaTable
 
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry, RowCounts
-from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.offsets_rows import SCHEMA, rows_of
-from rivermouth.warehouse.ports import Counted, OffsetsTable, Projection
-from tests.builders import CLUSTER, PIPELINE, TOPICS, entry_after, place, position, span
+from rivermouth.warehouse.ports import OffsetsTable
+from tests.builders import (
+    CLUSTER,
+    PIPELINE,
+    TOPICS,
+    entry_after,
+    position,
+    recorded,
+    span,
+)
+from tests.builders import recorded_entries as entries
+from tests.memory import MemoryOffsets
 from tests.threads import at_once
 from tests.warehouse.conftest import CATALOG, FOLDER, MEMORY, MEMORY_CATALOG, Schema
-
-NAME = "silver.orders"
 
 
 class Tables(Protocol):
@@ -56,7 +61,7 @@ class InMemory:
         return self._table
 
     def rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = rows_of(self._table.projected, NAME).to_pylist()
+        rows: list[dict[str, Any]] = rows_of(self._table.projected).to_pylist()
         return rows
 
     def commits(self) -> None:
@@ -110,19 +115,6 @@ def tables(made: Callable[[], Tables]) -> Tables:
     return made()
 
 
-def counted(entry: Entry, version: int) -> Counted:
-    return Counted(Recorded(version, 1_700_000_000_000 + version, entry), entry.rows or ())
-
-
-def entries(number: int, pipeline: str = PIPELINE) -> list[Counted]:
-    """Consecutive entries of two partitions, at version 1, 2, …"""
-    newest, found = None, []
-    for n in range(number):
-        newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
-        found.append(counted(newest, n + 1))
-    return found
-
-
 def sequences(tables: Tables, pipeline: str = PIPELINE) -> list[int]:
     """The sequence of every row of partition 0: each once, if all is well."""
     ours = (each for each in tables.rows() if each["pipeline"] == pipeline)
@@ -138,15 +130,15 @@ def test_at_first_it_knows_nothing(tables: Tables) -> None:
     table = tables.handle()
     assert (table.sequence(PIPELINE), table.newest(PIPELINE)) == (0, None)
     assert table.rollback_noted(PIPELINE) == 0
-    table.project([], NAME)
+    table.project([])
     assert tables.handle().sequence(PIPELINE) == 0
 
 
 def test_a_row_says_what_the_entry_says(tables: Tables) -> None:
-    first = entries(1)[0].recorded
-    counts, ends = (RowCounts(3, 1), RowCounts(1, 0)), position(9)
-    recorded = replace(first, entry=replace(first.entry, rows=None, ends=ends))
-    tables.handle().project([Counted(recorded, counts)], NAME)
+    [first] = entries(1)
+    counts, config = (RowCounts(3, 1), RowCounts(1, 0)), {"table": "silver.orders"}
+    entry = replace(first.entry, ends=position(9), rows=counts, config=config)
+    tables.handle().project([replace(first, entry=entry)])
     [row, other] = sorted(tables.rows(), key=lambda row: int(row["partition"]))
     assert [*row] == SCHEMA.names
     stamp = row.pop("committed_at")
@@ -161,7 +153,7 @@ def test_a_row_says_what_the_entry_says(tables: Tables) -> None:
         "records": 4,
         "applied": 3,
         "quarantined": 1,
-        "table_name": NAME,
+        "table_name": "silver.orders",
         "table_version": 1,
         "commit": "orders-commit-1",
         "topic_id": "topic-1",
@@ -175,26 +167,32 @@ def test_the_newest_entry_comes_back_as_far_as_its_rows_tell(tables: Tables) -> 
     table = tables.handle()
     first = entry_after(None, span(0, 5), span(7, 7, 1))
     second = entry_after(first, span(5, 8))
-    table.project([counted(first, 1)], NAME)
-    table.project([counted(second, 4)], NAME)
+    table.project([recorded(first, 1)])
+    table.project([recorded(second, 4)])
     for handle in (table, tables.handle()):
         assert handle.newest("bids") is None
-        assert handle.newest(PIPELINE) == ProjectedEntry(
-            sequence=2,
-            version=4,
-            commit="orders-commit-2",
-            cluster=CLUSTER,
-            topics=TOPICS,
-            position=Position({place(): 8, place(1): 7}),
+        assert handle.newest(PIPELINE) == Recorded(
+            4,
+            0,
+            Entry(
+                pipeline=PIPELINE,
+                sequence=2,
+                commit="orders-commit-2",
+                cluster=CLUSTER,
+                table="",
+                topics=TOPICS,
+                ranges=(),
+                position=position(8, 7),
+            ),
         )
 
 
 def test_projecting_twice_writes_once(tables: Tables) -> None:
     table, known = tables.handle(), entries(2)
-    table.project(known[:1], NAME)
-    table.project(known, NAME)
-    table.project(known, NAME)
-    tables.handle().project(known, NAME)
+    table.project(known[:1])
+    table.project(known)
+    table.project(known)
+    tables.handle().project(known)
     assert sequences(tables) == [1, 2]
     assert len(tables.rows()) == 4
     check_commits(tables, 2)
@@ -202,7 +200,7 @@ def test_projecting_twice_writes_once(tables: Tables) -> None:
 
 
 def test_several_entries_are_one_commit(tables: Tables) -> None:
-    tables.handle().project(entries(4), NAME)
+    tables.handle().project(entries(4))
     assert sequences(tables) == [1, 2, 3, 4]
     check_commits(tables, 1)
     assert tables.handle().sequence(PIPELINE) == 4
@@ -210,18 +208,18 @@ def test_several_entries_are_one_commit(tables: Tables) -> None:
 
 def test_a_zombie_with_a_lower_sequence_writes_nothing(tables: Tables) -> None:
     zombie, successor = tables.handle(), tables.handle()
-    zombie.project(entries(1), NAME)
-    successor.project(entries(4), NAME)
-    zombie.project(entries(2)[1:], NAME)
+    zombie.project(entries(1))
+    successor.project(entries(4))
+    zombie.project(entries(2)[1:])
     assert sequences(tables) == [1, 2, 3, 4]
     check_commits(tables, 2)
 
 
 def test_pipelines_share_the_table_and_do_not_count_for_each_other(tables: Tables) -> None:
     table = tables.handle()
-    table.project(entries(3), NAME)
+    table.project(entries(3))
     assert table.sequence("bids") == 0
-    table.project(entries(1, "bids"), "bronze.bids")
+    table.project(entries(1, "bids"))
     assert (table.sequence(PIPELINE), table.sequence("bids")) == (3, 1)
     assert (sequences(tables), sequences(tables, "bids")) == ([1, 2, 3], [1])
 
@@ -230,7 +228,7 @@ def test_a_rollback_is_noted_once_without_a_row_and_does_not_move_the_sequence(
     tables: Tables,
 ) -> None:
     table = tables.handle()
-    table.project(entries(3), NAME)
+    table.project(entries(3))
     assert table.rollback_noted(PIPELINE) == 0
     for _ in range(2):
         table.note_rollback(PIPELINE, 3)
@@ -246,24 +244,23 @@ def test_a_rollback_is_noted_once_without_a_row_and_does_not_move_the_sequence(
 
 def test_an_entry_without_ranges_leaves_no_row(tables: Tables) -> None:
     table, [first] = tables.handle(), entries(1)
-    table.project([first], NAME)
-    empty = entry_after(first.recorded.entry)
+    table.project([first])
+    empty = entry_after(first.entry)
     for _ in range(2):
-        table.project([counted(empty, 2)], NAME)
+        table.project([recorded(empty, 2)])
     assert table.sequence(PIPELINE) == (2 if tables.tells_txn else 1)
     assert sequences(tables) == [1]
     third = entry_after(empty, span(5, 6))
-    table.project([counted(empty, 2), counted(third, 3)], NAME)
+    table.project([recorded(empty, 2), recorded(third, 3)])
     assert table.sequence(PIPELINE) == 3
     assert sequences(tables) == [1, 3]
 
 
 def test_several_pipelines_are_written_together_each_by_its_own_sequence(tables: Tables) -> None:
     table = tables.handle()
-    table.project(entries(2), NAME)
-    both = [Projection(entries(3), NAME), Projection(entries(2, "bids"), "bronze.bids")]
+    table.project(entries(2))
     for _ in range(2):
-        table.project_all(both)
+        table.project([*entries(3), *entries(2, "bids")])
     assert (table.sequence(PIPELINE), tables.handle().sequence("bids")) == (3, 2)
     assert (sequences(tables), sequences(tables, "bids")) == ([1, 2, 3], [1, 2])
     check_commits(tables, 2 if tables.tells_txn else 3)
@@ -273,14 +270,14 @@ def test_several_pipelines_are_written_together_each_by_its_own_sequence(tables:
 def test_a_compact_table_says_the_same(tables: Tables) -> None:
     table = tables.handle()
     for number in range(1, 4):
-        table.project(entries(number), NAME)
+        table.project(entries(number))
     before = sorted(map(str, tables.rows()))
     newest = table.newest(PIPELINE)
     table.compact()
     assert sorted(map(str, tables.rows())) == before
     for handle in (table, tables.handle()):
         assert (handle.sequence(PIPELINE), handle.newest(PIPELINE)) == (3, newest)
-    table.project(entries(5), NAME)
+    table.project(entries(5))
     assert sequences(tables) == [1, 2, 3, 4, 5]
 
 
@@ -292,9 +289,9 @@ def test_of_old_rows_stay_the_newest_of_each_partition_and_those_with_bad_record
     for version in range(1, 9):
         bad = RowCounts(0, 1) if version == 3 else RowCounts(1, 0)
         rows = tuple(replace(bad) for _ in newest.ranges)
-        found.append(counted(replace(newest, rows=rows), version))
+        found.append(recorded(replace(newest, rows=rows), version))
         newest = entry_after(newest, span(version, version + 1))
-    table.project(found, NAME)
+    table.project(found)
     before = table.newest(PIPELINE)
     table.forget(1_700_000_000_007, [PIPELINE])  # entries 7 and 8 are younger
     if isinstance(table, MemoryOffsets):
@@ -306,16 +303,16 @@ def test_of_old_rows_stay_the_newest_of_each_partition_and_those_with_bad_record
         assert handle.sequence(PIPELINE) == 8
     table.forget(1_700_000_000_007, [PIPELINE])
     assert len(tables.rows()) == 5
-    table.project([counted(newest, 9)], NAME)
+    table.project([recorded(newest, 9)])
     assert sequences(tables) == [3, 6, 7, 8, 9]
 
 
 def test_handles_that_race_write_each_row_once(tables: Tables) -> None:
-    tables.handle().project(entries(1), NAME)
+    tables.handle().project(entries(1))
     handles = [tables.handle() for _ in range(3)]
     for number in range(2, 2 + tables.rounds):
         known = entries(number)
-        jobs = [lambda table=each, known=known: table.project(known, NAME) for each in handles]
+        jobs = [lambda table=each, known=known: table.project(known) for each in handles]
         assert at_once(*jobs) == []
         assert sequences(tables) == [*range(1, number + 1)]
 
@@ -326,7 +323,7 @@ def test_pipelines_on_threads_of_one_run_share_a_handle(tables: Tables) -> None:
 
     def run(pipeline: str) -> None:
         for number in range(1, tables.rounds):
-            shared.project(entries(number, pipeline)[-1:], NAME)
+            shared.project(entries(number, pipeline)[-1:])
 
     assert at_once(*(lambda name=name: run(name) for name in names)) == []
     for name in names:

@@ -23,6 +23,6 @@ def rebuild_offsets(config: Config) -> dict[str, int]:
         history, recorded = replay(begun, log.commits())
         if history.faults:
             raise history.faults[0]
-        table.rebuild(with_counts(log, recorded), str(pipeline.target.table))
+        table.rebuild(with_counts(log, recorded))
         entries[name] = len(recorded)
     return entries

@@ -128,7 +128,7 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
     conditions = ["false"]
     for pipeline in pipelines:
         history, recorded = replay(History(pipeline.ledger_name, pipeline.name), records)
-        entries, stands = [each.entry for each in recorded], history.effective_sequences()
+        entries, stands = [each.entry for each in recorded], history.effective_sequences(recorded)
         effective = [e.commit for e in entries if e.sequence in stands and _left_bad_records(e)]
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in effective)
         conditions += [f'"commit" IN ({listed})'] if listed else []

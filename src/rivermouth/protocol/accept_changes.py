@@ -10,7 +10,15 @@ from typing import Any
 from rivermouth.config import Pipeline
 from rivermouth.errors import ConfigError, ResumeRefused
 from rivermouth.protocol.drafts import changing_draft
-from rivermouth.protocol.entry import NEVER_ACCEPTED, Change, Changes, Draft, Entry, Move
+from rivermouth.protocol.entry import (
+    NEVER_ACCEPTED,
+    Change,
+    Changes,
+    Draft,
+    Entry,
+    Move,
+    accepted_changes,
+)
 from rivermouth.protocol.guards import changed_settings, check_ledger, check_table, to_ask_about
 from rivermouth.protocol.kafka_facts import KafkaFacts, differ
 from rivermouth.protocol.offsets import Anchor, Position, TopicPartition
@@ -55,10 +63,7 @@ def consequences(newest: Entry, draft: Draft, changes: Changes, kafka: KafkaFact
         f" entry {draft.sequence} on; what was read before stays as it is"
         for name, before in changes.settings.items()
     ]
-    if changes.cluster:
-        lines.append(f"the cluster was {changes.cluster} and is {draft.cluster}")
-    for topic, before in changes.topics.items():
-        lines.append(f"{topic} was the topic {before} and is {draft.topics.get(topic)}")
+    lines += _other_source(newest, draft)
     for each in changes.moved:
         lines += _moved(newest, changes, each, kafka)
     if Change.CLUSTER in changes.kinds and not any(each.now is not None for each in changes.moved):
@@ -67,17 +72,17 @@ def consequences(newest: Entry, draft: Draft, changes: Changes, kafka: KafkaFact
 
 
 def _other_source(newest: Entry, draft: Draft) -> Iterator[str]:
-    """What a table that starts over is read from, where that is another source than before."""
+    """From which source is read on, where that is another one than before."""
     if newest.cluster != draft.cluster:
         yield f"the cluster was {newest.cluster} and is {draft.cluster}"
     for topic, now in sorted(draft.topics.items()):
-        if newest.topics.get(topic, now) != now:
+        if differ(newest.topics.get(topic, now), now):
             yield f"{topic} was the topic {newest.topics[topic]} and is {now}"
 
 
 def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> Iterator[str]:
     place, was, now = move.topic_partition, move.was, move.now
-    marks = kafka.watermarks.get(place)
+    found = kafka.watermarks.get(place)
     if now is None:
         yield f"{place} stood at {was:,} and is gone; if it comes back, it is read from the start"
     elif was is None:
@@ -95,9 +100,9 @@ def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> It
             f"{place}: up to {unread:,} offsets after {was or 0:,}, which were there at the last"
             " commit, were never read and may be lost"
         )
-    if marks is not None and now is not None and now < marks.high:
+    if found is not None and now is not None and now < found.high:
         yield (
-            f"{place}: {marks.high - now:,} offsets are read from there; records among them that"
+            f"{place}: {found.high - now:,} offsets are read from there; records among them that"
             " were read before are read twice"
         )
 
@@ -105,34 +110,6 @@ def _moved(newest: Entry, changes: Changes, move: Move, kafka: KafkaFacts) -> It
 SAME, START = "same", "start"
 Offsets = str | Position
 """Where the topics of another cluster continue: ``SAME``, ``START``, or at a position."""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What is not as the newest entry recorded it.
-
-    ``settings`` are their recorded values, ``topics`` the recorded ids of topics that have another
-    one, ``gone`` partitions that are not there any more, ``cut`` the ends of logs that were cut
-    below the position.
-    """
-
-    settings: Mapping[str, object]
-    cluster: bool
-    topics: Mapping[str, str]
-    gone: tuple[TopicPartition, ...]
-    cut: Mapping[TopicPartition, int]
-
-    @property
-    def kinds(self) -> tuple[Change, ...]:
-        """The kinds of changes, in the order of ``Change``. In another cluster all is another."""
-        there = {
-            Change.IDENTITY: bool(self.settings),
-            Change.PARTITIONS: bool(self.gone),
-            Change.TRUNCATION: bool(self.cut),
-            Change.TOPIC: bool(self.topics) and not self.cluster,
-            Change.CLUSTER: self.cluster,
-        }
-        return tuple(each for each, is_there in there.items() if is_there)
 
 
 def logs_to_ask_about(newest: Entry | None, kafka: KafkaFacts) -> dict[TopicPartition, Anchor]:
@@ -163,100 +140,106 @@ def accept_changes(
     if newest is None:
         raise _refused(where, accepted, ())
     check_table(where, newest, ledger.table)
-    found = _find(newest, kafka, pipeline)
-    for name in found.settings:
+    settings, topics = changed_settings(newest, pipeline.identity), _changed_topics(newest, kafka)
+    is_other = newest.cluster != kafka.cluster
+    renewed = kafka.topics if is_other else topics
+    gone, cut = _gone(newest, kafka, pipeline, renewed), _cut(newest, kafka, renewed)
+    found: dict[Change, object] = {
+        Change.IDENTITY: settings,
+        Change.PARTITIONS: gone,
+        Change.TRUNCATION: cut,
+        Change.TOPIC: not is_other and topics,  # in another cluster all topics are others
+        Change.CLUSTER: is_other,
+    }
+    kinds = tuple(each for each, what in found.items() if what)
+    _check_settings(where, settings)
+    if {*kinds} != {*accepted}:
+        raise _refused(where, accepted, kinds)
+    _check_offsets(where, newest, pipeline, is_other, offsets)
+    now: dict[TopicPartition, int | None] = {**dict.fromkeys(gone), **cut}
+    if is_other:
+        now |= _in_other_cluster(newest, kafka, pipeline, offsets)
+    else:
+        now |= _first_kept(kafka, topics)
+    before = newest.cluster if is_other else ""
+    changes = Changes(kinds, settings, before, topics, _moves(newest, now))
+    return changing_draft(ledger.history, ledger.table, pipeline, kafka, changes)
+
+
+def _check_settings(where: str, changed: Iterable[str]) -> None:
+    for name in changed:
         if name in NEVER_ACCEPTED:
             raise ResumeRefused(
                 f"a change of {name} cannot be accepted: {NEVER_ACCEPTED[name]}",
                 where=where,
                 remedy="Put the setting back, or ingest under a new pipeline name and table",
             )
-    if {*found.kinds} != {*accepted}:
-        raise _refused(where, accepted, found.kinds)
-    if found.cluster and vanished(pipeline, newest):
+
+
+def _check_offsets(
+    where: str, newest: Entry, pipeline: Pipeline, is_other: bool, offsets: Offsets | None
+) -> None:
+    """Refuse what does not say where another cluster is read on, or says it of the same one."""
+    if is_other and vanished(pipeline, newest):
         raise ResumeRefused(
             "topics of the pattern are not in the other cluster",
             where=where,
             expected=f"there, too: {', '.join(vanished(pipeline, newest))}",
             remedy="Wait until the mirror has them; or list the topics that go on, by their names",
         )
-    if found.cluster != (offsets is not None):
-        need = "--offsets same, start or FILE" if found.cluster else "no --offsets"
+    if is_other != (offsets is not None):
+        need = "--offsets same, start or FILE" if is_other else "no --offsets"
         raise ResumeRefused("--offsets belongs to another cluster", where=where, expected=need)
-    changes = Changes(
-        found.kinds,
-        found.settings,
-        newest.cluster if found.cluster else "",
-        found.topics,
-        _moves(newest, kafka, pipeline, found, offsets),
-    )
-    return changing_draft(ledger.history, ledger.table, pipeline, kafka, changes)
 
 
-def _find(newest: Entry, kafka: KafkaFacts, pipeline: Pipeline) -> _Found:
-    is_other = newest.cluster != kafka.cluster
-    topics = _changed_topics(newest, kafka)
+def _gone(
+    newest: Entry, kafka: KafkaFacts, pipeline: Pipeline, renewed: Collection[str]
+) -> list[TopicPartition]:
+    """The recorded partitions that are not there any more, or whose topic vanished unread.
+
+    Those of ``renewed`` topics that are not read any more are gone for good: else they would go on
+    at an offset of the former topic, if they are assigned again.
+    """
+    vanished_unread = {each.topic for each in unread(pipeline, newest)}
+    return [
+        each
+        for each in newest.position
+        if each.topic in vanished_unread
+        or (each not in kafka.watermarks if kafka.tell_of(each) else each.topic in renewed)
+    ]
+
+
+def _cut(newest: Entry, kafka: KafkaFacts, renewed: Collection[str]) -> dict[TopicPartition, int]:
+    """The ends of logs that were cut below the position."""
     cut: dict[TopicPartition, int] = {}
     for each, at in _asked(newest, kafka).items():
-        if is_other or each.topic in topics or each not in kafka.watermarks:
-            continue
-        end = min(kafka.truncated.get(each, at), kafka.watermarks[each].high)
-        if end < at:
-            cut[each] = end
-    return _Found(
-        settings=changed_settings(newest, pipeline.identity),
-        cluster=is_other,
-        topics=topics,
-        gone=(
-            *(each for each in _asked(newest, kafka) if each not in kafka.watermarks),
-            *_of_topics_not_read(newest, pipeline),
-            *_of_other_log(newest, kafka, kafka.topics if is_other else topics),
-        ),
-        cut=cut,
-    )
+        if each.topic not in renewed and each in kafka.watermarks:
+            end = min(kafka.truncated.get(each, at), kafka.watermarks[each].high)
+            if end < at:
+                cut[each] = end
+    return cut
+
+
+def _first_kept(kafka: KafkaFacts, topics: Collection[str]) -> dict[TopicPartition, int]:
+    """Where new topics are read from: the first record that is kept, so nothing is skipped."""
+    there = kafka.watermarks.items()
+    return {each: found.low for each, found in there if each.topic in topics}
+
+
+def _moves(newest: Entry, now: Mapping[TopicPartition, int | None]) -> tuple[Move, ...]:
+    """Where each partition goes whose offsets mean other records by now, or that is gone."""
+    return tuple(Move(each, newest.position.get(each), now[each]) for each in sorted(now))
 
 
 def _asked(newest: Entry, kafka: KafkaFacts) -> dict[TopicPartition, int]:
     """The position of the topics that Kafka was asked for."""
-    stood = newest.position.offsets.items()
-    return {each: at for each, at in stood if kafka.tell_of(each)}
-
-
-def _of_other_log(newest: Entry, kafka: KafkaFacts, topics: Iterable[str]) -> list[TopicPartition]:
-    """The partitions of other topics by now that are not read any more: they are gone for good.
-
-    Else they would go on at an offset of the former topic, if they are assigned again.
-    """
-    return [each for each in newest.position if each.topic in topics and not kafka.tell_of(each)]
-
-
-def _of_topics_not_read(newest: Entry, pipeline: Pipeline) -> list[TopicPartition]:
-    """All partitions of the topics that vanished with records that were not read."""
-    topics = {each.topic for each in unread(pipeline, newest)}
-    return [each for each in newest.position if each.topic in topics]
+    position = newest.position.offsets.items()
+    return {each: at for each, at in position if kafka.tell_of(each)}
 
 
 def _changed_topics(newest: Entry, kafka: KafkaFacts) -> dict[str, str]:
     recorded = {topic: newest.topics.get(topic, "") for topic in kafka.topics}
     return {topic: one for topic, one in recorded.items() if differ(one, kafka.topics[topic])}
-
-
-def _moves(
-    newest: Entry,
-    kafka: KafkaFacts,
-    pipeline: Pipeline,
-    found: _Found,
-    offsets: Offsets | None,
-) -> tuple[Move, ...]:
-    """Where each partition goes whose offsets mean other records by now, or that is gone."""
-    now: dict[TopicPartition, int | None] = {**dict.fromkeys(found.gone), **found.cut}
-    if found.cluster:
-        now |= _in_other_cluster(newest, kafka, pipeline, offsets)
-    else:
-        # The first record that is kept: nothing of the new topic is skipped.
-        told = kafka.watermarks.items()
-        now |= {each: marks.low for each, marks in told if each.topic in found.topics}
-    return tuple(Move(each, newest.position.get(each), now[each]) for each in sorted(now))
 
 
 def _in_other_cluster(
@@ -274,12 +257,12 @@ def _in_other_cluster(
             found=", ".join(map(str, sorted(given))),
         )
     for each, at in given.items():
-        marks = kafka.watermarks.get(each)
-        if marks is not None and not marks.low <= at <= marks.high:
+        found = kafka.watermarks.get(each)
+        if found is not None and not found.low <= at <= found.high:
             raise ResumeRefused(
                 f"{each} cannot continue at {at} in this cluster",
                 where=pipeline.name,
-                expected=f"an offset from {marks.low} to {marks.high}",
+                expected=f"an offset from {found.low} to {found.high}",
                 found=str(at),
                 remedy="Wait until the mirror has all records, or give other positions",
             )
@@ -299,9 +282,7 @@ def _refused(where: str, asked: Collection[Change], found: Collection[Change]) -
 
 
 ROLLBACKS = ("restore", "reset")
-
-
-CHANGES = ("identity", "partitions", "truncation", "topic", "cluster")
+CHANGES = tuple(each.value for each in Change)
 """What an operator may accept: one of the first, or of the second also several, with commas."""
 
 
@@ -311,7 +292,7 @@ def check_accepted(accept: str, offsets: str = "") -> None:
     """
     if offsets and "cluster" not in accept.split(","):
         raise ConfigError((f"--offsets {offsets}: only --accept cluster asks for it",))
-    if accept not in ROLLBACKS and not {*accept.split(",")} <= {*CHANGES}:
+    if accept not in ROLLBACKS and not accepted_changes(accept):
         known = f"{' or '.join(ROLLBACKS)}, or of {', '.join(CHANGES)}, with commas"
         raise ConfigError((f"--accept {accept}: write one of {known}",))
 

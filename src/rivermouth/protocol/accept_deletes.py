@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rivermouth.errors import LedgerBroken, ResumeRefused
-from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of
+from rivermouth.errors import ResumeRefused
+from rivermouth.protocol.commits import APP_PREFIX, CommitRecord, entry_of, readable_entry
 from rivermouth.protocol.drafts import still_draft
 from rivermouth.protocol.entry import Change, Deleted, Draft
 from rivermouth.protocol.history import History, rolls_back
@@ -32,16 +32,8 @@ class StandingDelete:
     replayed: tuple[OffsetRange, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """What stands at one version: DELETEs by their version, and what entries accepted.
-
-    ``replays`` are the versions of replays, each with a range.
-    """
-
-    deletes: tuple[CommitRecord, ...] = ()
-    accepted: tuple[Deleted, ...] = ()
-    replays: tuple[tuple[int, OffsetRange], ...] = ()
+InEffect = tuple[CommitRecord, ...]
+"""Commits of which the table still has the effect, in order: DELETEs, and entries about them."""
 
 
 def standing_deletes(
@@ -56,52 +48,50 @@ def standing_deletes(
     newest = -1 if history.version is None else history.version
     if max(wanted) > newest:  # a catalog cannot be asked for commits after what is not there
         raise _refused(history, max(wanted), "a commit in the log", f"version {newest} at its end")
-    marks = [(-1, _Standing())]
+    since: list[tuple[int, InEffect]] = [(-1, ())]
     for record in commits:
         if record.version in wanted:
             _check(record, history)
             wanted -= {record.version}
-        now = _after(marks, record, history.pipeline, {*versions})
-        if now is not marks[-1][1]:
-            marks.append((record.version, now))
+        now = _after(since, record, history.pipeline, {*versions})
+        if now is not since[-1][1]:
+            since.append((record.version, now))
     if wanted:
         raise _refused(history, min(wanted), "a commit in the log", "none; clean-up may have it")
-    stands = marks[-1][1]
-    by_version = {each.version: each for each in stands.deletes}
-    gone = sorted({*versions} - {*by_version})
+    found = {each.version: each for each in since[-1][1]}
+    gone = sorted({*versions} - {*found})
     if gone:
         raise _refused(history, gone[0], "a DELETE that stands", "that it was rolled back since")
+    entries = [(each.version, entry_of(each, history.pipeline)) for each in since[-1][1]]
     return tuple(
         StandingDelete(
-            by_version[each],
-            tuple(one for one in stands.accepted if one.version == each),
-            tuple(one for version, one in stands.replays if version > each),
+            found[each],
+            tuple(one for _, e in entries if e for one in e.deletes if one.version == each),
+            tuple(one for at, e in entries if e and at > each for one in e.replayed),
         )
-        for each in sorted(by_version)
+        for each in sorted({*versions})
     )
 
 
 def _after(
-    marks: Sequence[tuple[int, _Standing]], record: CommitRecord, pipeline: str, wanted: set[int]
-) -> _Standing:
-    """What stands after a commit. What a RESTORE leaves that tells no version, nobody knows."""
-    now = marks[-1][1]
+    since: Sequence[tuple[int, InEffect]], record: CommitRecord, pipeline: str, wanted: set[int]
+) -> InEffect:
+    """What is in effect after a commit; ``since`` tells it of those before, by version.
+
+    What a RESTORE leaves that tells no version, nobody knows.
+    """
+    now = since[-1][1]
     if rolls_back(record):
         to = str(record.parameters.get("version"))
         if record.operation != "RESTORE" or not to.isdigit():
-            return _Standing()
-        return next(each for version, each in reversed(marks) if version <= int(to))
+            return ()
+        return next(each for version, each in reversed(since) if version <= int(to))
     if record.version in wanted:
         # Its text may be long, and is not needed any more.
-        return replace(now, deletes=(*now.deletes, replace(record, user_metadata=None)))
+        return (*now, replace(record, user_metadata=None))
     entry = entry_of(record, pipeline)
-    if entry is None or not (entry.deletes or entry.replayed):
-        return now
-    return replace(
-        now,
-        accepted=(*now.accepted, *entry.deletes),
-        replays=(*now.replays, *((record.version, each) for each in entry.replayed)),
-    )
+    tells = entry is not None and (entry.deletes or entry.replayed)
+    return (*now, record) if tells else now
 
 
 def _check(record: CommitRecord, history: History) -> None:
@@ -190,15 +180,9 @@ def parts_of_records(commits: Iterable[CommitRecord], pipeline: str) -> bool:
     ``commits`` are those of the whole log: a row stays as its own entry wrote it, also where later
     entries make one row of each record.
     """
-    return any(_explodes(each, pipeline) for each in commits)
-
-
-def _explodes(record: CommitRecord, pipeline: str) -> bool:
-    try:
-        entry = entry_of(record, pipeline)
-    except LedgerBroken:  # what is broken before the end of the log stops no run either
-        return False
-    return entry is not None and entry.explode
+    # What is broken before the end of the log stops no run either.
+    entries = (readable_entry(each, pipeline) for each in commits)
+    return any(entry is not None and entry.explode for entry in entries)
 
 
 def deletes_draft(history: History, table: str, deletes: tuple[Deleted, ...]) -> Draft:

@@ -65,8 +65,7 @@ def _accepted(ledger: LedgerSnapshot, accept: str) -> Accepted:
     if history.rolled_back_by:
         newest, effective = history.rolled_back_by[-1], history.effective
         found = "a RESTORE nobody can resolve" if effective is None else kind_of(newest)
-        standing = effective.sequence if effective is not None else 0
-        accepted = Accepted(accept, newest.version, standing)
+        accepted = Accepted(accept, newest.version, effective or 0)
     else:
         created_again = ledger.newest is None and ledger.ahead
         found = "reset" if created_again else "nothing that undid commits"

@@ -49,7 +49,7 @@ class Opening:
 class Assessment:
     """What a run would do with a pipeline now.
 
-    ``halt`` is set where the state is HALTS; then nothing below it applies. ``starts`` is the next
+    ``halt`` is what would stop it; then nothing below applies. ``starts`` is the next
     offset to read of every partition that exists, ``lost`` what Kafka deleted before that was
     read. ``discovered`` are partitions to record, ``opening`` the entry that a run writes first,
     if it owes one. ``to_project`` are entries that the offsets table lacks. ``behind`` and
@@ -58,7 +58,6 @@ class Assessment:
     is empty where it was not asked.
     """
 
-    state: State
     ledger: LedgerSnapshot
     halt: Halt | None = None
     starts: Position = field(default_factory=Position)
@@ -69,6 +68,13 @@ class Assessment:
     behind: int = 0
     held_back: int = 0
     vanished: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """What a run would do first."""
+        if self.halt is not None:
+            return State.HALTS
+        return State.NEW if self.ledger.newest is None else State.RESUMES
 
 
 def assess(
@@ -85,10 +91,9 @@ def assess(
             starts = start_positions(pipeline, ledger.newest, kafka)
             check_not_truncated(pipeline.name, ledger.newest, kafka.truncated)
     except Halt as halt:
-        return Assessment(State.HALTS, ledger, halt=halt)
+        return Assessment(ledger, halt=halt)
     found = discovered(starts, ledger.newest)
     return Assessment(
-        state=State.NEW if ledger.newest is None else State.RESUMES,
         ledger=ledger,
         starts=starts.position,
         lost=starts.lost,

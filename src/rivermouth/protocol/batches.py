@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
 from rivermouth.protocol.commits import CommitPlan
@@ -38,100 +37,54 @@ class Batch:
         return next((each for each in self.ranges if each.topic_partition == place), None)
 
 
-class Relation(Enum):
-    """How an offered range lies to what is recorded for its partition."""
+def misplaced(pipeline: str, ranges: Iterable[OffsetRange], newest: Entry | None) -> Halt | None:
+    """The halt where a range of a micro-batch does not start at the position; None: all do.
 
-    NEW = "starts at the position"
-    PARTITION_ADDED = "a partition never seen"
-    SAME = "exactly the last recorded range"
-    PREFIX = "the first part of the last recorded range"
-    SUFFIX = "the last part of the last recorded range"
-    CONTAINS = "inside the last recorded range"
-    OVERLAP = "partly recorded, partly new"
-    BEHIND = "wholly before the last recorded range"
-    GAP = "starts after the position"
-
-
-def relate(offered: OffsetRange, last: OffsetRange | None) -> Relation:
-    """Relate a range to the last recorded one of its partition (None: never seen).
-
-    ``last`` ends at the position. Where only the position is known it is the empty range
-    there, and everything below is BEHIND or OVERLAP. Terms follow ClickHouse's connector,
-    seen from the offered range, with the forward GAP added.
+    Inside a run, that means that somebody else moved the table or the topic. A partition that was
+    never seen starts anywhere.
     """
-    if last is None:
-        return Relation.PARTITION_ADDED
-    start, until = offered.from_offset, offered.until_offset
-    if start == last.until_offset:
-        return Relation.NEW
-    if start > last.until_offset:
-        return Relation.GAP
-    if until <= last.from_offset:
-        return Relation.BEHIND
-    if start < last.from_offset or until > last.until_offset:
-        return Relation.OVERLAP
-    if start == last.from_offset:
-        return Relation.SAME if until == last.until_offset else Relation.PREFIX
-    return Relation.SUFFIX if until == last.until_offset else Relation.CONTAINS
-
-
-class Action(Enum):
-    """What to do with a micro-batch."""
-
-    PROCEED = "proceed"
-    SKIP = "skip"
-    HALT = "halt"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """An action, with the halt to raise where it is HALT."""
-
-    action: Action
-    halt: Halt | None = None
-
-
-_FORWARD = {Relation.NEW, Relation.PARTITION_ADDED}
-
-
-def decide(pipeline: str, ranges: Iterable[OffsetRange], newest: Entry | None) -> Decision:
-    """Decide on the ranges of a micro-batch against the newest entry.
-
-    PROCEED where every range is NEW or PARTITION_ADDED; SKIP where the micro-batch is
-    exactly what the newest entry records; HALT otherwise: inside a run, that means that
-    somebody else moved the table or the topic.
-    """
-    offered = tuple(sorted(ranges))
-    if newest is not None and newest.ranges == offered and offered:
-        return Decision(Action.SKIP)
     last = _last_ranges(newest)
-    for each in offered:
-        relation = relate(each, last.get(each.topic_partition))
-        if relation not in _FORWARD:
-            return Decision(Action.HALT, _halt(pipeline, each, relation, last))
+    for each in sorted(ranges):
+        before = last.get(each.topic_partition)
+        if before is not None and each.from_offset != before.until_offset:
+            return _halt(pipeline, each, before)
         last[each.topic_partition] = each
-    return Decision(Action.PROCEED)
+    return None
+
+
+def relation(offered: OffsetRange, last: OffsetRange) -> str:
+    """How a range lies to the last recorded one of its partition, where it does not follow it.
+
+    ``last`` ends at the position. Where only the position is known, it is the empty range there.
+    """
+    start, until = offered.from_offset, offered.until_offset
+    if start > last.until_offset:
+        return "starts after the position"
+    if until <= last.from_offset:
+        return "wholly before the last recorded range"
+    if start < last.from_offset or until > last.until_offset:
+        return "partly recorded, partly new"
+    if start == last.from_offset:
+        whole = until == last.until_offset
+        return f"{'exactly' if whole else 'the first part of'} the last recorded range"
+    ends = until == last.until_offset
+    return f"{'the last part of' if ends else 'inside'} the last recorded range"
 
 
 def _last_ranges(newest: Entry | None) -> dict[TopicPartition, OffsetRange]:
     if newest is None:
         return {}
-    stands = newest.position.offsets.items()
-    last = {each: OffsetRange(each, offset, offset) for each, offset in stands}
+    position = newest.position.offsets.items()
+    last = {each: OffsetRange(each, offset, offset) for each, offset in position}
     return {**last, **{each.topic_partition: each for each in newest.ranges}}
 
 
-def _halt(
-    pipeline: str,
-    offered: OffsetRange,
-    relation: Relation,
-    last: Mapping[TopicPartition, OffsetRange],
-) -> Halt:
-    kind = OffsetGap if relation is Relation.GAP else OffsetOverlap
+def _halt(pipeline: str, offered: OffsetRange, last: OffsetRange) -> Halt:
+    kind = OffsetGap if offered.from_offset > last.until_offset else OffsetOverlap
     return kind(
-        f"the range {offered} does not follow the ledger: {relation.value}",
+        f"the range {offered} does not follow the ledger: {relation(offered, last)}",
         where=f"{pipeline} {offered.topic_partition}",
-        expected=f"a start at {last[offered.topic_partition].until_offset}",
+        expected=f"a start at {last.until_offset}",
         found=f"a start at {offered.from_offset}",
     )
 
@@ -216,12 +169,12 @@ def next_ranges(position: Position, ends: Ends, limit: int) -> tuple[OffsetRange
     each partition has its turn after at most (partitions / limit) batches, rounded up, and a
     restart goes on where the turns were.
     """
-    stands = position.offsets
+    known = position.offsets
     backlog = _backlog(position, ends)
-    taken = share(backlog, limit, sum(stands.values()))
-    return tuple(OffsetRange(each, stands[each], stands[each] + n) for each, n in taken.items())
+    taken = share(backlog, limit, sum(known.values()))
+    return tuple(OffsetRange(each, known[each], known[each] + n) for each, n in taken.items())
 
 
 def _backlog(position: Position, ends: Ends) -> dict[TopicPartition, int]:
-    stands = position.offsets
-    return {each: max(end - stands[each], 0) for each, end in ends.items() if each in stands}
+    known = position.offsets
+    return {each: max(end - known[each], 0) for each, end in ends.items() if each in known}

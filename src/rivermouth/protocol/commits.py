@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from rivermouth.errors import LedgerBroken
 from rivermouth.protocol.entry import Counts, Draft, Entry, RowCounts
 from rivermouth.protocol.entry_json import from_json
 
@@ -43,6 +45,10 @@ class Recorded:
     version: int
     timestamp_ms: int
     entry: Entry
+
+    def counted(self, rows: Counts) -> Recorded:
+        """The same with these counts."""
+        return replace(self, entry=replace(self.entry, rows=rows))
 
 
 def deleted_rows(metrics: Mapping[str, Any] | None) -> int | None:
@@ -103,17 +109,6 @@ class CommitPlan:
         """The same ranges under the same sequence, for another attempt."""
         return replace(self, commit=commit, base=base)
 
-    def as_dict(self) -> dict[str, Any]:
-        """What would be written, and on which condition: for people and for tests."""
-        return {
-            "purpose": self.purpose.value,
-            "requires": {"txn": self.app, "below": self.sequence},
-            "commit": self.commit,
-            "base": self.base,
-            "ranges": [str(each) for each in self.draft.ranges],
-            "position": self.draft.position.as_nested(),
-        }
-
 
 class Outcome(Enum):
     """What became of a write of ours, judged on the log read back."""
@@ -153,3 +148,10 @@ def entry_of(record: CommitRecord, pipeline: str) -> Entry | None:
         return None
     entry = from_json(record.user_metadata)
     return entry if entry is not None and entry.pipeline == pipeline else None
+
+
+def readable_entry(record: CommitRecord, pipeline: str) -> Entry | None:
+    """As ``entry_of``, with None for what cannot be read: the replay tells of that."""
+    with suppress(LedgerBroken):
+        return entry_of(record, pipeline)
+    return None

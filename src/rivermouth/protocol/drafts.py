@@ -25,7 +25,7 @@ def next_draft(
     Raises ValueError where a range does not start at the position.
     """
     position = history.position.advance(ranges)
-    return _draft(history, table, pipeline, kafka, history.sequence + 1, ranges, position, lost)
+    return replace(_draft(history, table, pipeline, kafka, position, ranges), lost=lost)
 
 
 def renewed(draft: Draft, newest: Entry | None, kafka: KafkaFacts) -> Draft:
@@ -47,11 +47,16 @@ def accepting_draft(
     """The entry that records what an operator accepted, and goes on from what that left."""
     if accepted.kind == "reset":  # nothing of the former source is left
         history = History(history.pipeline, history.where)
-    position = left.position
-    draft = _draft(history, table, pipeline, kafka, sequence, here(position), position, ())
+    draft = _draft(history, table, pipeline, kafka, left.position, here(left.position))
     epochs = {each: left.epochs.get(each, now) for each, now in draft.epochs.items()}
-    draft = replace(draft, accepts=accepted, accepted=left.accepted, epochs=epochs)
-    return draft if history.newest is None else replace(draft, assigned=history.newest.assigned)
+    return replace(
+        draft,
+        sequence=sequence,
+        accepts=accepted,
+        accepted=left.accepted,
+        epochs=epochs,
+        assigned=draft.assigned if history.newest is None else history.newest.assigned,
+    )
 
 
 def changing_draft(
@@ -62,17 +67,20 @@ def changing_draft(
     Raises ValueError where a partition does not stand where they say.
     """
     position = changes.applied(history.position)
-    ranges, sequence = here(position), history.sequence + 1
-    draft = _draft(history, table, pipeline, kafka, sequence, ranges, position, ())
-    now = tuple((each.value, sequence) for each in changes.kinds)
+    draft = _draft(history, table, pipeline, kafka, position, here(position))
     # Epochs of another topic say nothing of this one.
-    kept = {
+    epochs = {
         each: epoch
         for each, epoch in draft.epochs.items()
         if each in kafka.epochs or not changes.renews(each.topic)
     }
-    draft = replace(draft, changes=changes, accepted=(*draft.accepted, *now), epochs=kept)
-    return draft if history.newest is None else replace(draft, assigned=history.newest.assigned)
+    return replace(
+        draft,
+        changes=changes,
+        accepted=(*draft.accepted, *((each.value, draft.sequence) for each in changes.kinds)),
+        epochs=epochs,
+        assigned=draft.assigned if history.newest is None else history.newest.assigned,
+    )
 
 
 def still_draft(history: History, newest: Entry, table: str) -> Draft:
@@ -103,15 +111,13 @@ def _draft(
     table: str,
     pipeline: Pipeline,
     kafka: KafkaFacts,
-    sequence: int,
-    ranges: tuple[OffsetRange, ...],
     position: Position,
-    lost: tuple[OffsetRange, ...],
+    ranges: tuple[OffsetRange, ...],
 ) -> Draft:
     newest = history.newest
     return Draft(
         pipeline=history.pipeline,
-        sequence=sequence,
+        sequence=history.sequence + 1,
         cluster=kafka.cluster,
         table=table,
         topics=_topics(newest.topics if newest else {}, kafka.topics),
@@ -121,7 +127,6 @@ def _draft(
         columns=tuple((each.name, each.type) for each in pipeline.columns),
         decoder=pipeline.decoder,
         metadata=pipeline.source.metadata,
-        lost=lost,
         accepted=newest.accepted if newest else (),
         epochs=_epochs(newest, position, kafka),
         ends=_ends(newest, position, kafka),
@@ -153,11 +158,11 @@ def assigned_now(newest: Entry | None, kafka: KafkaFacts) -> frozenset[str]:
     return frozenset(kafka.only) | {each for each in before if each not in kafka.topics}
 
 
-def _topics(recorded: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+def _topics(recorded: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
     """The topic ids to record.
 
     A topic that was taken out of the configuration keeps its id: it may come back. An id that was
     told once stays where a broker tells none, and one that is told later is taken.
     """
-    new = {topic: each for topic, each in told.items() if topic not in recorded or is_told(each)}
+    new = {topic: each for topic, each in now.items() if topic not in recorded or is_told(each)}
     return {**recorded, **new}

@@ -1,21 +1,20 @@
 """The ledger entry: what one commit of ours says about itself. Pure.
 
-An entry that accepts changes is the one that follows on the newest entry and yet moves the
-position in another way than by reading. It says what was changed, and where each partition stood.
+A commit of a pipeline carries a ``txn`` action (see ``commits.app_id``) and, as ``userMetadata``,
+one line of JSON (``entry_json``): an ``Entry``. Before the commit exists there is its ``Draft``.
+The commit adds its id, the version that it was planned on and, where known, the counts of its rows.
 
-They are named by the offsets of their records, so that a ledger never holds a key or a value: a
-person's data must not live on in the record of their erasure. In an entry::
+An entry that accepts changes moves the position in another way than by reading: it says what was
+changed, and where each partition stood.
+
+Deleted rows are named by the offsets of their records, so that a ledger never holds a key or a
+value: a person's data must not live on in the record of their erasure. In an entry::
 
     "deletes": [{"version": 12, "rows": {"orders": {"0": [5, 2, 7, 1]}}},
                 {"version": 15, "unlisted": 3}]
 
 The numbers of a partition are the first offset, then in turn how many offsets are deleted and how
 many are not: here 5 and 6, then 14.
-
-A commit of a pipeline carries a ``txn`` action (see ``commits.app_id``) and, as ``userMetadata``,
-one line of JSON (``entry_json``): an ``Entry``. Before the commit exists there is its ``Draft``;
-the commit adds its id, the version it was planned on and, where they are known, the counts of its
-rows.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class Changes:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object of an entry; what is empty is left out."""
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "settings": dict(self.settings),
             "cluster": self.cluster,
             "topics": dict(self.topics),
@@ -133,19 +132,19 @@ class Changes:
             ],
         }
         kinds = [each.value for each in self.kinds]
-        return {"kinds": kinds, **{name: value for name, value in told.items() if value}}
+        return {"kinds": kinds, **{name: value for name, value in facts.items() if value}}
 
     @staticmethod
-    def from_dict(told: Mapping[str, Any]) -> Changes:
+    def from_dict(facts: Mapping[str, Any]) -> Changes:
         """The inverse of ``as_dict``. Raises LookupError, TypeError or ValueError."""
         return Changes(
-            kinds=tuple(Change(each) for each in told["kinds"]),
-            settings=dict(told.get("settings", {})),
-            cluster=str(told.get("cluster", "")),
-            topics=dict(told.get("topics", {})),
+            kinds=tuple(Change(each) for each in facts["kinds"]),
+            settings=dict(facts.get("settings", {})),
+            cluster=str(facts.get("cluster", "")),
+            topics=dict(facts.get("topics", {})),
             moved=tuple(
                 Move(TopicPartition(topic, partition), was, now)
-                for topic, partition, was, now in told.get("moved", ())
+                for topic, partition, was, now in facts.get("moved", ())
             ),
         )
 

@@ -59,7 +59,7 @@ def to_json(entry: Entry) -> str:
     }
     if entry.rows is None:
         facts["counted"] = False
-    told = {
+    optional = {
         "decoder": dict(entry.decoder),
         "metadata": [*entry.metadata],
         "lost": _listed(entry.lost),
@@ -72,7 +72,7 @@ def to_json(entry: Entry) -> str:
         "explode": entry.explode,
         "left_out": entry.left_out,
     }
-    facts |= {name: value for name, value in told.items() if value}
+    facts |= {name: value for name, value in optional.items() if value}
     return json.dumps(facts, separators=(",", ":"))
 
 
@@ -108,42 +108,42 @@ def _topics(entry: Entry) -> dict[str, dict[str, Any]]:
     moved: dict[str, list[int]] = {}
     for place, offset_range in enumerate(entry.ranges):
         moved.setdefault(offset_range.topic, []).append(place)
-    told = {topic: _topic(entry, topic, found) for topic, found in places.items()}
+    facts = {topic: _topic(entry, topic, found) for topic, found in places.items()}
     for topic, numbers in moved.items():
-        told[topic]["ranges"] = _moved(entry, numbers)
-    return told
+        facts[topic]["ranges"] = _moved(entry, numbers)
+    return facts
 
 
 def _topic(entry: Entry, topic: str, places: list[TopicPartition]) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": entry.topics[topic]} if topic in entry.topics else {}
+    facts: dict[str, Any] = {"id": entry.topics[topic]} if topic in entry.topics else {}
     if topic in entry.assigned:
-        told["assigned"] = True
+        facts["assigned"] = True
     if not places:
-        return told
+        return facts
     position, ends = entry.position, entry.ends
-    told["partitions"] = runs([each.partition for each in places])
-    told["position"] = [position.get(each) for each in places]
+    facts["partitions"] = runs([each.partition for each in places])
+    facts["position"] = [position.get(each) for each in places]
     if any(each in entry.epochs for each in places):
-        told["epochs"] = packed([entry.epochs.get(each) for each in places])
+        facts["epochs"] = packed([entry.epochs.get(each) for each in places])
     if any(ends.get(each) is not None for each in places):
         ended = [(ends.get(each), position.get(each) or 0) for each in places]
-        told["ends"] = packed([None if end is None else end - at for end, at in ended])
-    return told
+        facts["ends"] = packed([None if end is None else end - at for end, at in ended])
+    return facts
 
 
 def _moved(entry: Entry, numbers: list[int]) -> dict[str, Any]:
     """What the entry says of its ranges with these numbers, which are of one topic."""
     ranges = [entry.ranges[number] for number in numbers]
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "partitions": runs([each.partition for each in ranges]),
         "spans": packed([each.span for each in ranges]),
     }
     if entry.rows is not None:
         rows = [entry.rows[number] for number in numbers]
-        told["applied"] = packed([each.applied for each in rows])
+        facts["applied"] = packed([each.applied for each in rows])
         if any(each.quarantined for each in rows):
-            told["quarantined"] = packed([each.quarantined for each in rows])
-    return told
+            facts["quarantined"] = packed([each.quarantined for each in rows])
+    return facts
 
 
 def _others(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,15 +178,15 @@ def _of_topics(facts: Mapping[str, Any]) -> dict[str, Any]:
     ranges: list[OffsetRange] = []
     rows: list[RowCounts] = []
     counted = bool(facts.get("counted", True))
-    for topic, told in facts["topics"].items():
-        positions = told.get("position", [])
-        places = _places(topic, told.get("partitions", []), len(positions))
-        position |= _told(places, positions)
-        epochs |= _told(places, told.get("epochs"))
-        beyond = _told(places, told.get("ends"))
+    for topic, its in facts["topics"].items():
+        positions = its.get("position", [])
+        places = _places(topic, its.get("partitions", []), len(positions))
+        position |= _numbers(places, positions)
+        epochs |= _numbers(places, its.get("epochs"))
+        beyond = _numbers(places, its.get("ends"))
         ends |= {each: position.get(each, 0) + number for each, number in beyond.items()}
-        if "ranges" in told:
-            moved = told["ranges"]
+        if "ranges" in its:
+            moved = its["ranges"]
             parts = _places(topic, moved["partitions"], len(places))
             spans = _each(parts, moved["spans"])
             ranges += [OffsetRange(p, position[p] - n, position[p]) for p, n in spans.items()]
@@ -195,11 +195,9 @@ def _of_topics(facts: Mapping[str, Any]) -> dict[str, Any]:
             rows += [RowCounts(number, bad[each]) for each, number in applied.items()]
     order = sorted(range(len(ranges)), key=ranges.__getitem__)
     return {
-        "topics": {
-            name: _text(told["id"]) for name, told in facts["topics"].items() if "id" in told
-        },
+        "topics": {name: _text(its["id"]) for name, its in facts["topics"].items() if "id" in its},
         "assigned": frozenset(
-            name for name, told in facts["topics"].items() if told.get("assigned") is True
+            name for name, its in facts["topics"].items() if its.get("assigned") is True
         ),
         "ranges": tuple(ranges[each] for each in order),
         "position": Position(position),
@@ -209,19 +207,19 @@ def _of_topics(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _places(topic: str, told: Any, most: int) -> list[TopicPartition]:
-    return [TopicPartition(topic, each) for each in from_runs(told, most)]
+def _places(topic: str, runs: Any, most: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, each) for each in from_runs(runs, most)]
 
 
-def _told(places: list[TopicPartition], told: Any) -> dict[TopicPartition, int]:
+def _numbers(places: list[TopicPartition], packed: Any) -> dict[TopicPartition, int]:
     """The numbers of these partitions, without those of which none is told."""
-    numbers = zip(places, unpacked(told, len(places)), strict=True)
+    numbers = zip(places, unpacked(packed, len(places)), strict=True)
     return {each: number for each, number in numbers if number is not None}
 
 
-def _each(places: list[TopicPartition], told: Any) -> dict[TopicPartition, int]:
+def _each(places: list[TopicPartition], packed: Any) -> dict[TopicPartition, int]:
     """A number for each of these partitions. Raises ValueError."""
-    found = _told(places, told)
+    found = _numbers(places, packed)
     if len(found) != len(places):
         raise ValueError(f"{len(found)} numbers for {len(places)} partitions")
     return found

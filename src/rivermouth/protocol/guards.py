@@ -181,8 +181,7 @@ def check_alone(
     Where the other one was assigned partitions of the topic, it may read the rest of them.
     """
     for each in others:
-        nothing = each.effective is not None and not each.effective.sequence
-        if each.newest is None or nothing or each.newest.cluster != kafka.cluster:
+        if each.newest is None or each.effective == 0 or each.newest.cluster != kafka.cluster:
             continue
         for topic in _read_by_both(each.newest, newest, kafka):
             now = kafka.topics.get(topic)
@@ -199,8 +198,8 @@ def check_alone(
 
 def _read_by_both(other: Entry, newest: Entry | None, kafka: KafkaFacts) -> list[str]:
     """The topics of another ledger of which a partition is new to this one."""
-    stood = newest.position if newest is not None else Position()
-    new = {each for each in kafka.watermarks if stood.get(each) is None}
+    position = newest.position if newest is not None else Position()
+    new = {each for each in kafka.watermarks if position.get(each) is None}
     single = {each.topic for each in other.position if each in new}
     return sorted(single | (topics_begun(other) - other.assigned - topics_begun(newest)))
 
@@ -212,30 +211,30 @@ def _other_ledger(other: str, newest: Entry | None) -> str:
 
 
 def check_partition(
-    pipeline: str, each: TopicPartition, offset: int, marks: Watermarks | None
+    pipeline: str, each: TopicPartition, offset: int, watermarks: Watermarks | None
 ) -> None:
     """Halt where a partition no longer holds the next offset to read (None: it is gone)."""
     where = f"{pipeline} {each}"
-    if marks is None:
+    if watermarks is None:
         raise PartitionGone(
             "a recorded partition is gone",
             where=where,
             expected=f"{each}",
             remedy=f"Check topic and cluster. To go on: {accepting(pipeline, 'partitions')}",
         )
-    if marks.low > offset:
+    if watermarks.low > offset:
         raise RetentionLost(
-            f"offsets [{offset},{marks.low}) were deleted before they were read",
+            f"offsets [{offset},{watermarks.low}) were deleted before they were read",
             where=where,
             expected=f"a log that starts at {offset} or before",
-            found=f"a start at {marks.low}",
+            found=f"a start at {watermarks.low}",
         )
-    if marks.high < offset:
+    if watermarks.high < offset:
         raise LogTruncated(
             "the log ends before the position",
             where=where,
             expected=f"an end at {offset} or after",
-            found=f"an end at {marks.high}",
+            found=f"an end at {watermarks.high}",
             remedy=_of_truncation(pipeline),
         )
 

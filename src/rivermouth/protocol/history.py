@@ -21,78 +21,48 @@ from rivermouth.protocol.offsets import Position, TopicPartition
 
 
 @dataclass(frozen=True)
-class Effective:
-    """The entry in effect, by its sequence, and the one that it rests on. Sequence 0: none.
+class Period:
+    """From ``version`` on, until the next period, this entry was in effect.
 
-    ``before`` is None where nothing is before it, or where the log does not tell.
-    """
-
-    sequence: int
-    before: Effective | None = field(default=None, compare=False, repr=False)
-
-    def chain(self) -> Iterator[Effective]:
-        """This entry and those that it rests on, the newest first."""
-        each: Effective | None = self
-        while each is not None and each.sequence > 0:
-            yield each
-            each = each.before
-
-
-NOTHING = Effective(0)
-
-
-@dataclass(frozen=True)
-class Marks:
-    """From ``version`` on, until the next mark, ``effective`` was in effect; None: unknown.
-
-    ``before`` are the earlier marks. Versions never go down.
+    ``sequence`` is the entry's; 0: none was, None: nobody can tell. ``before`` are the earlier
+    periods. Versions never go down.
     """
 
     version: int
-    effective: Effective | None
-    before: Marks | None = field(default=None, compare=False, repr=False)
+    sequence: int | None
+    before: Period | None = field(default=None, compare=False, repr=False)
 
-    def backwards(self) -> Iterator[Marks]:
-        """All marks, the newest first."""
-        each: Marks | None = self
+    def backwards(self) -> Iterator[Period]:
+        """All periods, the newest first."""
+        each: Period | None = self
         while each is not None:
             yield each
             each = each.before
 
 
-MARKS_KEPT = 100
-"""How many marks a run keeps: a RESTORE to what is older halts it anyway."""
+PERIODS_KEPT = 100
+"""How many periods a run keeps: a RESTORE to what is older halts it anyway."""
 
 
-def newest_marks(marks: Marks) -> Marks:
-    """The newest marks, each with its entry alone: a run must not grow with what it commits."""
-    kept: Marks | None = None
-    for each in [*islice(marks.backwards(), MARKS_KEPT)][::-1]:
-        alone = Effective(each.effective.sequence) if each.effective is not None else None
-        kept = Marks(each.version, alone, kept)
-    return kept or marks
-
-
-def effective_at(marks: Marks | None, version: Any) -> Effective | None:
+def effective_at(periods: Period | None, version: Any) -> int | None:
     """What a RESTORE to ``version`` leaves in effect; None where the log does not tell.
 
     A RESTORE to a point in time does not record the version. It cannot be found again: Delta goes
     by the times of files, in the time zone of a session. Nor can an entry that log clean-up took.
     """
-    if not str(version).isdigit() or marks is None:
+    if not str(version).isdigit() or periods is None:
         return None
-    reached = (each for each in marks.backwards() if each.version <= int(version))
-    found = next(reached, None)
-    return found.effective if found is not None else None
+    reached = (each.sequence for each in periods.backwards() if each.version <= int(version))
+    return next(reached, None)
 
 
-def known_before(marks: Marks | None, version: int) -> int | None:
+def known_before(periods: Period | None, version: int) -> int | None:
     """The newest version before ``version`` of which the log tells what was in effect."""
-    if marks is None:
+    if periods is None:
         return None
-    if effective_at(marks, version - 1) is not None:
+    if effective_at(periods, version - 1) is not None:
         return version - 1
-    known = (each.version for each in marks.backwards() if each.effective is not None)
+    known = (each.version for each in periods.backwards() if each.sequence is not None)
     return max((each for each in known if each < version), default=None)
 
 
@@ -185,25 +155,25 @@ def restored_position(entries: Iterable[Entry], standing: int, same: Same) -> Po
     one before them. A partition that was born later starts again where it was born, so that
     nothing between is skipped; where it was born in another topic, it is not known.
     """
-    stood, born = Position(), dict[TopicPartition, int]()
+    position, born = Position(), dict[TopicPartition, int]()
     for number, entry in enumerate(entries):
         if entry.sequence <= standing:
-            stood, born = entry.position, {}
+            position, born = entry.position, {}
         else:
             if number == 0 and entry.sequence > 1:
                 starts = {each.topic_partition: each.from_offset for each in entry.ranges}
-                stood = Position({**entry.position.offsets, **starts})
+                position = Position({**entry.position.offsets, **starts})
             for each in entry.ranges:
                 if same(entry, each.topic_partition.topic):
                     born.setdefault(each.topic_partition, each.from_offset)
-    return Position({**born, **stood.offsets})
+    return Position({**born, **position.offsets})
 
 
 def _epochs(entries: Iterable[Entry], standing: int, same: Same) -> dict[TopicPartition, int]:
     epochs: dict[TopicPartition, int] = {}
     for entry in entries:
-        told = {each: n for each, n in entry.epochs.items() if same(entry, each.topic)}
-        epochs = {**told, **({} if entry.sequence <= standing else epochs)}
+        known = {each: n for each, n in entry.epochs.items() if same(entry, each.topic)}
+        epochs = {**known, **({} if entry.sequence <= standing else epochs)}
     return epochs
 
 
@@ -214,11 +184,11 @@ class History:
     ``where`` names pipeline and table in messages. ``first`` and ``version`` are the first and the
     newest version replayed; None: none yet. ``recorded`` is the newest entry in the log, and
     ``recovered`` the one that only the offsets table had, if the replay began with one.
-    ``sequence`` is the highest sequence seen, 0 where there is no entry. ``effective`` is the entry
-    in effect; None: nobody can tell. ``rolled_back_by`` are the first and the newest of the
-    operations that rolled entries back and are not accepted yet; ``torn_at`` is the version at
-    which an entry was written over such an operation. ``unexplained`` are rollbacks before the
-    first readable entry.
+    ``sequence`` is the highest sequence seen, 0 where there is no entry. ``effective`` is that of
+    the entry in effect, 0 for none; None: nobody can tell. ``rolled_back_by`` are the first and the
+    newest of the operations that rolled entries back and are not accepted yet; ``torn_at`` is the
+    version at which an entry was written over such an operation. ``unexplained`` are rollbacks
+    before the first readable entry.
     ``broken`` says what is wrong with the entries, in order: the first faults.
     """
 
@@ -229,8 +199,8 @@ class History:
     recorded: Recorded | None = None
     recovered: Entry | None = None
     sequence: int = 0
-    effective: Effective | None = NOTHING
-    marks: Marks | None = field(default=None, repr=False)
+    effective: int | None = 0
+    periods: Period | None = field(default=None, repr=False)
     rolled_back_by: tuple[CommitRecord, ...] = ()
     torn_at: int | None = None
     unexplained: tuple[CommitRecord, ...] = ()
@@ -239,15 +209,16 @@ class History:
     @staticmethod
     def recovered_from(pipeline: str, where: str, entry: Entry) -> History:
         """A history that begins with an entry that only the offsets table knows."""
-        known = Effective(entry.sequence)
-        return History(pipeline, where, recovered=entry, sequence=entry.sequence, effective=known)
+        number = entry.sequence
+        return History(pipeline, where, recovered=entry, sequence=number, effective=number)
 
     def shortened(self) -> History:
-        """The same history for a run to go on with: of what was in effect, the newest part."""
-        if self.marks is None:
-            return self
-        effective = Effective(self.effective.sequence) if self.effective is not None else None
-        return replace(self, effective=effective, marks=newest_marks(self.marks))
+        """The same with the newest periods alone: a run must not grow with what it commits."""
+        kept: Period | None = None
+        periods = self.periods.backwards() if self.periods is not None else iter(())
+        for each in reversed([*islice(periods, PERIODS_KEPT)]):
+            kept = replace(each, before=kept)
+        return replace(self, periods=kept)
 
     @property
     def newest(self) -> Entry | None:
@@ -264,9 +235,17 @@ class History:
         """Whether the log begins with version 0: clean-up took nothing."""
         return self.first == 0
 
-    def effective_sequences(self) -> set[int]:
-        """The entries that the table rests on, and the last of those cleaned up before them."""
-        return {each.sequence for each in self.effective.chain()} if self.effective else set()
+    def effective_sequences(self, entries: Iterable[Recorded]) -> set[int]:
+        """The entries that the table rests on, and the last of those cleaned up before them.
+
+        ``entries`` are all that were replayed.
+        """
+        rests_on = {each.entry.sequence: _rests_on(each.entry) for each in entries}
+        found, sequence = set[int](), self.effective or 0
+        while sequence and sequence not in found:
+            found.add(sequence)
+            sequence = rests_on.get(sequence, 0)
+        return found
 
     @property
     def rolled_back_since(self) -> int | None:
@@ -282,7 +261,7 @@ class History:
 
     def _torn(self) -> LedgerBroken:
         torn_at = self.torn_at or 0
-        known = known_before(self.marks, torn_at)
+        known = known_before(self.periods, torn_at)
         back = f"RESTORE TABLE ... TO VERSION AS OF {known}, then run again to see the way on"
         reset = f"TRUNCATE, then: {accepting(self.pipeline, 'reset')}"
         return LedgerBroken(
@@ -304,7 +283,12 @@ class History:
         )
 
 
-def _shown(effective: Effective | None) -> str:
+def _rests_on(entry: Entry) -> int:
+    """The sequence of the entry that was in effect before this one; 0: none was."""
+    return entry.sequence - 1 if entry.accepts is None else entry.accepts.standing
+
+
+def _shown(effective: int | None) -> str:
     if effective is None:
         return "nobody knows which: a point in time, or before log clean-up"
-    return f"entry {effective.sequence}" if effective.sequence else "none"
+    return f"entry {effective}" if effective else "none"

@@ -88,8 +88,8 @@ class KafkaFacts:
 def behind(position: Position, watermarks: Mapping[TopicPartition, Watermarks]) -> int:
     """How many offsets lie between position and end, over all partitions; never negative."""
     return sum(
-        max(0, marks.high - max(position.get(each) or 0, marks.low))
-        for each, marks in watermarks.items()
+        max(0, found.high - max(position.get(each) or 0, found.low))
+        for each, found in watermarks.items()
     )
 
 

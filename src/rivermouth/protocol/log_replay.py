@@ -12,7 +12,7 @@ from dataclasses import replace
 from rivermouth.errors import Halt, LedgerBroken
 from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, entry_of
 from rivermouth.protocol.entry import Accepted, Entry
-from rivermouth.protocol.history import NOTHING, Effective, History, Marks, effective_at, rolls_back
+from rivermouth.protocol.history import History, Period, effective_at, rolls_back
 
 _FAULTS_KEPT = 20
 """Of a log full of faults the first tell enough."""
@@ -52,7 +52,7 @@ def _reached(history: History, version: int) -> History:
     if history.version is None:
         begun = replace(history, first=version, version=version)
         # What was in effect at earlier versions nobody can tell.
-        return begun if history.recovered is None else _marked(begun, version)
+        return begun if history.recovered is None else _since(begun, version)
     if version != history.version + 1:
         what = "a commit is missing in the log"
         history = _fault(history, what, history.version + 1, version)
@@ -82,15 +82,12 @@ def _append(history: History, record: CommitRecord, recorded: Recorded) -> Histo
     torn_at = history.torn_at
     if entry.accepts is None and history.rolled_back_by and torn_at is None:
         torn_at = version  # the table holds neither what was restored nor what we meant
-    starts_over = entry.accepts is not None and entry.accepts.kind == "reset"
-    rests_on = NOTHING if starts_over else history.effective
-    effective = None if torn_at is not None else Effective(entry.sequence, rests_on)
-    return _marked(
+    return _since(
         replace(
             history,
             recorded=recorded,
             sequence=entry.sequence,
-            effective=effective,
+            effective=None if torn_at is not None else entry.sequence,
             rolled_back_by=() if entry.accepts is not None else history.rolled_back_by,
             torn_at=torn_at,
         ),
@@ -112,8 +109,7 @@ def _judged_before(history: History, entry: Entry) -> History:
     base = -1 if entry.base is None else entry.base
     if not is_gone or base < max(newest.version, history.torn_at or 0):
         return history
-    in_effect = Effective(history.sequence)
-    return replace(history, effective=in_effect, rolled_back_by=(), torn_at=None)
+    return replace(history, effective=history.sequence, rolled_back_by=(), torn_at=None)
 
 
 def _begun(history: History, first: Entry) -> History:
@@ -124,12 +120,12 @@ def _begun(history: History, first: Entry) -> History:
     early = history.unexplained
     known_until = -1 if first.base is None else first.base
     settled = [each for each in early if each.version <= known_until]
-    history = replace(history, sequence=sequence, effective=Effective(sequence), unexplained=())
+    history = replace(history, sequence=sequence, effective=sequence, unexplained=())
     unknown = bool(early) and sequence > 0
-    history = _marked(replace(history, effective=None) if unknown else history, history.first or 0)
-    history = replace(history, effective=Effective(sequence))
+    history = _since(replace(history, effective=None) if unknown else history, history.first or 0)
+    history = replace(history, effective=sequence)
     if settled:  # whoever wrote the entry knew of them, and that nothing was rolled back
-        history = _marked(history, settled[-1].version)
+        history = _since(history, settled[-1].version)
     for record in early[len(settled) :] if sequence else ():
         history = _follow(history, record)
     return history
@@ -142,15 +138,14 @@ def _accepted(history: History, where: str, entry: Entry, accepted: Accepted) ->
     sequence goes on from where the offsets table stands.
     """
     if history.newest is None:
-        history = _settled_by(history, where, entry, accepted)
-        return replace(history, effective=Effective(accepted.standing))
+        return _settled_by(history, where, entry, accepted)
     if entry.sequence <= history.sequence:
         what = f"{where}: sequence broken"
         history = _fault(history, what, history.sequence + 1, entry.sequence)
-    if history.rolled_back_by and history.effective is None:  # cleaned up since; it knew
-        history = replace(history, effective=_known(history.marks, accepted.standing))
     version = history.rolled_back_by[-1].version if history.rolled_back_by else None
-    found = (version, history.effective.sequence if history.effective else None)
+    # Where clean-up has taken what tells what is in effect, the driver knew.
+    unknown = bool(history.rolled_back_by) and history.effective is None
+    found = (version, accepted.standing if unknown else history.effective)
     if (accepted.version, accepted.standing) != found:
         what = f"{where}: accepts what did not happen"
         history = _fault(history, what, f"version {found[0]}, entry {found[1]}", accepted)
@@ -169,13 +164,6 @@ def _settled_by(history: History, where: str, entry: Entry, accepted: Accepted) 
         what = f"{where}: accepts what did not happen"
         history = _fault(history, what, f"version {late[-1]}", accepted)
     return replace(history, unexplained=())
-
-
-def _known(marks: Marks | None, sequence: int) -> Effective:
-    """The entry of that sequence where it was in effect, as far as the log tells."""
-    all_marks = marks.backwards() if marks is not None else iter(())
-    known = (each.effective for each in all_marks if each.effective is not None)
-    return next((each for each in known if each.sequence == sequence), Effective(sequence))
 
 
 def _checked(history: History, where: str, entry: Entry) -> History:
@@ -205,9 +193,9 @@ def _follow(history: History, record: CommitRecord) -> History:
         return replace(history, unexplained=(*history.unexplained, record))
     restored = record.operation == "RESTORE"
     to = record.parameters.get("version")
-    effective = effective_at(history.marks, to) if restored else NOTHING
-    complete = effective is not None and effective.sequence == history.sequence
-    return _marked(
+    effective = effective_at(history.periods, to) if restored else 0
+    complete = effective == history.sequence
+    return _since(
         replace(
             history,
             effective=effective,
@@ -219,9 +207,9 @@ def _follow(history: History, record: CommitRecord) -> History:
     )
 
 
-def _marked(history: History, version: int) -> History:
+def _since(history: History, version: int) -> History:
     """Note that, from ``version`` on, what is in effect now was in effect."""
-    return replace(history, marks=Marks(version, history.effective, history.marks))
+    return replace(history, periods=Period(version, history.effective, history.periods))
 
 
 def _where(entry: Entry, record: CommitRecord) -> str:

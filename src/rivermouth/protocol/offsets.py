@@ -115,9 +115,9 @@ class Position:
         """
         moved = dict(self.offsets)
         for each in ranges:
-            stands = moved.get(each.topic_partition, each.from_offset)
-            if stands != each.from_offset:
-                raise ValueError(f"{each} does not start at the position {stands}")
+            position = moved.get(each.topic_partition, each.from_offset)
+            if position != each.from_offset:
+                raise ValueError(f"{each} does not start at the position {position}")
             moved[each.topic_partition] = each.until_offset
         return Position(moved)
 
@@ -159,12 +159,12 @@ def runs(numbers: Sequence[int]) -> list[int]:
     return found
 
 
-def from_runs(told: Sequence[int], most: int) -> list[int]:
+def from_runs(runs: Sequence[int], most: int) -> list[int]:
     """The inverse of ``runs``. Raises ValueError for more than ``most`` numbers, or where they are
     not ascending.
     """
     found: list[int] = []
-    for first, last in zip(told[::2], told[1::2], strict=True):
+    for first, last in zip(runs[::2], runs[1::2], strict=True):
         if not 0 <= number(first) <= number(last):
             raise ValueError(f"not a run of partitions: {first} to {last}")
         if last - first >= most - len(found) or (found and first <= found[-1]):
@@ -178,9 +178,9 @@ def packed(numbers: Sequence[int | None]) -> int | list[int | None] | None:
     return numbers[0] if numbers and len({*numbers}) == 1 else [*numbers]
 
 
-def unpacked(told: object, count: int) -> list[int | None]:
+def unpacked(packed: object, count: int) -> list[int | None]:
     """The inverse of ``packed``: ``count`` numbers. Raises ValueError."""
-    listed = told if isinstance(told, list) else [told] * count
+    listed = packed if isinstance(packed, list) else [packed] * count
     if len(listed) != count:
         raise ValueError(f"{len(listed)} numbers for {count} partitions")
     return [None if each is None else number(each) for each in listed]

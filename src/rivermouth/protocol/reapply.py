@@ -18,8 +18,6 @@ from rivermouth.protocol.entry import Draft, Entry, RowCounts
 from rivermouth.protocol.history import History
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition, Watermarks
 
-Marks = Mapping[TopicPartition, Watermarks]
-
 
 @dataclass(frozen=True)
 class WholeEntries:
@@ -49,7 +47,7 @@ def recorded_begins(entries: Sequence[Recorded]) -> dict[TopicPartition, int]:
 def whole_entries(
     entries: Sequence[Recorded],
     pipeline: Pipeline,
-    marks: Marks,
+    watermarks: Mapping[TopicPartition, Watermarks],
     asked: Sequence[OffsetRange] | None,
 ) -> WholeEntries:
     """The entries to apply once more so that the records of ``asked`` have their effect.
@@ -58,7 +56,7 @@ def whole_entries(
     read. Raises ReplayRefused where an entry between cannot be read as it was.
     """
     where = f"{pipeline.name} {pipeline.target.table}"
-    first, why = _first_readable(entries, pipeline, marks)
+    first, why = _first_readable(entries, pipeline, watermarks)
     start = first if asked is None else _first_asked(entries, asked, where)
     if start is not None and start < first:
         raise ReplayRefused(
@@ -85,7 +83,7 @@ def whole_entries(
 def all_entries(
     entries: Sequence[Recorded],
     pipeline: Pipeline,
-    marks: Marks,
+    watermarks: Mapping[TopicPartition, Watermarks],
     asked: Sequence[OffsetRange] | None,
 ) -> WholeEntries:
     """All entries that cover an offset, for a shape in which the first record of a key decides.
@@ -96,9 +94,9 @@ def all_entries(
     where = f"{pipeline.name} {pipeline.target.table}"
     if asked is not None and _first_asked(entries, asked, where) is None:
         raise _nothing(where)
-    found = whole_entries(entries, pipeline, marks, None)
+    found = whole_entries(entries, pipeline, watermarks, None)
     if not found.earliest:
-        _, why = _first_readable(entries, pipeline, marks)
+        _, why = _first_readable(entries, pipeline, watermarks)
         raise ReplayRefused(
             "not all that the pipeline has read can be applied once more",
             where=where,
@@ -150,18 +148,23 @@ def _first_asked(
 
 
 def _first_readable(
-    entries: Sequence[Recorded], pipeline: Pipeline, marks: Marks
+    entries: Sequence[Recorded], pipeline: Pipeline, watermarks: Mapping[TopicPartition, Watermarks]
 ) -> tuple[int, str]:
     """The index of the first entry from which on all can be read as it was, and why not before."""
     deleted = max((each.version for one in entries for each in one.entry.deletes), default=-1)
     for index in range(len(entries) - 1, -1, -1):
-        why = _unlike(entries[index], pipeline, marks, deleted)
+        why = _unlike(entries[index], pipeline, watermarks, deleted)
         if why:
             return index + 1, why
     return 0, ""
 
 
-def _unlike(recorded: Recorded, pipeline: Pipeline, marks: Marks, deleted: int) -> str:
+def _unlike(
+    recorded: Recorded,
+    pipeline: Pipeline,
+    watermarks: Mapping[TopicPartition, Watermarks],
+    deleted: int,
+) -> str:
     """Why the records of an entry cannot be applied as they were; empty where they can."""
     entry = recorded.entry
     what = f"entry {entry.sequence}"
@@ -181,11 +184,11 @@ def _unlike(recorded: Recorded, pipeline: Pipeline, marks: Marks, deleted: int) 
     if entry.metadata != pipeline.source.metadata:
         return f"{what} was written with another source.metadata than there is now"
     for each in covered:
-        mark = marks.get(each.topic_partition)
-        if mark is None:
+        kept = watermarks.get(each.topic_partition)
+        if kept is None:
             return f"{what} covers {each.topic_partition}, which is not read any more"
-        if each.from_offset < mark.low:
-            return f"{what} covers {each}, and Kafka holds offsets from {mark.low} on"
+        if each.from_offset < kept.low:
+            return f"{what} covers {each}, and Kafka holds offsets from {kept.low} on"
     return ""
 
 

@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rivermouth.errors import LedgerTrimmed
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import History
-from rivermouth.protocol.offsets import Position
-
-
-@dataclass(frozen=True)
-class ProjectedEntry:
-    """A pipeline's newest entry as far as its rows in the offsets table tell: enough to resume."""
-
-    sequence: int
-    version: int
-    commit: str
-    cluster: str
-    topics: Mapping[str, str]
-    position: Position
-
-    def as_entry(self, pipeline: str, table: str, config: Mapping[str, Any]) -> Entry:
-        """The entry, of the table with that id, with the settings that apply now."""
-        return Entry(
-            pipeline=pipeline,
-            sequence=self.sequence,
-            commit=self.commit,
-            cluster=self.cluster,
-            table=table,
-            topics=self.topics,
-            ranges=(),
-            position=self.position,
-            config=config,
-        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +28,7 @@ class LedgerSnapshot:
     table: str = ""
     txn: int = 0
     projected: int = 0
-    last_projected: ProjectedEntry | None = None
+    last_projected: Recorded | None = None
     rollback_noted: int = 0
     retention_s: float = 0.0
     others: tuple[History, ...] = ()
@@ -106,7 +77,7 @@ class LedgerSnapshot:
     def check_not_trimmed(self) -> None:
         """Raise LedgerTrimmed where clean-up took all entries, and the offsets table lacks them."""
         if self.txn and self.newest is None and not self.history.faults:
-            kept = self.last_projected.sequence if self.last_projected is not None else 0
+            kept = self.last_projected.entry.sequence if self.last_projected is not None else 0
             raise trimmed(self.history.where, f"entry {self.txn}", kept)
 
 
@@ -120,16 +91,20 @@ def trimmed(where: str, wanted: str, kept: int) -> LedgerTrimmed:
     )
 
 
-def snapshot_txn(told: int | None, history: History, kept: ProjectedEntry | None) -> int:
-    """The pipeline's ``txn`` in the table's snapshot. ``told``: by the log; None: it does not tell.
+def snapshot_txn(of_log: int | None, history: History, projected: Recorded | None) -> int:
+    """The pipeline's ``txn`` in the table's snapshot. ``of_log`` is what the log says of it.
 
-    Where the log does not tell, the newest readable entry does; and once clean-up has taken all of
-    them, the offsets table: Delta compares again at the next commit, which comes before any row.
-    A log that still begins with version 0, or in which the version of the kept entry can be read,
+    Where that is None, the newest readable entry tells; once clean-up has taken all of them, the
+    offsets table does: Delta compares again at the next commit, which comes before any row.
+    A log that still begins with version 0, or in which the version of that entry can be read,
     is another table's: clean-up took nothing of ours there.
     """
-    if told is not None:
-        return told
+    if of_log is not None:
+        return of_log
     if history.newest is not None or history.whole or history.first is None:
         return history.sequence
-    return kept.sequence if kept is not None and kept.version < history.first else 0
+    return (
+        projected.entry.sequence
+        if projected is not None and projected.version < history.first
+        else 0
+    )

@@ -34,8 +34,8 @@ def unread(pipeline: Pipeline, newest: Entry | None) -> dict[TopicPartition, int
     gone = vanished(pipeline, newest)
     if newest is None or not gone:
         return {}
-    stood = newest.position.offsets
-    left = {each: end - stood.get(each, end) for each, end in newest.ends.offsets.items()}
+    position = newest.position.offsets
+    left = {each: end - position.get(each, end) for each, end in newest.ends.offsets.items()}
     return {each: n for each, n in left.items() if n > 0 and each.topic in gone}
 
 
@@ -163,28 +163,30 @@ def _at(pipeline: Pipeline, each: TopicPartition) -> At | None:
 
 
 def _offset(pipeline: Pipeline, kafka: KafkaFacts, each: TopicPartition) -> int | _Misfit:
-    at, marks = _at(pipeline, each), kafka.watermarks[each]
+    at, watermarks = _at(pipeline, each), kafka.watermarks[each]
     if at is None:
         return _Misfit("is not named")
     if isinstance(at, datetime):
-        return _at_time(pipeline, kafka.at_times[each], at, marks)
+        return _at_time(pipeline, kafka.at_times[each], at, watermarks)
     if isinstance(at, str):
-        return marks.low if at == "earliest" else marks.high
-    if not marks.low <= at <= marks.high:
-        why = f"has the offsets from {marks.low} to {marks.high}, not {at}"
-        return _Misfit(why, "earliest" if at < marks.low else "latest")
+        return watermarks.low if at == "earliest" else watermarks.high
+    if not watermarks.low <= at <= watermarks.high:
+        why = f"has the offsets from {watermarks.low} to {watermarks.high}, not {at}"
+        return _Misfit(why, "earliest" if at < watermarks.low else "latest")
     return at
 
 
 def _at_time(
-    pipeline: Pipeline, offset: int | None, at: datetime, marks: Watermarks
+    pipeline: Pipeline, offset: int | None, at: datetime, watermarks: Watermarks
 ) -> int | _Misfit:
     """``offset`` None: no record is that young. Then an empty partition has one start only."""
-    may_end = pipeline.source.on_missing_time is OnMissingTime.LATEST or marks.low == marks.high
+    may_end = (
+        pipeline.source.on_missing_time is OnMissingTime.LATEST or watermarks.low == watermarks.high
+    )
     if offset is None and not may_end:
         return _Misfit(f"has no record from {_text(at)} on", "latest")
     # What an open transaction holds back is read once it ends.
-    return marks.high if offset is None else min(offset, marks.high)
+    return watermarks.high if offset is None else min(offset, watermarks.high)
 
 
 def _not_there(
@@ -211,15 +213,15 @@ def _to_write(
     # One that only start names is of a pattern, and not there yet: what is said of it stays.
     topics = dict.fromkeys((*pipeline.source.topics, *start.offsets))
     for topic in (each for each in topics if each not in came):
-        said = start.named(topic)
-        if topic not in single and not said:
+        starts = start.named(topic)
+        if topic not in single and not starts:
             written[topic] = _text(start.of(topic, 0) or "earliest")
             continue
         here = [each for each in sorted(kafka.watermarks) if each.topic == topic]
         if here:
             ats = {each: _at(pipeline, each) or 0 for each in here}
-            said = {e.partition: misfits[e].instead if e in misfits else ats[e] for e in here}
-        inner = ", ".join(f"{number}: {_text(at)}" for number, at in said.items())
+            starts = {e.partition: misfits[e].instead if e in misfits else ats[e] for e in here}
+        inner = ", ".join(f"{number}: {_text(at)}" for number, at in starts.items())
         written[topic] = f"{{{inner}}}"
     return f"{{{', '.join(f'{topic}: {text}' for topic, text in written.items())}}}"
 

@@ -92,11 +92,11 @@ def _reasons(table: Definition) -> Iterator[str]:
 def _of_columns(struct: Mapping[str, Any], above: Sequence[str]) -> Iterator[str]:
     for each in struct["fields"]:
         path = (*above, str(each["name"]))
-        name, marks = ".".join(path), sorted(set(each.get("metadata") or {}) - {"comment"})
+        name, metadata = ".".join(path), sorted(set(each.get("metadata") or {}) - {"comment"})
         if not each.get("nullable", True):
             yield f"the column {name} is NOT NULL"
-        if marks:
-            yield f"the column {name} has {marks[0]}"
+        if metadata:
+            yield f"the column {name} has {metadata[0]}"
         yield from _of_type(each["type"], path)
 
 

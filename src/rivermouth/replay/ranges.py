@@ -242,7 +242,7 @@ def recorded_in(
         raise next(iter(history.faults), untold)
     if since is not None and history.first:  # log clean-up took earlier commits
         _check_held(where, entries[0] if entries else None, since)
-    effective = history.effective_sequences()
+    effective = history.effective_sequences(entries)
     return tuple(
         _value(each)
         for each in entries

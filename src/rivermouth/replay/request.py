@@ -234,7 +234,7 @@ def replay_facts(pipeline: Pipeline, store: LedgerStore, kafka: Kafka) -> Replay
         raise found.halt
     if ledger.newest is None:
         raise RuntimeError("a ledger without an entry was assessed as sound")
-    effective = ledger.history.effective_sequences()
+    effective = ledger.history.effective_sequences(ledger.entries)
     entries = [each for each in ledger.entries if each.entry.sequence in effective]
     return ReplayFacts(pipeline, kafka, facts, found, ledger.newest, entries)
 

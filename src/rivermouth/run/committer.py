@@ -42,7 +42,7 @@ from rivermouth.protocol.snapshot import LedgerSnapshot, trimmed
 from rivermouth.run.projecting import Projecting
 from rivermouth.run.report import CommitReport, Listener
 from rivermouth.run.steps import Steps
-from rivermouth.warehouse.ports import Attempts, Counted, LedgerStore, LedgerWrites, Projection
+from rivermouth.warehouse.ports import Attempts, LedgerStore, LedgerWrites
 from rivermouth.write.landing import Staged
 
 _AT_ONCE = 1_000
@@ -95,7 +95,7 @@ class Committer:
             "open",
             version=history.version,
             sequence=history.sequence,
-            standing=history.effective.sequence if history.effective is not None else None,
+            standing=history.effective,
             position=history.position.as_nested,
             projected=ledger.projected,
             **accepting,
@@ -159,7 +159,7 @@ class Committer:
         """
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
-            self._at.store.offsets.project(self._at.writes.count(some), self._at.table_name)
+            self._at.store.offsets.project(self._at.writes.count(some))
             debug.step(self.history.pipeline, "project", sequence=some[-1].entry.sequence)
 
     def _commit(self, plan: CommitPlan, steps: Steps) -> None:
@@ -190,10 +190,10 @@ class Committer:
 
     def _hand_over(self, recorded: Sequence[Recorded], plan: CommitPlan, began: float) -> None:
         counted = self._at.writes.count(recorded)
-        ours = next(each for each in counted if each.recorded.entry.commit == plan.commit)
+        ours = next(each for each in counted if each.entry.commit == plan.commit)
         self._at.listener.committed(_report(self._at.pipeline.name, ours, time.monotonic() - began))
         # Last: it raises what became of earlier entries.
-        self._at.projecting.put(Projection(counted, self._at.table_name))
+        self._at.projecting.put(counted)
         if recorded[-1].entry.commit != plan.commit:
             raise self._superseded(recorded[-1].entry.sequence, plan)
 
@@ -264,14 +264,14 @@ def new_commit() -> str:
     return str(uuid.uuid4())
 
 
-def _report(pipeline: str, ours: Counted, seconds: float) -> CommitReport:
-    entry = ours.recorded.entry
+def _report(pipeline: str, ours: Recorded, seconds: float) -> CommitReport:
+    entry = ours.entry
     return CommitReport(
         pipeline=pipeline,
         sequence=entry.sequence,
-        table_version=ours.recorded.version,
+        table_version=ours.version,
         ranges=entry.ranges,
-        rows=ours.rows,
+        rows=entry.rows or (),
         position=entry.position,
         seconds=seconds,
     )

@@ -20,7 +20,7 @@ from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import assess_by, facts_of, with_topics
 from rivermouth.protocol.accept_changes import Offsets, ResumePlan
-from rivermouth.protocol.batches import Action, decide, waiting_after
+from rivermouth.protocol.batches import misplaced, waiting_after
 from rivermouth.protocol.commits import CommitPlan, Purpose, Recorded
 from rivermouth.protocol.drafts import next_draft, renewed
 from rivermouth.protocol.guards import (
@@ -101,17 +101,16 @@ class Ingest:
         ``was_read`` is called once its records will hardly be read again: only the commit is left.
         """
         committer = self._opened()
-        decision = decide(self.pipeline.name, ranges, committer.history.newest)
-        proceeds = decision.action is Action.PROCEED and bool(ranges)
+        halt = misplaced(self.pipeline.name, ranges, committer.history.newest)
         # Where Spark reads a range in several parts, one may be given records that another one has
         # fetched in advance, also one that reads after an answer: so Kafka is asked before.
-        beside = proceeds and not self.pipeline.source.in_parts
+        beside = halt is None and bool(ranges) and not self.pipeline.source.in_parts
         check: Callable[[], object] = _nothing if beside else partial(self._check_kafka, ranges)
         check()
         reach("P2")
-        if decision.halt is not None:
-            raise decision.halt
-        if not proceeds:
+        if halt is not None:
+            raise halt
+        if not ranges:
             return
         history = committer.history
         draft = next_draft(history, self._table, self.pipeline, self._facts, tuple(ranges))

@@ -17,14 +17,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from rivermouth import debug
 from rivermouth.debug import reach
 from rivermouth.errors import ProjectionFailed
-from rivermouth.warehouse.ports import OffsetsTable, Projection
+from rivermouth.protocol.commits import Recorded
+from rivermouth.warehouse.ports import OffsetsTable
 
-Work = TypeVar("Work")
+Entries = Sequence[Recorded]
 
 MOST = 16
 """How many entries of a pipeline may wait or be under way: so far a start has to read back."""
@@ -35,8 +36,11 @@ MOMENT_S = 1.0
 class Projecting(Protocol):
     """Takes the entries of pipelines to the offsets table, those of each in their order."""
 
-    def put(self, projection: Projection) -> None:
-        """Take these entries, which follow on those before. Raises what kept those from it."""
+    def put(self, entries: Entries) -> None:
+        """Take entries of a pipeline, which follow on those before; each has its counts.
+
+        Raises what kept those before from the table.
+        """
 
     def flush(self, pipeline: str) -> None:
         """Return when all that was put for the pipeline is written. Raises what kept it from it."""
@@ -48,11 +52,11 @@ class AtOnce:
 
     offsets: OffsetsTable
 
-    def put(self, projection: Projection) -> None:
+    def put(self, entries: Entries) -> None:
         """See ``Projecting``."""
-        if projection.entries:
-            self.offsets.project(projection.entries, projection.table_name)
-            _tell(projection)
+        if entries:
+            self.offsets.project(entries)
+            _tell(entries)
 
     def flush(self, pipeline: str) -> None:
         """See ``Projecting``: nothing waits."""
@@ -95,8 +99,8 @@ class OffsetsWriter:
         self._most = most
         self._after = after
         self._changed = threading.Condition()
-        self._waiting: dict[str, Projection] = {}
-        self._under_way: Mapping[str, Projection] = {}
+        self._waiting: dict[str, list[Recorded]] = {}
+        self._under_way: Mapping[str, Entries] = {}
         self._failures: dict[str, Exception] = {}
         self._flushing = 0
         self._closing = False
@@ -112,15 +116,15 @@ class OffsetsWriter:
             self._changed.notify_all()
         self._thread.join()
 
-    def put(self, projection: Projection) -> None:
+    def put(self, entries: Entries) -> None:
         """See ``Projecting``. Waits while too many of the pipeline's entries are on their way."""
-        if not projection.entries:
+        if not entries:
             return
-        name = projection.pipeline
+        name = entries[0].entry.pipeline
         with self._changed:
             self._changed.wait_for(lambda: name in self._failures or self._lag(name) < self._most)
             self._raise_failure(name)
-            self._waiting[name] = _joined(self._waiting.get(name), projection)
+            self._waiting.setdefault(name, []).extend(entries)
             self._changed.notify_all()
 
     def flush(self, pipeline: str) -> None:
@@ -135,8 +139,7 @@ class OffsetsWriter:
             self._raise_failure(pipeline)
 
     def _lag(self, pipeline: str) -> int:
-        parts = (self._waiting.get(pipeline), self._under_way.get(pipeline))
-        return sum(len(each.entries) for each in parts if each is not None)
+        return len(self._waiting.get(pipeline, ())) + len(self._under_way.get(pipeline, ()))
 
     def _raise_failure(self, pipeline: str) -> None:
         failure = self._failures.pop(pipeline, None)
@@ -156,33 +159,34 @@ class OffsetsWriter:
             with suppress(BaseException):
                 self._after()
 
-    def _gathered(self) -> Sequence[Projection]:
-        """What came in the last moment; nothing once the context is to close."""
+    def _gathered(self) -> Mapping[str, Entries]:
+        """What came in the last moment, by pipeline; nothing once the context is to close."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             self._changed.wait_for(self._is_urgent, timeout=self._moment_s)
             self._under_way, self._waiting = self._waiting, {}
-            return tuple(self._under_way.values())
+            return self._under_way
 
     def _is_urgent(self) -> bool:
         filled = any(2 * self._lag(each) >= self._most for each in self._waiting)
         return self._closing or self._flushing > 0 or filled
 
-    def _write(self, gathered: Sequence[Projection]) -> dict[str, Exception]:
+    def _write(self, gathered: Mapping[str, Entries]) -> dict[str, Exception]:
         """Write all of it together; what failed, by pipeline."""
-        together = _failure(self._offsets.project_all, gathered)
+        project = self._offsets.project
+        together = _failure(project, [one for each in gathered.values() for one in each])
         failures: dict[str, Exception] = {}
-        for each in gathered:
+        for name, each in gathered.items():
             failed = together
             if together is not None and len(gathered) > 1:
-                failed = _failure(self._offsets.project_all, [each])
+                failed = _failure(project, each)
             failed = failed or _failure(_tell, each)
             if failed is not None:
-                failures[each.pipeline] = failed
+                failures[name] = failed
         return failures
 
 
-def _failure(act: Callable[[Work], object], on: Work) -> Exception | None:
+def _failure(act: Callable[[Entries], object], on: Entries) -> Exception | None:
     """What it raised: this thread serves others, too, and must not end."""
     try:
         act(on)
@@ -194,16 +198,11 @@ def _failure(act: Callable[[Work], object], on: Work) -> Exception | None:
     return None
 
 
-def _joined(before: Projection | None, after: Projection) -> Projection:
-    if before is None:
-        return after
-    return Projection([*before.entries, *after.entries], after.table_name)
-
-
-def _tell(projection: Projection) -> None:
+def _tell(entries: Entries) -> None:
     """Say that these entries are in the offsets table."""
-    debug.step(projection.pipeline, "project", sequence=projection.sequence)
-    for _ in projection.entries:
+    last = entries[-1].entry
+    debug.step(last.pipeline, "project", sequence=last.sequence)
+    for _ in entries:
         reach("P8")
 
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from rivermouth.config import Pipeline, Topics
-from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, entry_of
+from rivermouth.protocol.commits import CommitRecord, Recorded, app_id, readable_entry
 from rivermouth.protocol.entry import Entry, topics_begun
 from rivermouth.protocol.guards import neighbours
 from rivermouth.protocol.history import History, rolls_back
 from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import TopicPartition
-from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
+from rivermouth.protocol.snapshot import LedgerSnapshot, snapshot_txn
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore, TableFacts
 
 
@@ -44,20 +42,13 @@ def end_of_log(
         found.append(record)
         if rolls_back(record):
             back_to, ends_at = _leads_back(back_to, record), None
-        entry = _entry(record, pipeline)
+        entry = readable_entry(record, pipeline)
         if entry is None or ends_at is not None:
             continue
         is_old_enough = back_to is None or record.version <= back_to
         if is_old_enough and entry.sequence <= projected + 1:
             ends_at = entry.base
     return found[::-1]
-
-
-def _entry(record: CommitRecord, pipeline: str) -> Entry | None:
-    try:
-        return entry_of(record, pipeline)
-    except LedgerBroken:  # the replay tells of it
-        return None
 
 
 def _leads_back(back_to: int | None, record: CommitRecord) -> int | None:
@@ -196,32 +187,20 @@ def _snapshot(
     name, log, offsets = pipeline.ledger_name, store.log, store.offsets
     there = history.version is not None
     facts = log.table(app_id(name)) if there else TableFacts("", 0, 0.0)
-    told = facts.txn
-    kept = offsets.newest(name) if history.newest is None and told != 0 else None
-    txn = snapshot_txn(told, history, kept)
+    newest = offsets.newest(name) if history.newest is None and facts.txn != 0 else None
+    txn = snapshot_txn(facts.txn, history, newest)
     lost = history.newest is None and not history.faults and txn > 0
-    if lost and kept is not None and kept.sequence == txn:
-        history, entries = _recovered(log, history, kept, facts.table_id, pipeline.identity)
+    if lost and newest is not None and newest.entry.sequence == txn:
+        recovered = replace(newest.entry, table=facts.table_id, config=pipeline.identity)
+        begun = History.recovered_from(name, history.where, recovered)
+        history, entries = replay(begun, log.commits())
     return LedgerSnapshot(
         history=history,
         entries=entries,
         table=facts.table_id,
         txn=txn,
         projected=projected,
-        last_projected=kept,
+        last_projected=newest,
         rollback_noted=offsets.rollback_noted(name),
         retention_s=facts.retention_s,
     )
-
-
-def _recovered(
-    log: LedgerLog,
-    history: History,
-    kept: ProjectedEntry,
-    table: str,
-    identity: Mapping[str, Any],
-) -> tuple[History, tuple[Recorded, ...]]:
-    """The history once more, from the entry on that only the offsets table knows."""
-    entry = kept.as_entry(history.pipeline, table, identity)
-    begun = History.recovered_from(history.pipeline, history.where, entry)
-    return replay(begun, log.commits())

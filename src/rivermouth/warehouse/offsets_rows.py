@@ -3,11 +3,8 @@
 A projection of the entries in the target tables' logs, written right after each commit
 under a ``txn`` of its own, so that nothing writes a row twice. Never read as the truth.
 
-Columns: pipeline STRING, sequence BIGINT, topic STRING, partition INT, from_offset BIGINT,
-until_offset BIGINT (exclusive), end_offset BIGINT (the log's, when the entry was planned; null
-if not told), records BIGINT (= applied + quarantined), applied BIGINT, quarantined BIGINT,
-table_name STRING, table_version BIGINT, commit STRING, committed_at TIMESTAMP,
-topic_id STRING, cluster_id STRING.
+Its columns are in ``SCHEMA``. ``until_offset`` is exclusive. ``end_offset`` is where the log ended
+when the entry was planned; null if that is not known. ``records`` are ``applied + quarantined``.
 
 A row may go once it is old and a newer old row of its partition is there: so the newest of each
 partition stays, from which a position is recovered once log clean-up has taken the ledger. A row
@@ -17,18 +14,16 @@ with bad records stays: its commit id says which rows of the quarantine count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rivermouth.protocol.commits import app_id
+from rivermouth.protocol.commits import Recorded, app_id
+from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position, TopicPartition
-from rivermouth.protocol.snapshot import ProjectedEntry
 from rivermouth.spark.session import balanced
-from rivermouth.warehouse.ports import Counted
 
 SCHEMA = pa.schema(
     [
@@ -66,15 +61,15 @@ def rollback_app_of(pipeline: str) -> str:
     return f"{app_id(pipeline)}/halted"
 
 
-def rows_of(entries: Sequence[Counted], table_name: str) -> pa.Table:
-    """The rows of entries: one for each of their ranges, see ``SCHEMA``."""
-    rows = [row for each in entries for row in _rows(each, table_name)]
+def rows_of(entries: Sequence[Recorded]) -> pa.Table:
+    """The rows of entries: one for each of their ranges, see ``SCHEMA``. Each has its counts."""
+    rows = [row for each in entries for row in _rows(each)]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _rows(counted: Counted, table_name: str) -> Iterator[dict[str, object]]:
-    entry = counted.recorded.entry
-    for offset_range, counts in zip(entry.ranges, counted.rows, strict=True):
+def _rows(recorded: Recorded) -> Iterator[dict[str, object]]:
+    entry = recorded.entry
+    for offset_range, counts in zip(entry.ranges, entry.rows or (), strict=True):
         yield {
             "pipeline": entry.pipeline,
             "sequence": entry.sequence,
@@ -86,10 +81,10 @@ def _rows(counted: Counted, table_name: str) -> Iterator[dict[str, object]]:
             "records": counts.applied + counts.quarantined,
             "applied": counts.applied,
             "quarantined": counts.quarantined,
-            "table_name": table_name,
-            "table_version": counted.recorded.version,
+            "table_name": entry.config.get("table"),
+            "table_version": recorded.version,
             "commit": entry.commit,
-            "committed_at": counted.recorded.timestamp_ms * 1000,
+            "committed_at": recorded.timestamp_ms * 1000,
             "topic_id": entry.topics.get(offset_range.topic),
             "cluster_id": entry.cluster,
         }
@@ -108,7 +103,7 @@ COLUMNS = [
 ]
 
 
-def read_projected(files: Iterable[str], pipeline: str) -> ProjectedEntry | None:
+def read_projected(files: Iterable[str], pipeline: str) -> Recorded | None:
     """The newest entry of a pipeline in the table's data files; None where there is none.
 
     Reads all rows of the pipeline: for the one case in which the log has no entry left.
@@ -122,20 +117,27 @@ def read_projected(files: Iterable[str], pipeline: str) -> ProjectedEntry | None
     return newest_of(rows)
 
 
-def newest_of(unordered: Iterable[Mapping[str, Any]]) -> ProjectedEntry | None:
-    """The newest entry of a pipeline from all its rows (``COLUMNS``); None where there is none."""
+def newest_of(unordered: Iterable[Mapping[str, Any]]) -> Recorded | None:
+    """The newest entry of a pipeline from all its rows (``COLUMNS``); None where there is none.
+
+    See ``ports.OffsetsTable.newest``.
+    """
     rows = sorted(unordered, key=lambda row: int(row["sequence"]))  # what comes later stands
     if not rows:
         return None
     places = {TopicPartition(row["topic"], row["partition"]): row["until_offset"] for row in rows}
-    return ProjectedEntry(
-        sequence=rows[-1]["sequence"],
-        version=rows[-1]["table_version"],
-        commit=rows[-1]["commit"],
-        cluster=rows[-1]["cluster_id"],
+    newest = rows[-1]
+    entry = Entry(
+        pipeline=newest["pipeline"],
+        sequence=newest["sequence"],
+        commit=newest["commit"],
+        cluster=newest["cluster_id"],
+        table="",
         topics={row["topic"]: row["topic_id"] for row in rows},
+        ranges=(),
         position=Position(places),
     )
+    return Recorded(newest["table_version"], 0, entry)
 
 
 OldRows = tuple[str, str, int, int, int]
@@ -144,42 +146,34 @@ and how many they are.
 """
 
 
-@dataclass
-class Expired:
-    """Collects old rows; ``predicates`` are the conditions, in SQL, of those that may go."""
+def expired(old: Iterable[OldRows]) -> list[str]:
+    """The conditions, in SQL, of the old rows that may go: one for each pipeline.
 
-    _newest: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    _rows: int = 0
+    A condition names rows below the pipeline's newest old one, but for idle partitions. Entries
+    come into the table in order: so no row comes later that a condition meets. There is none unless
+    as many rows may go as have to stay: else files are written anew for little.
+    """
+    newest: dict[str, dict[tuple[str, int], int]] = {}
+    number = 0
+    for pipeline, topic, partition, sequence, rows in old:
+        places = newest.setdefault(pipeline, {})
+        places[topic, partition] = max(sequence, places.get((topic, partition), 0))
+        number += rows
+    if number < 2 * sum(map(len, newest.values())):
+        return []
+    return [_below(pipeline, places) for pipeline, places in sorted(newest.items())]
 
-    def add(self, rows: Iterable[OldRows]) -> None:
-        """Take more of the old rows, in any order."""
-        for pipeline, topic, partition, sequence, number in rows:
-            where = (pipeline, topic, partition)
-            self._newest[where] = max(sequence, self._newest.get(where, 0))
-            self._rows += number
 
-    @property
-    def worth_it(self) -> bool:
-        """Whether as many rows may go as have to stay: else files are written anew for little."""
-        return self._rows >= 2 * len(self._newest) > 0
-
-    def predicates(self) -> list[str]:
-        """One condition for each pipeline: rows below its newest old one, but for idle partitions.
-
-        Entries come into the table in order: so no row comes later that the condition meets.
-        """
-        return [self._predicate(each) for each in sorted({where[0] for where in self._newest})]
-
-    def _predicate(self, pipeline: str) -> str:
-        mine = {where[1:]: n for where, n in self._newest.items() if where[0] == pipeline}
-        newest = max(mine.values())
-        idle: dict[tuple[str, int], list[int]] = {}
-        for (topic, partition), sequence in mine.items():
-            if sequence < newest:
-                idle.setdefault((topic, sequence), []).append(partition)
-        below = f"pipeline = '{pipeline}' AND sequence < {newest} AND quarantined = 0"
-        kept = [_of(*each, partitions) for each, partitions in sorted(idle.items())]
-        return f"{below} AND NOT {balanced(_either, kept)}" if kept else below
+def _below(pipeline: str, newest: Mapping[tuple[str, int], int]) -> str:
+    """The rows of a pipeline that are older than the newest one of their partition."""
+    last = max(newest.values())
+    idle: dict[tuple[str, int], list[int]] = {}
+    for (topic, partition), sequence in newest.items():
+        if sequence < last:
+            idle.setdefault((topic, sequence), []).append(partition)
+    below = f"pipeline = '{pipeline}' AND sequence < {last} AND quarantined = 0"
+    stay = [_of(*each, partitions) for each, partitions in sorted(idle.items())]
+    return f"{below} AND NOT {balanced(_either, stay)}" if stay else below
 
 
 def _either(one: str, other: str) -> str:

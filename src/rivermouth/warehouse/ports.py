@@ -1,7 +1,7 @@
 """The ports of a warehouse: what holds a pipeline's ledger, and where its tables lie.
 
-Each has one implementation for a folder, one for a catalog, and one in memory for tests. One
-behaviour suite runs over all of them (``tests/warehouse``).
+Each has one implementation for a folder and one for a catalog. One behaviour suite runs over both,
+and over those in memory that the tests use (``tests/warehouse``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Protocol
 from rivermouth.config import Pipeline, Retry, TableName, pauses
 from rivermouth.errors import RivermouthError
 from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded
-from rivermouth.protocol.entry import Counts
-from rivermouth.protocol.snapshot import ProjectedEntry
 
 if TYPE_CHECKING:  # ``status`` reads ledgers where Spark is not installed
     from pyspark.sql import SparkSession
@@ -66,40 +64,17 @@ class LedgerLog(Protocol):
         """What the newest snapshot of the table says, of ``app`` in particular."""
 
 
-@dataclass(frozen=True)
-class Counted:
-    """An entry in the log with its counts: from the entry, or counted in the table."""
-
-    recorded: Recorded
-    rows: Counts
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Consecutive entries of one pipeline, on their way into the offsets table."""
-
-    entries: Sequence[Counted]
-    table_name: str
-
-    @property
-    def pipeline(self) -> str:
-        """The pipeline of the entries, of which there is one at least."""
-        return self.entries[0].recorded.entry.pipeline
-
-    @property
-    def sequence(self) -> int:
-        """The sequence of the last one."""
-        return self.entries[-1].recorded.entry.sequence
-
-
 class OffsetsTable(Protocol):
     """The offsets table. Reading raises OffsetsUnreadable, writing ProjectionFailed."""
 
     def sequence(self, pipeline: str) -> int:
         """The newest sequence projected for the pipeline; 0 where there is none."""
 
-    def newest(self, pipeline: str) -> ProjectedEntry | None:
-        """What the table knows of the pipeline's newest entry; None where it knows none."""
+    def newest(self, pipeline: str) -> Recorded | None:
+        """The pipeline's newest entry as far as its rows tell; None where there is none.
+
+        They tell its version, commit, cluster, topics and position. All else is empty.
+        """
 
     def rollback_noted(self, pipeline: str) -> int:
         """The version of the target from which on a start found entries rolled back; 0: never."""
@@ -107,14 +82,12 @@ class OffsetsTable(Protocol):
     def note_rollback(self, pipeline: str, version: int) -> None:
         """Note that, so that it is known for longer than the log tells of it."""
 
-    def project(self, entries: Sequence[Counted], table_name: str) -> None:
-        """Write the rows of a pipeline's entries that are not there yet, in one commit."""
+    def project(self, entries: Sequence[Recorded]) -> None:
+        """Write the rows of entries that are not there yet. Each entry has its counts.
 
-    def project_all(self, projections: Sequence[Projection]) -> None:
-        """The same for several pipelines, each with its own ``txn``.
-
-        In one commit where the store takes several ``txn`` in one; else in one for each. After an
-        error, each pipeline's rows are there as a whole or not at all.
+        Those of one pipeline are consecutive and in order. Each pipeline has its own ``txn``: so
+        there is one commit where the store takes several ``txn`` in one, and else one for each
+        pipeline. After an error, each pipeline's rows are there as a whole or not at all.
         """
 
     def version(self) -> int:
@@ -143,8 +116,8 @@ class LedgerStore:
 class LedgerWrites:
     """What else a driver needs to move a ledger on."""
 
-    count: Callable[[Sequence[Recorded]], list[Counted]]
-    """The entries with their counts; raises ProjectionFailed where rows cannot be counted."""
+    count: Callable[[Sequence[Recorded]], list[Recorded]]
+    """The same entries, each with its counts. Raises ProjectionFailed where it cannot count."""
     record: Callable[[SparkSession, CommitPlan], None]
     """Makes a commit that brings no rows."""
     translate: Callable[[Exception], RivermouthError]

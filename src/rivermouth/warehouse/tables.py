@@ -1,4 +1,4 @@
-"""Making tables where they are missing, and checking those that are there.
+"""The target and the quarantine: making them where they are missing, and checking a target.
 
 Of two that make one table at once, Delta tells one so by a conflict, on any of their next steps.
 So a process makes each side table once, and what a conflict with another process ended is tried
@@ -7,12 +7,8 @@ again.
 Where no MERGE can delete, a row that a tombstone removes stays, with ``_tombstone`` true. It
 counts as absent for every reader of ours. The column is known as ours by its comment.
 
-Written *ahead* of the commit that accounts for them and tagged with its id: a row counts
-only if that commit stands in the ledger. So a crash in between neither loses nor doubles.
-
-Columns: commit STRING, pipeline STRING, sequence BIGINT, topic STRING, partition INT,
-offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, code STRING, reason STRING,
-quarantined_at TIMESTAMP.
+Bad records are written *ahead* of the commit that accounts for them, under its id: a row counts
+only if that commit is in the ledger. So a crash in between neither loses nor doubles.
 """
 
 from __future__ import annotations
@@ -32,6 +28,7 @@ from rivermouth.config.source import METADATA, kafka_field, kafka_struct
 from rivermouth.debug import reach
 from rivermouth.errors import BatchFailed, SchemaDiffers
 from rivermouth.protocol.commits import CommitPlan
+from rivermouth.protocol.ways import INDEXED
 from rivermouth.spark.errors import is_conflict, said
 from rivermouth.spark.tables import Address, create_table, literal, quoted
 from rivermouth.warehouse.ports import ATTEMPTS, Attempts
@@ -150,14 +147,14 @@ def check_target(session: SparkSession, pipeline: Pipeline, address: Address) ->
 
 def _metadata_remedy(pipeline: Pipeline, address: Address, there: DataType) -> str:
     """What to do where ``_kafka`` of the table has other fields than ``source.metadata`` names."""
-    told = there.names if isinstance(there, StructType) else []
+    fields = there.names if isinstance(there, StructType) else []
     asked = pipeline.source.metadata
-    if more := [each for each in METADATA if each in told and each not in asked]:
+    if more := [each for each in METADATA if each in fields and each not in asked]:
         every = ", ".join(each for each in METADATA if each in (*asked, *more))
         return f"Write source: {{metadata: [{every}]}}, as the table has it"
     # Delta's writer matches fields by name, but their order is to be that of a new table.
     before = {"key": " AFTER timestamp"}
-    lacking = [each for each in asked if each not in told]
+    lacking = [each for each in asked if each not in fields]
     added = ", ".join(f"_kafka.{e} {kafka_field(e)}{before.get(e, '')}" for e in lacking)
     statement = f"ALTER TABLE {address.sql} ADD COLUMNS ({added})"
     return f"Add them, null in the rows that are there: {statement}" if added else ""
@@ -168,7 +165,6 @@ def no_rows(session: SparkSession, pipeline: Pipeline) -> DataFrame:
     return session.createDataFrame([], _ddl(pipeline))
 
 
-_BY_ITSELF = 32
 _NUMBER = "delta.dataskippingnumindexedcols"
 
 
@@ -178,7 +174,7 @@ def _with_statistics(pipeline: Pipeline) -> int:
     number = given.get(_NUMBER, "")
     if number == "-1":
         return sys.maxsize
-    return int(number) if number.isdigit() else _BY_ITSELF
+    return int(number) if number.isdigit() else INDEXED
 
 
 def _ddl(pipeline: Pipeline, *, kafka_first: bool = False) -> str:
@@ -239,8 +235,8 @@ class QuarantineTable:
         # One file, but not one task that reads and decodes the whole batch: only bad rows move.
         one = rows.repartition(1).observe(observation, F.count(F.lit(1)).alias("written"))
         writer = one.write.mode("append")
-        said = f"rivermouth quarantine of commit {plan.commit}"
-        self.address.write(writer.option("userMetadata", said))
+        note = f"rivermouth quarantine of commit {plan.commit}"
+        self.address.write(writer.option("userMetadata", note))
         reach("P12")
         if seen is None:
             return

@@ -36,7 +36,7 @@ class Guards:
     accepts_as_planned: bool = True
     """An undoing is accepted only as long as it is what undid entries, also at a second attempt."""
     contiguity: bool = True
-    """A range must start at the position (``plan.decide``)."""
+    """A range must start at the position (``batches.misplaced``)."""
     topic_id: bool = True
     """The topic is still the one whose offsets are recorded."""
     changes_found: bool = True

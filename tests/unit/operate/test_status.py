@@ -34,7 +34,7 @@ from rivermouth.protocol.offsets import (
 from rivermouth.run.tables import status_table as render
 from rivermouth.warehouse.folder.offsets import folder_ledger
 from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
-from rivermouth.warehouse.ports import Counted, LedgerLog, LedgerStore
+from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 from tests.doubles import MemoryGroups
 
 pytestmark = pytest.mark.unit
@@ -277,8 +277,8 @@ def test_an_entry_that_clean_up_took_blocks_and_is_not_new(config: Config) -> No
 
 def project(config: Config, entry: Entry) -> None:
     """The offsets table has the entry, at version 1."""
-    counted = Counted(Recorded(1, 0, entry), (RowCounts(0, 0),) * len(entry.ranges))
-    folder_ledger(config.folder, config.pipelines["p"]).offsets.project([counted], "s.p")
+    counted = Recorded(1, 0, entry).counted((RowCounts(0, 0),) * len(entry.ranges))
+    folder_ledger(config.folder, config.pipelines["p"]).offsets.project([counted])
 
 
 def test_an_entry_that_clean_up_took_is_recovered_from_the_offsets_table(config: Config) -> None:

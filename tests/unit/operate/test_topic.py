@@ -32,8 +32,8 @@ from rivermouth.protocol.offsets import (
     Watermarks,
 )
 from rivermouth.run.tables import topic_table as render
-from rivermouth.warehouse.memory import MemoryLog, MemoryOffsets, MemoryTable
 from rivermouth.warehouse.ports import LedgerStore
+from tests.memory import MemoryLog, MemoryOffsets, MemoryTable
 
 pytestmark = pytest.mark.unit
 

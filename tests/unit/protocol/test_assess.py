@@ -26,7 +26,6 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.warehouse.ledger import audit_ledger, read_ledger
-from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import place, position, replayed, span
 from tests.doubles import (
@@ -38,6 +37,7 @@ from tests.doubles import (
     a_pipeline,
     until_done,
 )
+from tests.memory import MemoryLog
 
 pytestmark = pytest.mark.unit
 
@@ -339,8 +339,8 @@ def test_the_assessment_is(case: Case, world: World) -> None:
     assert told == case.opening
     project = tuple(each.entry.sequence for each in found.to_project)
     assert project == case.project
+    assert found.state is case.state
     assert replace(found, opening=None, to_project=(), halt=None) == Assessment(
-        state=case.state,
         ledger=found.ledger,
         starts=case.starts,
         lost=case.lost,
@@ -376,7 +376,7 @@ def test_a_run_does_just_that(case: Case, world: World) -> None:
     drafts = [found.opening.draft] if found.opening is not None else []
     assert [draft_of(each) for each in entries if each is not None] == drafts
     assert len(entries) == len(drafts), "and it made no other commit"
-    sequences = [each.recorded.entry.sequence for each in world.projected[before[1] :]]
+    sequences = [each.entry.sequence for each in world.projected[before[1] :]]
     lacking = [*(each.entry for each in found.to_project), *drafts]
     assert sequences == [each.sequence for each in lacking if each.ranges or not World.catalog]
     told = driver.heard.opening

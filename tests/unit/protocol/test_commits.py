@@ -78,17 +78,6 @@ def test_a_commit_carries_an_entry_only_with_its_txn(name: str, change: Change) 
     assert entry_of(change(record), PIPELINE) is None, name
 
 
-def test_a_plan_says_what_would_be_written_and_on_which_condition() -> None:
-    assert PLAN.as_dict() == {
-        "purpose": "batch",
-        "requires": {"txn": "rivermouth/orders", "below": 2},
-        "commit": "orders-commit-2",
-        "base": 1,
-        "ranges": ["t-0[5,8)"],
-        "position": {"t": {"0": 8}},
-    }
-
-
 def test_a_plan_becomes_an_entry_with_the_counts_that_are_known() -> None:
     counts = (RowCounts(2, 1),)
     assert PLAN.entry(counts) == replace(OURS, base=1, rows=counts)

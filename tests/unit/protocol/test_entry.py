@@ -12,7 +12,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rivermouth.errors import LedgerBroken
-from rivermouth.protocol.batches import Action, decide
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Entry, RowCounts
 from rivermouth.protocol.entry_json import from_json, to_json
@@ -71,7 +70,6 @@ def test_ranges_of_several_topics_come_back_in_order_whichever_topic_was_known_f
     counts = (RowCounts(1, 1), RowCounts(2, 0))
     entry = replace(entry_after(None, *moved), rows=counts, topics={"orders": "2", "accounts": "1"})
     assert from_json(to_json(entry)) == entry
-    assert decide("p", reversed(moved), entry).action is Action.SKIP
 
 
 JSON = st.recursive(
@@ -232,16 +230,20 @@ def test_the_text_of_an_entry_is_what_the_format_says() -> None:
     assert from_json(written) == entry
 
 
-def test_explode_is_told_only_where_it_applies() -> None:
-    entry = entry_after(None, span(0, 5))
-    assert "explode" not in to_json(entry)
-    assert json.loads(to_json(replace(entry, explode=True)))["explode"] is True
-
-
-def test_what_was_replayed_is_told() -> None:
-    newest = entry_after(entry_after(None, span(0, 5)), span(5, 5))
-    entry = replace(newest, replayed=(span(2, 5),))
-    text = to_json(entry)
-    assert from_json(text) == entry
-    assert json.loads(text)["replayed"] == [["t", 0, 2, 5]]
-    assert "replayed" not in to_json(newest)
+@pytest.mark.parametrize(
+    ("fact", "text"),
+    [
+        ({"explode": True}, True),
+        ({"replayed": (span(2, 5),)}, [["t", 0, 2, 5]]),
+        ({"lost": (span(5, 5),)}, [["t", 0, 5, 5]]),
+        ({"transform": "shop.rows:clean"}, "shop.rows:clean"),
+        ({"left_out": 3}, 3),
+    ],
+)
+def test_what_applies_to_few_entries_is_told_only_there(fact: dict[str, Any], text: object) -> None:
+    plain = entry_after(entry_after(None, span(0, 5)), span(5, 5))
+    [name] = fact
+    entry = replace(plain, **fact)
+    assert json.loads(to_json(entry))[name] == text
+    assert from_json(to_json(entry)) == entry
+    assert name not in to_json(plain)

@@ -13,7 +13,7 @@ from rivermouth.errors import Halt, LedgerBroken, TableUndone
 from rivermouth.protocol.commits import CommitRecord, app_id
 from rivermouth.protocol.entry import Accepted, Entry
 from rivermouth.protocol.entry_json import from_json
-from rivermouth.protocol.history import Effective, History, restored_position
+from rivermouth.protocol.history import History, Period, known_before, restored_position
 from rivermouth.protocol.log_replay import replay
 from rivermouth.protocol.offsets import OffsetRange, Position
 from tests.builders import (
@@ -66,13 +66,16 @@ ROLLING_BACK: list[tuple[str, dict[str, object]]] = [
 ]
 
 
+POINTS_IN_TIME: list[dict[str, object]] = [
+    {"version": None, "timestamp": "2026-11-21 08:28:34.896"},  # Spark
+    {"datetime": "1795249678976"},  # deltalake
+    {"version": "", "timestamp": "x"},
+    {"version": "no number"},
+]
+
+
 def kinds(history: History) -> list[type[Halt]]:
     return [type(each) for each in history.faults]
-
-
-def effective(history: History) -> int | None:
-    """The sequence of the entry in effect, 0 for none; None: nobody can tell."""
-    return history.effective.sequence if history.effective is not None else None
 
 
 def three_entries() -> TableLog:
@@ -212,21 +215,16 @@ def test_what_takes_all_rows_away_rolls_every_entry_back(
     assert "VERSION AS OF 3" in fault.remedy
 
 
-@pytest.mark.parametrize(("operation", "parameters"), [*ROLLING_BACK, ("RESTORE", {"version": 0})])
+@pytest.mark.parametrize(
+    ("operation", "parameters"),
+    [*ROLLING_BACK, *(("RESTORE", each) for each in ({"version": 0}, *POINTS_IN_TIME))],
+)
 def test_what_happened_before_our_first_entry_does_not_concern_us(
     operation: str, parameters: dict[str, object]
 ) -> None:
     log = TableLog().did("WRITE", mode="Append").did(operation, **parameters)
     assert replayed(log.records).faults == ()
     assert replayed(log.wrote(span(0, 5)).wrote(span(5, 6)).records).faults == ()
-
-
-POINTS_IN_TIME = [
-    {"version": None, "timestamp": "2026-11-21 08:28:34.896"},  # Spark
-    {"datetime": "1795249678976"},  # deltalake
-    {"version": "", "timestamp": "x"},
-    {"version": "no number"},
-]
 
 
 @pytest.mark.parametrize("parameters", POINTS_IN_TIME)
@@ -239,15 +237,6 @@ def test_a_restore_to_a_point_in_time_halts_until_a_version_is_named(
     assert "point in time" in fault.found
     assert "VERSION AS OF 3" in fault.remedy
     assert replayed(log.restored(3).records).faults == ()
-
-
-@pytest.mark.parametrize("parameters", POINTS_IN_TIME)
-def test_a_restore_to_a_point_in_time_before_our_first_entry_does_not_concern_us(
-    parameters: dict[str, object],
-) -> None:
-    log = TableLog().did("WRITE", mode="Append").did("RESTORE", **parameters)
-    assert replayed(log.records).faults == ()
-    assert replayed(log.wrote(span(0, 5)).records).faults == ()
 
 
 @pytest.mark.parametrize("spelled", [int, str], ids=["Spark: a number", "deltalake: a text"])
@@ -288,11 +277,11 @@ def test_an_entry_over_a_rollback_is_torn_until_a_restore_to_a_state_that_was_wh
     assert "version 5 was written over commits that were rolled back" in fault.what
     assert "VERSION AS OF 4" in fault.remedy
     assert kinds(replayed(torn.restored(3).records)) == [TableUndone]
-    assert effective(replayed(torn.records)) == 3
+    assert replayed(torn.records).effective == 3
     assert kinds(replayed(torn.restored(5).records)) == [TableUndone]
-    assert effective(replayed(torn.records)) is None, "torn again"
+    assert replayed(torn.records).effective is None, "torn again"
     assert kinds(replayed(torn.restored(4).records)) == [TableUndone]
-    assert effective(replayed(torn.records)) == 1
+    assert replayed(torn.records).effective == 1
 
 
 def accepting(log: TableLog, at: Position, accepted: Accepted) -> TableLog:
@@ -310,7 +299,7 @@ def test_an_accepted_restore_goes_on_from_what_is_in_effect() -> None:
     log = accepting(three_entries().restored(1), position(3), Accepted("restore", 4, 1))
     history = replayed(log.records)
     assert history.faults == ()
-    assert (history.sequence, effective(history), history.position) == (4, 4, position(3))
+    assert (history.sequence, history.effective, history.position) == (4, 4, position(3))
     assert replayed(log.wrote(span(3, 9)).records).faults == ()
 
 
@@ -336,14 +325,19 @@ def test_a_table_that_is_emptied_before_its_new_beginning_is_accepted_has_lost_n
 
 
 def test_what_was_rolled_back_is_not_in_effect_even_after_it_was_accepted() -> None:
+    def rests_on(log: TableLog, first: int = 0) -> set[int]:
+        history, entries = replay(History(PIPELINE, ""), log.records[first:])
+        return history.effective_sequences(entries)
+
     log = three_entries()
-    assert replayed(log.records).effective_sequences() == {1, 2, 3}
-    assert replayed(log.restored(1).records).effective_sequences() == {1}
+    assert rests_on(log) == {1, 2, 3}
+    assert rests_on(log, 3) == {2, 3}, "and the last that clean-up took"
+    assert rests_on(log.restored(1)) == {1}
     accepting(log, position(3), Accepted("restore", 4, 1)).wrote(span(3, 9))
-    assert replayed(log.records).effective_sequences() == {1, 4, 5}
-    assert replayed(log.did("TRUNCATE").records).effective_sequences() == set()
+    assert rests_on(log) == {1, 4, 5}
+    assert rests_on(log.did("TRUNCATE")) == set()
     accepting(log, position(0), Accepted("reset", log.next_version - 1, 0))
-    assert replayed(log.records).effective_sequences() == {6}
+    assert rests_on(log) == {6}
 
 
 @pytest.mark.parametrize(
@@ -382,7 +376,7 @@ def test_a_restore_goes_on_where_the_entry_in_effect_ends_or_a_partition_was_dis
 def test_in_a_trimmed_log_a_restore_before_the_first_entry_to_what_is_gone_is_unknown() -> None:
     records = three_entries().restored(1).wrote(span(8, 9)).records
     history = replayed(records[4:])
-    assert effective(history) is None
+    assert history.effective is None
     assert history.faults
 
 
@@ -494,6 +488,20 @@ def test_a_restore_rolls_back_unless_it_keeps_the_newest_entry_and_one_back_heal
     assert replayed(log.wrote().records).faults == ()
 
 
+# From version 2 on nothing was in effect, from 4 on entry 1, from 7 on nobody knows, from 9 on 2.
+PERIODS = Period(9, 2, Period(7, None, Period(4, 1, Period(2, 0))))
+
+
+@pytest.mark.parametrize(
+    ("before", "version"), [(12, 11), (10, 9), (9, 4), (8, 4), (7, 6), (5, 4), (3, 2), (2, None)]
+)
+def test_the_way_back_leads_to_the_newest_version_of_which_the_log_tells(
+    before: int, version: int | None
+) -> None:
+    assert known_before(PERIODS, before) == version
+    assert known_before(None, before) is None
+
+
 # A log of which clean-up has taken the beginning
 
 
@@ -518,7 +526,7 @@ def rolled_back_twice() -> TableLog:
 @pytest.mark.parametrize("first", range(6))
 def test_what_was_settled_before_the_first_readable_entry_is_no_fault(first: int) -> None:
     history = replayed(cut(rolled_back_twice(), first))
-    assert (history.faults, effective(history)) == ((), 3)
+    assert (history.faults, history.effective) == ((), 3)
 
 
 def test_a_restore_to_before_it_was_settled_is_unknown_and_not_harmless() -> None:
@@ -552,4 +560,4 @@ def test_a_restore_to_what_clean_up_took_was_harmless_where_a_later_driver_went_
     assert "version 5 was written over commits" in fault.what, "nobody can tell yet"
     history = replayed(records[3:])
     assert history.faults == ()
-    assert history.effective == Effective(4)
+    assert history.effective == 4

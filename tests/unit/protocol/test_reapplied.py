@@ -8,28 +8,20 @@ from typing import Any
 
 import pytest
 
-from rivermouth.config import Pipeline
 from rivermouth.errors import ReplayRefused
 from rivermouth.protocol.commits import Recorded
 from rivermouth.protocol.entry import Accepted, Change, Changes, Deleted, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, Watermarks
 from rivermouth.protocol.reapply import all_entries, recorded_begins, replay_draft, whole_entries
 from tests.builders import TABLE, TableLog, entry_after, place, replayed, span
+from tests.doubles import a_pipeline
 
 pytestmark = pytest.mark.unit
 
 Entries = list[Recorded]
 
 
-def pipeline() -> Pipeline:
-    return Pipeline.model_validate(
-        {
-            "name": "orders",
-            "source": {"topics": ("t",), "format": "json"},
-            "columns": "id BIGINT",
-            "target": {"table": "silver.orders", "mode": "upsert", "keys": ("id",)},
-        }
-    )
+PIPELINE = a_pipeline(keys=("id",))
 
 
 def ledger(*batches: Sequence[OffsetRange]) -> Entries:
@@ -39,9 +31,9 @@ def ledger(*batches: Sequence[OffsetRange]) -> Entries:
     for version, ranges in enumerate(batches, 1):
         newest = replace(
             entry_after(newest, *ranges),
-            config=pipeline().identity,
+            config=PIPELINE.identity,
             columns=(("id", "BIGINT"),),
-            decoder=pipeline().decoder,
+            decoder=PIPELINE.decoder,
         )
         found.append(Recorded(version, 0, newest))
     return found
@@ -73,7 +65,7 @@ MARKS = {place(): Watermarks(0, 99), place(1): Watermarks(0, 99)}
 def test_whole_entries_are_taken_from_the_first_that_is_asked_for_to_the_newest(
     asked: tuple[OffsetRange, ...] | None, since: int, ranges: tuple[OffsetRange, ...]
 ) -> None:
-    found = whole_entries(ledger(*THREE), pipeline(), MARKS, asked)
+    found = whole_entries(ledger(*THREE), PIPELINE, MARKS, asked)
     assert (found.since, found.ranges) == (since, ranges)
     assert found.earliest is (since == 2)
     assert sum(one.span for _, one in found.of_entries) == sum(each.span for each in ranges)
@@ -122,11 +114,11 @@ def test_entries_that_cannot_be_read_as_they_were_are_not_taken(case: str) -> No
     entries = ledger(*THREE)
     change, why = UNLIKE[case]
     change(entries)
-    found = whole_entries(entries, pipeline(), MARKS, None)
+    found = whole_entries(entries, PIPELINE, MARKS, None)
     # What is left out may have been newer than what is taken.
     assert (found.since, found.earliest) == (3, False)
     with pytest.raises(ReplayRefused) as refused:
-        whole_entries(entries, pipeline(), MARKS, (span(11, 22),))
+        whole_entries(entries, PIPELINE, MARKS, (span(11, 22),))
     assert why in refused.value.found
     assert "--from earliest" in refused.value.remedy
 
@@ -137,7 +129,7 @@ def test_where_the_first_record_decides_no_entry_may_be_left_out(case: str) -> N
     change, why = UNLIKE[case]
     change(entries)
     with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
-        all_entries(entries, pipeline(), MARKS, None)
+        all_entries(entries, PIPELINE, MARKS, None)
     assert why in refused.value.found
     assert "--into" in refused.value.remedy
 
@@ -157,11 +149,11 @@ def test_where_the_first_record_decides_all_entries_are_taken_whatever_is_asked(
 ) -> None:
     entries = ledger(*THREE)
     if not said:
-        whole = whole_entries(entries, pipeline(), MARKS, None)
-        assert all_entries(entries, pipeline(), MARKS, asked) == whole
+        whole = whole_entries(entries, PIPELINE, MARKS, None)
+        assert all_entries(entries, PIPELINE, MARKS, asked) == whole
         return
     with pytest.raises(ReplayRefused) as refused:
-        all_entries(entries, pipeline(), MARKS, asked)
+        all_entries(entries, PIPELINE, MARKS, asked)
     assert said in refused.value.what
 
 
@@ -172,19 +164,19 @@ def test_nothing_came_before_the_entry_that_accepts_a_reset() -> None:
         return [replace(first, entry=still), *others]
 
     marks = {**MARKS, place(): Watermarks(14, 99)}
-    found = all_entries(of(Accepted("reset", 3, 0)), pipeline(), marks, None)
+    found = all_entries(of(Accepted("reset", 3, 0)), PIPELINE, marks, None)
     assert (found.since, found.earliest) == (3, True)
     with pytest.raises(ReplayRefused, match="not all that the pipeline has read"):
-        all_entries(of(Accepted("restore", 3, 1)), pipeline(), marks, None)
+        all_entries(of(Accepted("restore", 3, 1)), PIPELINE, marks, None)
 
 
 def test_an_entry_that_the_log_holds_no_more_may_have_read_the_first_record() -> None:
     with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
-        all_entries(ledger(*THREE)[1:], pipeline(), MARKS, None)
+        all_entries(ledger(*THREE)[1:], PIPELINE, MARKS, None)
     assert refused.value.found == "a log that begins with entry 2"
     young = {**MARKS, place(): Watermarks(11, 99)}
     with pytest.raises(ReplayRefused, match="not all that the pipeline has read") as refused:
-        all_entries(ledger(*THREE), pipeline(), young, None)
+        all_entries(ledger(*THREE), PIPELINE, young, None)
     assert "Kafka holds offsets from 11 on" in refused.value.found
 
 
@@ -204,10 +196,10 @@ def test_what_kafka_holds_no_more_is_not_taken(
     held = {each: marks[each] for each in MARKS if each in marks}
     if since is None:
         with pytest.raises(ReplayRefused, match="nothing to replay") as refused:
-            whole_entries(ledger(*THREE), pipeline(), held, None)
+            whole_entries(ledger(*THREE), PIPELINE, held, None)
         assert "t-1, which is not read any more" in refused.value.found
     else:
-        assert whole_entries(ledger(*THREE), pipeline(), held, None).since == since
+        assert whole_entries(ledger(*THREE), PIPELINE, held, None).since == since
 
 
 @pytest.mark.parametrize(
@@ -221,14 +213,14 @@ def test_what_kafka_holds_no_more_is_not_taken(
 )
 def test_what_no_entry_covers_is_refused(asked: tuple[OffsetRange, ...], said: str) -> None:
     with pytest.raises(ReplayRefused) as refused:
-        whole_entries(ledger(*THREE), pipeline(), MARKS, asked)
+        whole_entries(ledger(*THREE), PIPELINE, MARKS, asked)
     assert said in refused.value.what
 
 
 def test_counts_that_an_entry_does_not_tell_are_not_compared() -> None:
     entries = ledger(*THREE)
     changed(2, rows=None)(entries)
-    assert whole_entries(entries, pipeline(), MARKS, None).counts is None
+    assert whole_entries(entries, PIPELINE, MARKS, None).counts is None
     assert recorded_begins(entries) == {place(): 10, place(1): 0}
 
 
@@ -236,7 +228,7 @@ def test_the_entry_moves_no_offset_and_follows_on_the_newest() -> None:
     log = TableLog().wrote(span(0, 5)).wrote(span(5, 9))
     history = replayed(log.records)
     assert log.newest is not None
-    found = whole_entries(ledger([span(0, 5)], [span(5, 9)]), pipeline(), MARKS, None)
+    found = whole_entries(ledger([span(0, 5)], [span(5, 9)]), PIPELINE, MARKS, None)
     draft = replay_draft(history, log.newest, TABLE, found)
     assert (draft.sequence, draft.position) == (3, log.newest.position)
     assert (draft.ranges, draft.replayed) == ((span(9, 9),), (span(0, 9),))

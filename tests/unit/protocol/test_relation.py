@@ -1,4 +1,4 @@
-"""How a micro-batch lies to the ledger, and what follows: tables of values, and properties."""
+"""How a micro-batch lies to the ledger, and which one halts: tables of values, and properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.errors import Halt, OffsetGap, OffsetOverlap
-from rivermouth.protocol.batches import Action, Relation, decide, relate
+from rivermouth.protocol.batches import misplaced, relation
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition
 from tests.builders import PIPELINE, entry_after, place, span
@@ -20,87 +20,70 @@ LAST = span(10, 20)
 
 
 @pytest.mark.parametrize(
-    ("offered", "last", "relation"),
+    ("offered", "last", "said"),
     [
-        (span(0, 5), None, Relation.PARTITION_ADDED),
-        (span(7, 7), None, Relation.PARTITION_ADDED),
-        (span(20, 25), LAST, Relation.NEW),
-        (span(20, 20), LAST, Relation.NEW),
-        (span(21, 25), LAST, Relation.GAP),
-        (span(21, 21), LAST, Relation.GAP),
-        (span(10, 20), LAST, Relation.SAME),
-        (span(10, 15), LAST, Relation.PREFIX),
-        (span(15, 20), LAST, Relation.SUFFIX),
-        (span(12, 18), LAST, Relation.CONTAINS),
-        (span(12, 12), LAST, Relation.CONTAINS),
-        (span(5, 15), LAST, Relation.OVERLAP),
-        (span(15, 25), LAST, Relation.OVERLAP),
-        (span(5, 25), LAST, Relation.OVERLAP),
-        (span(10, 21), LAST, Relation.OVERLAP),
-        (span(9, 20), LAST, Relation.OVERLAP),
-        (span(0, 5), LAST, Relation.BEHIND),
-        (span(5, 10), LAST, Relation.BEHIND),
-        (span(10, 10), LAST, Relation.BEHIND),
+        (span(21, 25), LAST, "starts after the position"),
+        (span(21, 21), LAST, "starts after the position"),
+        (span(10, 20), LAST, "exactly the last recorded range"),
+        (span(10, 15), LAST, "the first part of the last recorded range"),
+        (span(15, 20), LAST, "the last part of the last recorded range"),
+        (span(12, 18), LAST, "inside the last recorded range"),
+        (span(12, 12), LAST, "inside the last recorded range"),
+        (span(5, 15), LAST, "partly recorded, partly new"),
+        (span(15, 25), LAST, "partly recorded, partly new"),
+        (span(5, 25), LAST, "partly recorded, partly new"),
+        (span(10, 21), LAST, "partly recorded, partly new"),
+        (span(9, 20), LAST, "partly recorded, partly new"),
+        (span(0, 5), LAST, "wholly before the last recorded range"),
+        (span(5, 10), LAST, "wholly before the last recorded range"),
+        (span(10, 10), LAST, "wholly before the last recorded range"),
         # Where only the position is known, it is the empty range there.
-        (span(20, 25), span(20, 20), Relation.NEW),
-        (span(20, 20), span(20, 20), Relation.NEW),
-        (span(15, 20), span(20, 20), Relation.BEHIND),
-        (span(15, 25), span(20, 20), Relation.OVERLAP),
-        (span(21, 25), span(20, 20), Relation.GAP),
-        (span(0, 5), span(0, 0), Relation.NEW),
+        (span(15, 20), span(20, 20), "wholly before the last recorded range"),
+        (span(15, 25), span(20, 20), "partly recorded, partly new"),
+        (span(21, 25), span(20, 20), "starts after the position"),
     ],
     ids=str,
 )
-def test_a_range_lies_to_the_last_recorded_one_in_exactly_one_way(
-    offered: OffsetRange, last: OffsetRange | None, relation: Relation
+def test_a_halt_says_how_a_range_lies_to_the_last_recorded_one(
+    offered: OffsetRange, last: OffsetRange, said: str
 ) -> None:
-    assert relate(offered, last) is relation
+    assert relation(offered, last) == said
 
 
 NEWEST = entry_after(entry_after(None, span(0, 0), span(0, 8, 1)), span(0, 5))
 
 
 @pytest.mark.parametrize(
-    ("name", "newest", "ranges", "action", "halt"),
+    ("name", "newest", "ranges", "halt"),
     [
-        ("nothing", NEWEST, [], Action.PROCEED, None),
-        ("the first batch ever", None, [span(3, 9)], Action.PROCEED, None),
-        ("it goes on", NEWEST, [span(5, 9), span(8, 9, 1)], Action.PROCEED, None),
-        ("one partition goes on", NEWEST, [span(8, 9, 1)], Action.PROCEED, None),
-        ("a partition was added", NEWEST, [span(5, 9), span(0, 4, 2)], Action.PROCEED, None),
-        ("an empty partition was added", NEWEST, [span(0, 0, 2)], Action.PROCEED, None),
-        ("exactly what is recorded", NEWEST, [span(0, 5)], Action.SKIP, None),
-        ("recorded and more", NEWEST, [span(0, 5), span(8, 9, 1)], Action.HALT, OffsetOverlap),
-        ("a part of what is recorded", NEWEST, [span(0, 4)], Action.HALT, OffsetOverlap),
-        ("partly recorded", NEWEST, [span(4, 9)], Action.HALT, OffsetOverlap),
-        ("long recorded", NEWEST, [span(0, 8, 1)], Action.HALT, OffsetOverlap),
-        ("a gap", NEWEST, [span(6, 9)], Action.HALT, OffsetGap),
-        ("one right, one gap", NEWEST, [span(5, 9), span(9, 12, 1)], Action.HALT, OffsetGap),
-        ("a partition twice", NEWEST, [span(5, 9), span(5, 9)], Action.HALT, OffsetOverlap),
-        ("a new partition twice", None, [span(0, 4), span(0, 4)], Action.HALT, OffsetOverlap),
-        ("a new partition with a hole", None, [span(0, 4), span(5, 6)], Action.HALT, OffsetGap),
+        ("nothing", NEWEST, [], None),
+        ("the first batch ever", None, [span(3, 9)], None),
+        ("it goes on", NEWEST, [span(5, 9), span(8, 9, 1)], None),
+        ("one partition goes on", NEWEST, [span(8, 9, 1)], None),
+        ("a partition was added", NEWEST, [span(5, 9), span(0, 4, 2)], None),
+        ("an empty partition was added", NEWEST, [span(0, 0, 2)], None),
+        ("an empty range at the position", NEWEST, [span(5, 5)], None),
+        ("exactly what is recorded", NEWEST, [span(0, 5)], OffsetOverlap),
+        ("recorded and more", NEWEST, [span(0, 5), span(8, 9, 1)], OffsetOverlap),
+        ("a part of what is recorded", NEWEST, [span(0, 4)], OffsetOverlap),
+        ("partly recorded", NEWEST, [span(4, 9)], OffsetOverlap),
+        ("long recorded", NEWEST, [span(0, 8, 1)], OffsetOverlap),
+        ("a gap", NEWEST, [span(6, 9)], OffsetGap),
+        ("one right, one gap", NEWEST, [span(5, 9), span(9, 12, 1)], OffsetGap),
+        ("a partition twice", NEWEST, [span(5, 9), span(5, 9)], OffsetOverlap),
+        ("a new partition twice", None, [span(0, 4), span(0, 4)], OffsetOverlap),
+        ("a new partition with a hole", None, [span(0, 4), span(5, 6)], OffsetGap),
     ],
 )
-def test_a_micro_batch_proceeds_is_skipped_or_halts(
-    name: str,
-    newest: Entry | None,
-    ranges: list[OffsetRange],
-    action: Action,
-    halt: type[Halt] | None,
+def test_a_micro_batch_halts_unless_each_range_starts_at_the_position(
+    name: str, newest: Entry | None, ranges: list[OffsetRange], halt: type[Halt] | None
 ) -> None:
-    decision = decide(PIPELINE, ranges, newest)
-    assert decision.action is action, name
-    assert (type(decision.halt) if decision.halt else None) is halt, name
-
-
-def test_an_entry_of_empty_ranges_alone_is_not_done_twice() -> None:
-    born = entry_after(None, span(7, 7), span(0, 0, 1))
-    assert decide(PIPELINE, born.ranges, born).action is Action.SKIP
-    assert decide(PIPELINE, [span(7, 9)], born).action is Action.PROCEED
+    found = misplaced(PIPELINE, ranges, newest)
+    assert (None if found is None else type(found)) is halt, name
 
 
 def test_a_halt_names_partition_expected_and_found() -> None:
-    halt = decide(PIPELINE, [span(6, 9)], NEWEST).halt
+    halt = misplaced(PIPELINE, [span(6, 9)], NEWEST)
     assert halt is not None
     assert halt.where == "orders t-0"
     assert (halt.expected, halt.found) == ("a start at 5", "a start at 6")
@@ -125,11 +108,7 @@ def test_what_is_accepted_is_contiguous_and_no_offset_is_accepted_twice(
     accepted: list[tuple[TopicPartition, int]] = []
     for batch in batches:
         ranges = following(newest, batch)
-        decision = decide(PIPELINE, ranges, newest)
-        if decision.action is Action.SKIP:  # nothing but empty ranges, again
-            assert sum(each.span for each in ranges) == 0
-            continue
-        assert decision.action is Action.PROCEED
+        assert misplaced(PIPELINE, ranges, newest) is None
         for each in ranges:
             accepted += [
                 (each.topic_partition, n) for n in range(each.from_offset, each.until_offset)
@@ -147,7 +126,7 @@ def test_what_is_accepted_is_contiguous_and_no_offset_is_accepted_twice(
     st.integers(-6, 6).filter(bool),
     st.data(),
 )
-def test_a_range_that_starts_elsewhere_never_proceeds(
+def test_a_range_that_starts_elsewhere_always_halts(
     batches: list[dict[int, int]], last: dict[int, int], by: int, data: st.DataObject
 ) -> None:
     newest: Entry | None = entry_after(None, *(span(0, 0, n) for n in range(4)))
@@ -161,4 +140,4 @@ def test_a_range_that_starts_elsewhere_never_proceeds(
         return
     wrong = OffsetRange(right.topic_partition, start, max(start, right.until_offset))
     offered = [*ranges[:index], wrong, *ranges[index + 1 :]]
-    assert decide(PIPELINE, offered, newest).action is not Action.PROCEED
+    assert misplaced(PIPELINE, offered, newest) is not None

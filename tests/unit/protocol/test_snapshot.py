@@ -8,18 +8,15 @@ from dataclasses import replace
 import pytest
 
 from rivermouth.errors import LedgerTrimmed
-from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.history import History
 from rivermouth.protocol.log_replay import replay
-from rivermouth.protocol.snapshot import LedgerSnapshot, ProjectedEntry, snapshot_txn
+from rivermouth.protocol.snapshot import LedgerSnapshot, snapshot_txn
 from tests.builders import (
-    CLUSTER,
     PIPELINE,
     TABLE,
-    TOPICS,
     TableLog,
     entry_after,
-    position,
     record_of_entry,
     span,
 )
@@ -28,7 +25,8 @@ pytestmark = pytest.mark.unit
 
 DAY = 86400.0
 LOG = TableLog().wrote(span(0, 5)).wrote(span(5, 8))
-KEPT = ProjectedEntry(2, 2, "orders-commit-2", CLUSTER, TOPICS, position(8))
+assert LOG.newest is not None
+KEPT = Recorded(2, 0, replace(LOG.newest, ranges=(), rows=None))
 
 
 def snapshot(records: Sequence[CommitRecord]) -> LedgerSnapshot:
@@ -60,7 +58,7 @@ def test_without_an_entry_in_the_log_nothing_has_an_age() -> None:
     ],
 )
 def test_the_txn_is_what_the_log_tells_or_else_what_clean_up_can_have_taken(
-    name: str, told: int | None, first: int, kept: ProjectedEntry | None, txn: int
+    name: str, told: int | None, first: int, kept: Recorded | None, txn: int
 ) -> None:
     history = replay(History(PIPELINE, ""), [CommitRecord(first, 0, "OPTIMIZE", {}, {}, None)])[0]
     assert snapshot_txn(told, history, kept) == txn, name
@@ -80,13 +78,12 @@ def test_entries_that_clean_up_took_are_missed_unless_the_offsets_table_has_the_
     with pytest.raises(LedgerTrimmed) as caught:
         replace(empty, txn=3, last_projected=KEPT).check_not_trimmed()
     assert (caught.value.expected[:7], caught.value.found) == ("entry 3", "entry 2 there")
-    known = KEPT.as_entry(PIPELINE, TABLE, {})
-    recovered = History.recovered_from(PIPELINE, "", known)
+    recovered = History.recovered_from(PIPELINE, "", KEPT.entry)
     replace(empty, history=recovered, txn=2, last_projected=KEPT).check_not_trimmed()
 
 
 def test_an_entry_that_was_recovered_comes_before_those_in_the_log() -> None:
-    known = KEPT.as_entry(PIPELINE, TABLE, {"mode": "append"})
+    known = KEPT.entry
     third = entry_after(known, span(8, 9))
     begun = History.recovered_from(PIPELINE, "", known)
     history, entries = replay(begun, [record_of_entry(5, third)])

@@ -12,9 +12,9 @@ import pytest
 from rivermouth.config import Catalog, Pipeline
 from rivermouth.errors import Halt, RangesRefused
 from rivermouth.replay.ranges import EntryBound, ranges, recorded_in
-from rivermouth.warehouse.memory import MemoryLog, MemoryTable
 from tests.builders import CLUSTER, PIPELINE, TOPICS, TableLog, entry_after, span
 from tests.doubles import NO_SESSION, Driver, WatchedLog, World
+from tests.memory import MemoryLog, MemoryTable
 from tests.unit.verify.doubles import configured
 
 pytestmark = pytest.mark.unit

@@ -65,7 +65,7 @@ def test_the_entry_names_the_rows_and_a_run_goes_on_from_it() -> None:
     Driver(world).open().batch()
     history = world.history
     assert (history.faults, history.sequence, history.position.get(place())) == ((), 5, 9)
-    assert [each.recorded.entry.sequence for each in world.projected][-2:] == [4, 5]
+    assert [each.entry.sequence for each in world.projected][-2:] == [4, 5]
 
 
 def test_what_the_offsets_table_lacked_is_there_afterwards() -> None:
@@ -74,7 +74,7 @@ def test_what_the_offsets_table_lacked_is_there_afterwards() -> None:
     with pytest.raises(Killed):
         Driver(world).open().batch(crash="before projection")
     accept(world, 4)
-    assert [each.recorded.entry.sequence for each in world.projected] == [1, 2, 3, 4, 5]
+    assert [each.entry.sequence for each in world.projected] == [1, 2, 3, 4, 5]
 
 
 def test_a_dry_run_writes_nothing() -> None:
@@ -96,7 +96,7 @@ def test_killed_anywhere_the_delete_is_accepted_once(crash: str) -> None:
     with pytest.raises(ResumeRefused, match="version 4 cannot be accepted"):
         accept(world, 4)
     Driver(world).open()
-    assert world.projected[-1].recorded.entry.sequence == world.history.sequence
+    assert world.projected[-1].entry.sequence == world.history.sequence
 
 
 @pytest.mark.parametrize("crash", STEPS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.protocol.commits import Recorded
 from rivermouth.run.ingest import Ingest
 from rivermouth.warehouse.folder.offsets import FolderOffsets
 from rivermouth.warehouse.ports import OffsetsTable
@@ -34,7 +34,7 @@ class Start:
         ingest.open(NO_SESSION)
         return self._world.newest.sequence
 
-    def known(self) -> ProjectedEntry | None:
+    def known(self) -> Recorded | None:
         return self._offsets.newest(PIPELINE)
 
 
@@ -68,7 +68,7 @@ def test_an_entry_written_again_is_in_the_offsets_table_when_clean_up_takes_it(
     assert world.newest.rows is not None
     known = start.known()
     assert known is not None
-    assert (known.sequence, known.position) == (3, world.newest.position)
+    assert (known.entry.sequence, known.entry.position) == (3, world.newest.position)
     clean_up(world)
     assert start() == 4, "recovered, and written again at once"
     assert world.newest.ranges == HERE

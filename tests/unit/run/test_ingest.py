@@ -25,14 +25,12 @@ from rivermouth.errors import (
     TableUndone,
     TopicRecreated,
 )
-from rivermouth.protocol.commits import CommitRecord
+from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.history import MARKS_KEPT
+from rivermouth.protocol.history import PERIODS_KEPT
 from rivermouth.protocol.offsets import TopicPartition
 from rivermouth.run import committer
 from rivermouth.run.ingest import Ingest
-from rivermouth.warehouse.memory import MemoryOffsets
-from rivermouth.warehouse.ports import Counted, Projection
 from tests.builders import TABLE, TOPICS, place, position, span
 from tests.doubles import (
     NO_SESSION,
@@ -47,6 +45,7 @@ from tests.doubles import (
     is_bad,
     until_done,
 )
+from tests.memory import MemoryOffsets
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("either_place")]
 
@@ -105,20 +104,19 @@ def test_a_partition_added_during_a_run_starts_at_0_even_while_empty() -> None:
     check_exactly_once(world)
 
 
-def test_a_batch_that_is_recorded_already_or_empty_writes_nothing() -> None:
+def test_an_empty_batch_writes_nothing() -> None:
     world = a_world(5)
     driver = Driver(world).open()
     driver.batch()
     before = len(world.commits)
-    driver.offer((span(0, 5),), position(5))
     assert driver.batch() == ()
     assert len(world.commits) == before
 
 
 @pytest.mark.parametrize(
     ("start", "until", "halt"),
-    [(4, 5, OffsetGap), (2, 5, OffsetOverlap), (0, 2, OffsetOverlap)],
-    ids=["a gap", "an overlap", "long recorded"],
+    [(4, 5, OffsetGap), (2, 5, OffsetOverlap), (0, 2, OffsetOverlap), (0, 3, OffsetOverlap)],
+    ids=["a gap", "an overlap", "long recorded", "the same again"],
 )
 def test_a_range_that_does_not_follow_on_halts_before_a_write(
     start: int, until: int, halt: type[Halt]
@@ -164,9 +162,9 @@ def test_an_offsets_table_that_was_dropped_is_written_anew_some_entries_at_a_tim
     written: list[int] = []
     project = MemoryOffsets.project
 
-    def noted(self: MemoryOffsets, entries: Sequence[Counted], table_name: str) -> None:
+    def noted(self: MemoryOffsets, entries: Sequence[Recorded]) -> None:
         written.append(len(entries))
-        project(self, entries, table_name)
+        project(self, entries)
 
     monkeypatch.setattr(MemoryOffsets, "project", noted)
     Driver(world).open()
@@ -254,9 +252,9 @@ def test_a_long_run_does_not_grow_with_what_it_has_committed() -> None:
         pass
     committer = driver.ingest._committer
     assert committer is not None
-    marks = committer.history.marks
-    assert marks is not None
-    assert sum(1 for _ in marks.backwards()) <= 2 * MARKS_KEPT
+    periods = committer.history.periods
+    assert periods is not None
+    assert sum(1 for _ in periods.backwards()) <= 2 * PERIODS_KEPT
     world.restore(240)
     world.ends[place()] += 1
     with pytest.raises(LedgerBroken, match="TO VERSION AS OF 25"):
@@ -403,8 +401,8 @@ def test_the_next_batch_may_be_planned_at_once_where_another_full_one_waits(
 
 def test_a_commit_is_told_although_an_earlier_one_did_not_come_into_the_offsets_table() -> None:
     class Refusing:
-        def put(self, projection: Projection) -> None:
-            del projection
+        def put(self, entries: Sequence[Recorded]) -> None:
+            del entries
             raise ProjectionFailed("what an earlier entry was refused")
 
         def flush(self, pipeline: str) -> None:

@@ -83,7 +83,7 @@ def check_goes_on(world: World, at: Position) -> None:
     due = sum(end - (at.get(each) or 0) for each, end in world.ends.items())
     bad = len(world.quarantine)
     assert len(world.rows) - before <= due <= len(world.rows) - before + bad
-    assert world.projected[-1].recorded.entry.sequence == world.newest.sequence
+    assert world.projected[-1].entry.sequence == world.newest.sequence
 
 
 @EVERY

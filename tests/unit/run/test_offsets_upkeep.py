@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -19,9 +19,10 @@ from rivermouth.run.ingest import Ingest
 from rivermouth.run.projecting import EVERY, OffsetsUpkeep, Projecting
 from rivermouth.run.report import Listener, Silent
 from rivermouth.run.run import Run
-from rivermouth.warehouse.memory import MemoryOffsets, MemoryWarehouse
+from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import place
 from tests.doubles import NO_SESSION, Crash, World, edges
+from tests.memory import MemoryLog, MemoryOffsets, MemoryTable
 
 pytestmark = pytest.mark.unit
 
@@ -97,6 +98,19 @@ def test_what_fails_stops_nobody(fails: str, done: list[str]) -> None:
     assert offsets.did == done
 
 
+@dataclass
+class InMemory:
+    """A warehouse as far as a run that opens a pipeline looks at it."""
+
+    offsets: MemoryOffsets
+
+    def ledger(self, pipeline: Pipeline) -> LedgerStore:
+        return LedgerStore(MemoryLog(MemoryTable()), self.offsets)
+
+    def hold(self, table: object) -> nullcontext[None]:
+        return nullcontext()
+
+
 def opened_only(
     shared: Assembly,
     pipeline: Pipeline,
@@ -118,14 +132,14 @@ def test_a_run_keeps_rows_of_the_configured_pipelines_for_as_long_as_the_file_sa
     offsets = Noting(at=EVERY)
     file = tmp_path / "lake.yml"
     file.write_text(TWO_DAYS, encoding="utf-8")
-    monkeypatch.setattr("rivermouth.run.assembly.warehouse_of", lambda *_: MemoryWarehouse(offsets))
+    monkeypatch.setattr("rivermouth.run.assembly.warehouse_of", lambda *_: InMemory(offsets))
     monkeypatch.setattr(Assembly, "ingest", opened_only)
     run = Run(load(file), NO_SESSION, tmp_path, continuous=False, platform=SERVERLESS)
 
     [report] = run.pipelines(["a"], Silent(), threading.Event())
 
     assert report.error is None
-    assert [each.recorded.entry.pipeline for each in offsets.projected] == ["first"]
+    assert [each.entry.pipeline for each in offsets.projected] == ["first"]
     did = [each.split() for each in offsets.did]
     assert [each[0] for each in did] == ["forget", "compact"]
     _, before_ms, *pipelines = did[0]

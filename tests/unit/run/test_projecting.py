@@ -12,10 +12,9 @@ import pytest
 
 from rivermouth.errors import ProjectionFailed, RetentionLost
 from rivermouth.protocol.commits import Recorded
-from rivermouth.run.projecting import AtOnce, OffsetsWriter, flushed
-from rivermouth.warehouse.memory import MemoryOffsets
-from rivermouth.warehouse.ports import Counted, Projection
+from rivermouth.run.projecting import AtOnce, Entries, OffsetsWriter, flushed
 from tests.builders import entry_after, span
+from tests.memory import MemoryOffsets
 
 pytestmark = pytest.mark.unit
 
@@ -33,38 +32,36 @@ class GatedOffsets(MemoryOffsets):
     refused: dict[str, Exception] = field(default_factory=dict)
     refused_once: bool = False
 
-    def project_all(self, projections: Sequence[Projection]) -> None:
+    def project(self, entries: Sequence[Recorded]) -> None:
         self.begun.set()
         assert self.gate.wait(PATIENCE_S)
-        for each in projections:
-            refusal = self.refused.get(each.pipeline)
+        commit: dict[str, list[int]] = {}
+        for each in entries:
+            commit.setdefault(each.entry.pipeline, []).append(each.entry.sequence)
+        for pipeline in commit:
+            refusal = self.refused.get(pipeline)
             if refusal is not None:
                 if self.refused_once:
                     self.refused.clear()
                 raise refusal
-        super().project_all(projections)
-        self.commits.append({each.pipeline: numbers(each) for each in projections})
+        super().project(entries)
+        self.commits.append(commit)
 
     def open(self) -> GatedOffsets:
         self.gate.set()
         return self
 
     def sequences(self, pipeline: str) -> list[int]:
-        entries = (each.recorded.entry for each in self.projected)
+        entries = (each.entry for each in self.projected)
         return [each.sequence for each in entries if each.pipeline == pipeline]
 
 
-def numbers(projection: Projection) -> list[int]:
-    return [each.recorded.entry.sequence for each in projection.entries]
-
-
-def entries(pipeline: str, number: int) -> list[Projection]:
+def entries(pipeline: str, number: int) -> list[Entries]:
     """Consecutive entries of a pipeline, each to be put by itself."""
-    newest, found = None, []
+    newest, found = None, list[Entries]()
     for n in range(number):
         newest = entry_after(newest, span(n, n + 1), pipeline=pipeline)
-        recorded = Recorded(n + 1, 0, newest)
-        found.append(Projection([Counted(recorded, newest.rows or ())], "s.t"))
+        found.append([Recorded(n + 1, 0, newest)])
     return found
 
 
@@ -81,10 +78,10 @@ def again_and_again(act: Callable[[], object]) -> None:
         act()
 
 
-def halting(writer: OffsetsWriter, projection: Projection) -> None:
+def halting(writer: OffsetsWriter, entries: Entries) -> None:
     """A batch that is handed over, and then a guard that halts."""
     with flushed(writer, "a"):
-        writer.put(projection)
+        writer.put(entries)
         raise RetentionLost("the block's")
 
 
@@ -216,7 +213,7 @@ def test_at_once_is_at_once() -> None:
     for each in entries("a", 2):
         AtOnce(offsets).put(each)
         AtOnce(offsets).flush("a")
-    AtOnce(offsets).put(Projection([], "s.t"))
+    AtOnce(offsets).put([])
     assert offsets.txns == {"a": 2}
 
 
@@ -246,7 +243,7 @@ def panics(*_: object) -> None:
 def test_a_panic_of_a_library_is_an_error_of_the_pipeline_and_ends_no_writer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(MemoryOffsets, "project_all", panics)
+    monkeypatch.setattr(MemoryOffsets, "project", panics)
     with OffsetsWriter(MemoryOffsets(), moment_s=0.0) as writer:
         for _ in range(2):
             writer.put(entries("a", 1)[0])
@@ -266,5 +263,4 @@ def test_what_comes_after_a_write_may_fail(fault: BaseException) -> None:
         for each in entries("a", 2):
             writer.put(each)
             told_by(writer, "a")
-    assert called == [1, 2]
-    assert offsets.txns == {"a": 2}
+    assert [each.entry.sequence for each in offsets.projected] == [1, 2]

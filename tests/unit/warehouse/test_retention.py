@@ -9,15 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rivermouth.warehouse.offsets_rows import Expired, OldRows
+from rivermouth.warehouse.offsets_rows import OldRows, expired
 
 pytestmark = pytest.mark.unit
-
-
-def expired(*rows: OldRows) -> Expired:
-    found = Expired()
-    found.add(rows)
-    return found
 
 
 CASES: dict[str, tuple[list[OldRows], list[str]]] = {
@@ -51,14 +45,14 @@ CASES: dict[str, tuple[list[OldRows], list[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_newest_old_row_of_each_partition_stays(case: str) -> None:
     rows, predicates = CASES[case]
-    assert expired(*rows).predicates() == predicates
+    assert expired(rows) == predicates
 
 
 def test_a_condition_on_thousands_of_idle_partitions_is_a_tree_that_delta_can_read(
     tmp_path: Path,
 ) -> None:
     places = [("p", "t", place, place, 2) for place in range(1, 3000)]
-    [predicate] = expired(*places).predicates()
+    [predicate] = expired(places)
     depths = accumulate({"(": 1, ")": -1}.get(each, 0) for each in predicate)
     assert max(depths) < 20
     rows = {"pipeline": ["p"] * 2, "topic": ["t"] * 2, "partition": [7, 7], "sequence": [6, 7]}
@@ -73,4 +67,4 @@ def test_a_condition_on_thousands_of_idle_partitions_is_a_tree_that_delta_can_re
 )
 def test_files_are_not_written_anew_for_little(numbers: tuple[int, ...], worth_it: bool) -> None:
     rows = [("p", "t", place, 9, number) for place, number in enumerate(numbers)]
-    assert expired(*rows).worth_it is worth_it
+    assert bool(expired(rows)) is worth_it

@@ -18,19 +18,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
-from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.protocol.commits import Recorded
 from rivermouth.spark.errors import FAULTS, is_conflict, is_gone, reason
 from rivermouth.spark.tables import Address, literal, set_table_property, table_property
 from rivermouth.warehouse.offsets_rows import (
     AGAIN,
     COLUMNS,
     SCHEMA,
-    Expired,
     app_of,
+    expired,
     newest_of,
     rows_of,
 )
-from rivermouth.warehouse.ports import ATTEMPTS, Attempts, Counted, Projection
+from rivermouth.warehouse.ports import ATTEMPTS, Attempts
 from rivermouth.warehouse.tables import make_table
 
 _TYPES = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.int32(): "INT"}
@@ -63,8 +63,8 @@ class CatalogOffsets:
         rows = self._collect(lambda table: _of(table, pipeline).selectExpr(newest))
         return int(rows[0]["sequence"])
 
-    def newest(self, pipeline: str) -> ProjectedEntry | None:
-        """What the table knows of the pipeline's newest entry; None where it knows none."""
+    def newest(self, pipeline: str) -> Recorded | None:
+        """See ``ports.OffsetsTable``."""
         rows = self._collect(lambda table: _of(table, pipeline).select(*COLUMNS))
         return newest_of(rows)
 
@@ -84,18 +84,14 @@ class CatalogOffsets:
         note = partial(set_table_property, self._session, self._address, _HALTED + pipeline)
         self._committed(lambda: note(str(version)), _NOTE_ATTEMPTS)
 
-    def project(self, entries: Sequence[Counted], table_name: str) -> None:
-        """Write the rows of a pipeline's entries that are not there yet, in one commit.
-
-        Raises ProjectionFailed.
-        """
-        if any(each.rows for each in entries):
-            self._committed(lambda: self._project(entries, table_name))
-
-    def project_all(self, projections: Sequence[Projection]) -> None:
-        """See ``ports.OffsetsTable``: in one commit each, as Spark takes one ``txn`` a write."""
-        for each in projections:
-            self.project(each.entries, each.table_name)
+    def project(self, entries: Sequence[Recorded]) -> None:
+        """See ``ports.OffsetsTable``: one commit for each pipeline, as a write has one ``txn``."""
+        by_pipeline: dict[str, list[Recorded]] = {}
+        for each in entries:
+            if each.entry.ranges:
+                by_pipeline.setdefault(each.entry.pipeline, []).append(each)
+        for its in by_pipeline.values():
+            self._committed(partial(self._project, its))
 
     def version(self) -> int:
         """See ``ports.OffsetsTable``."""
@@ -113,30 +109,28 @@ class CatalogOffsets:
         rows = rows.where(F.col("pipeline").isin([*pipelines]))
         newest = (F.max("sequence").alias("newest"), F.count("*").alias("number"))
         found = rows.groupBy("pipeline", "topic", "partition").agg(*newest).collect()
-        expired = Expired()
-        expired.add((*each,) for each in found)
-        for each in expired.predicates() if expired.worth_it else ():
+        for each in expired((*each,) for each in found):
             self._session.sql(f"DELETE FROM {self._address.sql} WHERE {each}").collect()
 
-    def _project(self, entries: Sequence[Counted], table_name: str) -> None:
+    def _project(self, entries: Sequence[Recorded]) -> None:
         """Of two drivers that project at once, each must leave the same rows.
 
         Delta passes over a ``txn`` that is not new, and refuses one that another driver's has
         overtaken. What it does not see is that of several entries the first were written since
         we looked: so several replace what is there of them, in the same commit.
         """
-        pipeline = entries[0].recorded.entry.pipeline
-        stands = self.sequence(pipeline)
-        missing = [each for each in entries if each.recorded.entry.sequence > stands and each.rows]
+        pipeline = entries[0].entry.pipeline
+        known = self.sequence(pipeline)
+        missing = [each for each in entries if each.entry.sequence > known]
         if not missing:
             return
         options = _replacing(missing) if len(missing) > 1 else {}
-        sequence = str(missing[-1].recorded.entry.sequence)
+        sequence = str(missing[-1].entry.sequence)
         options |= {"txnAppId": app_of(pipeline), "txnVersion": sequence}
-        self._write(missing, table_name, options)
+        self._write(missing, options)
 
-    def _write(self, entries: Sequence[Counted], table_name: str, options: dict[str, str]) -> None:
-        rows = self._session.createDataFrame(rows_of(entries, table_name))
+    def _write(self, entries: Sequence[Recorded], options: dict[str, str]) -> None:
+        rows = self._session.createDataFrame(rows_of(entries))
         mode = "overwrite" if "replaceWhere" in options else "append"
         self._address.write(rows.coalesce(1).write.mode(mode).options(**options))
 
@@ -195,9 +189,9 @@ class CatalogOffsets:
         )
 
 
-def _replacing(entries: Sequence[Counted]) -> dict[str, str]:
+def _replacing(entries: Sequence[Recorded]) -> dict[str, str]:
     """What makes a write replace the rows of these consecutive entries."""
-    first, last = entries[0].recorded.entry, entries[-1].recorded.entry
+    first, last = entries[0].entry, entries[-1].entry
     between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
     return {"replaceWhere": f"pipeline = {literal(first.pipeline)} AND {between}"}
 

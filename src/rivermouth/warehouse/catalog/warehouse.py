@@ -35,7 +35,6 @@ from rivermouth.warehouse.folder.log import duration_s
 from rivermouth.warehouse.ports import (
     ATTEMPTS,
     Attempts,
-    Counted,
     LedgerStore,
     LedgerWrites,
     TableFacts,
@@ -162,7 +161,7 @@ def _txns(operation: str, text: str | None) -> dict[str, int]:
 
 def with_counts(
     session: SparkSession, address: Address, entries: Sequence[Recorded]
-) -> list[Counted]:
+) -> list[Recorded]:
     """The same entries with their counts: counted in the table where an entry has none.
 
     One query, which reads the files that statistics do not rule out. Raises ProjectionFailed.
@@ -171,12 +170,9 @@ def with_counts(
     ranges = [one for each in unknown for one in each.entry.ranges]
     counts = dict(zip(ranges, _counted(session, address, ranges), strict=True)) if ranges else {}
     return [
-        Counted(
-            each,
-            tuple(counts[one] for one in each.entry.ranges)
-            if each.entry.rows is None
-            else each.entry.rows,
-        )
+        each.counted(tuple(counts[one] for one in each.entry.ranges))
+        if each.entry.rows is None
+        else each
         for each in entries
     ]
 

@@ -30,10 +30,7 @@ from rivermouth.protocol.commits import CommitRecord, Recorded, deleted_rows
 from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
 from rivermouth.protocol.ways import WRITER_FEATURES, Definition
-from rivermouth.warehouse.ports import (
-    Counted,
-    TableFacts,
-)
+from rivermouth.warehouse.ports import TableFacts
 
 
 def newest_record_ms(statistics: Iterable[Mapping[str, Any]]) -> int | None:
@@ -94,19 +91,12 @@ class FolderLog:
         self.path = path
         self._log = path / "_delta_log"
 
-    def exists(self) -> bool:
-        """Whether there is a table: at least one commit."""
-        return bool(_versions(self._names(), _COMMIT_FILE))
+    def versions(self) -> list[int]:
+        """The versions whose commits are there, in order.
 
-    def check_without_hole(self) -> None:
-        """Raise LedgerBroken where a commit is missing; Spark would just fail.
-
-        The first ones may be, once a checkpoint stands for them.
+        Raises LedgerBroken where one is missing; Spark would just fail. The first ones may be, once
+        a checkpoint stands for them.
         """
-        self._without_hole()
-
-    def _without_hole(self) -> list[int]:
-        """The versions whose commits are there, see ``check_without_hole``."""
         names = self._names()
         versions = _versions(names, _COMMIT_FILE)
         checkpoints = (each for each in names if ".checkpoint" in each)
@@ -140,7 +130,7 @@ class FolderLog:
 
         Of what is not read, at least no file may be missing: raises LedgerBroken.
         """
-        for version in reversed(self._without_hole()):
+        for version in reversed(self.versions()):
             yield record_of(version, self._actions(version))
 
     def newest_record_ms(self, version: int) -> int | None:
@@ -224,37 +214,33 @@ def _unreadable(file: Path, fault: Exception) -> LogUnreadable:
 
 def record_of(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
     """One commit's actions as the ledger looks at them. Raises LedgerBroken."""
+    info: Mapping[str, Any] = {}
+    txns: dict[str, int] = {}
     try:
-        return _record(version, actions)
+        for each in actions:
+            if "commitInfo" in each:
+                info = each["commitInfo"]
+            elif "txn" in each:
+                txns[each["txn"]["appId"]] = int(each["txn"]["version"])
+        return CommitRecord(
+            version=version,
+            timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+            operation=str(info.get("operation", "")),
+            parameters=info.get("operationParameters") or {},
+            txns=txns,
+            user_metadata=info.get("userMetadata"),
+            deleted_rows=deleted_rows(info.get("operationMetrics")),
+        )
     except (LookupError, TypeError, ValueError, AttributeError) as fault:
         where = f"version {version}"
         raise LedgerBroken("a commit cannot be read", where=where, found=repr(fault)) from fault
-
-
-def _record(version: int, actions: Sequence[Mapping[str, Any]]) -> CommitRecord:
-    info: Mapping[str, Any] = {}
-    txns: dict[str, int] = {}
-    for each in actions:
-        if "commitInfo" in each:
-            info = each["commitInfo"]
-        elif "txn" in each:
-            txns[each["txn"]["appId"]] = int(each["txn"]["version"])
-    return CommitRecord(
-        version=version,
-        timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
-        operation=str(info.get("operation", "")),
-        parameters=info.get("operationParameters") or {},
-        txns=txns,
-        user_metadata=info.get("userMetadata"),
-        deleted_rows=deleted_rows(info.get("operationMetrics")),
-    )
 
 
 Integers = npt.NDArray[np.integer[Any]]
 _COORDINATES = ["_kafka.topic", "_kafka.partition", "_kafka.offset"]
 
 
-def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
+def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Recorded]:
     """The same entries with their counts.
 
     Where an entry has none, they are counted in the files that its commit added; where VACUUM has
@@ -271,8 +257,9 @@ def with_counts(log: FolderLog, entries: Sequence[Recorded]) -> list[Counted]:
             found=str(fault),
             remedy="See with 'rivermouth verify' what the table holds; then run again",
         ) from fault
-    counts |= {each.version: each.entry.rows for each in entries if each.entry.rows is not None}
-    return [Counted(each, counts[each.version]) for each in entries]
+    return [
+        each.counted(counts[each.version]) if each.entry.rows is None else each for each in entries
+    ]
 
 
 def _all_counts(log: FolderLog, entries: Sequence[Recorded]) -> dict[int, Counts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,19 +14,21 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from rivermouth.config import OFFSETS_TABLE, Pipeline
 from rivermouth.errors import OffsetsUnreadable, Passing, ProjectionFailed
-from rivermouth.protocol.snapshot import ProjectedEntry
+from rivermouth.protocol.commits import Recorded
 from rivermouth.warehouse.folder.log import FolderLog
 from rivermouth.warehouse.offsets_rows import (
     AGAIN,
     REBUILD,
     SCHEMA,
-    Expired,
     app_of,
+    expired,
     read_projected,
     rollback_app_of,
     rows_of,
 )
-from rivermouth.warehouse.ports import ATTEMPTS, Attempts, Counted, LedgerStore, Projection
+from rivermouth.warehouse.ports import ATTEMPTS, Attempts, LedgerStore
+
+Problem = TypeVar("Problem", OffsetsUnreadable, ProjectionFailed)
 
 _TARGET_BYTES = 8 << 20
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 hour"}
@@ -50,13 +53,13 @@ class FolderOffsets:
         table = self._refreshed()
         return (table.transaction_version(app_of(pipeline)) or 0) if table else 0
 
-    def newest(self, pipeline: str) -> ProjectedEntry | None:
-        """What the table knows of the pipeline's newest entry; None where it knows none."""
+    def newest(self, pipeline: str) -> Recorded | None:
+        """See ``ports.OffsetsTable``."""
         table = self._refreshed()
         try:
             return read_projected(table.file_uris(), pipeline) if table else None
         except (DeltaError, OSError, pa.ArrowException) as fault:
-            raise self._unreadable("cannot be read", str(fault), REBUILD) from fault
+            raise self._error(OffsetsUnreadable, "cannot be read", fault, REBUILD) from fault
 
     def rollback_noted(self, pipeline: str) -> int:
         """See ``ports.OffsetsTable``."""
@@ -72,21 +75,15 @@ class FolderOffsets:
             nothing = SCHEMA.empty_table()
             write_deltalake(self._created(), nothing, mode="append", commit_properties=noted)
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be written", str(fault), AGAIN) from fault
+            raise self._error(ProjectionFailed, "could not be written", fault, AGAIN) from fault
 
-    def project(self, entries: Sequence[Counted], table_name: str) -> None:
-        """Write the rows of a pipeline's entries that are not there yet, in one commit.
-
-        Raises ProjectionFailed.
-        """
-        self.project_all([Projection(entries, table_name)])
-
-    def project_all(self, projections: Sequence[Projection]) -> None:
+    def project(self, entries: Sequence[Recorded]) -> None:
         """See ``ports.OffsetsTable``: in one commit."""
-        wanted = [each for each in projections if each.entries]
-        for _ in self._attempts.each() if wanted else ():
+        for _ in self._attempts.each() if entries else ():
             table = self._created()
-            missing = [left for each in wanted if (left := _missing(table, each)).entries]
+            names = {each.entry.pipeline for each in entries}
+            known = {name: table.transaction_version(app_of(name)) or 0 for name in names}
+            missing = [each for each in entries if each.entry.sequence > known[each.entry.pipeline]]
             if not missing:
                 return
             try:
@@ -94,9 +91,9 @@ class FolderOffsets:
                 return
             except CommitFailedError:  # somebody was faster: look again
                 continue
-        if wanted:
-            found = "a conflict at each attempt"  # so that the time to try again is up
-            raise self._failed("could not be written", found, AGAIN, passes=Passing.NO)
+        if entries:
+            how, found = "could not be written", "a conflict at each attempt"  # the time is up
+            raise self._error(ProjectionFailed, how, found, AGAIN, Passing.NO)
 
     def version(self) -> int:
         """See ``ports.OffsetsTable``."""
@@ -110,13 +107,12 @@ class FolderOffsets:
     def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``."""
         table = DeltaTable(str(self.path))
-        expired = Expired()
-        for batch in _old_rows(table, before_ms, pipelines):
-            expired.add((*each.values(), 1) for each in batch.to_pylist())
-        for each in expired.predicates() if expired.worth_it else ():
+        batches = _old_rows(table, before_ms, pipelines)
+        rows = (each.values() for batch in batches for each in batch.to_pylist())
+        for each in expired((*row, 1) for row in rows):
             table.delete(each)
 
-    def rebuild(self, entries: Sequence[Counted], table_name: str) -> None:
+    def rebuild(self, entries: Sequence[Recorded]) -> None:
         """Replace the rows of these consecutive entries; see ``project``.
 
         Later rows stay, and so does the newest sequence: a driver may be running, and a
@@ -124,14 +120,14 @@ class FolderOffsets:
         """
         if not entries:
             return
-        first, last = entries[0].recorded.entry, entries[-1].recorded.entry
+        first, last = entries[0].entry, entries[-1].entry
         table = self._created()
         sequence = max(last.sequence, table.transaction_version(app_of(first.pipeline)) or 0)
         between = f"sequence >= {first.sequence} AND sequence <= {last.sequence}"
         try:
             write_deltalake(
                 table,
-                rows_of(entries, table_name),
+                rows_of(entries),
                 mode="overwrite",
                 predicate=f"pipeline = '{first.pipeline}' AND {between}",
                 commit_properties=CommitProperties(
@@ -139,22 +135,22 @@ class FolderOffsets:
                 ),
             )
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be rebuilt", str(fault), REBUILD) from fault
+            raise self._error(ProjectionFailed, "could not be rebuilt", fault, REBUILD) from fault
 
-    def _append(self, table: DeltaTable, missing: Sequence[Projection]) -> None:
-        rows = [rows_of(each.entries, each.table_name) for each in missing]
-        txns = [_transaction(each.entries[-1], each.sequence) for each in missing]
+    def _append(self, table: DeltaTable, missing: Sequence[Recorded]) -> None:
+        last = {each.entry.pipeline: each for each in missing}.values()
+        txns = [_transaction(each, each.entry.sequence) for each in last]
         try:
             write_deltalake(
                 table,
-                pa.concat_tables(rows),
+                rows_of(missing),
                 mode="append",
                 commit_properties=CommitProperties(app_transactions=txns),
             )
         except CommitFailedError:
             raise
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be written", str(fault), AGAIN) from fault
+            raise self._error(ProjectionFailed, "could not be written", fault, AGAIN) from fault
 
     def _created(self) -> DeltaTable:
         """The table to write to, created empty where there is none: a write that creates has
@@ -168,7 +164,7 @@ class FolderOffsets:
                 DeltaTable.create(str(self.path), SCHEMA, mode="ignore", configuration=_PROPERTIES)
             self._table = DeltaTable(str(self.path))
         except (DeltaError, OSError) as fault:
-            raise self._failed("could not be created", str(fault), REBUILD) from fault
+            raise self._error(ProjectionFailed, "could not be created", fault, REBUILD) from fault
         return self._table
 
     def _refreshed(self) -> DeltaTable | None:
@@ -179,31 +175,21 @@ class FolderOffsets:
             elif there and self._table is not None:
                 self._table.update_incremental()
             elif self._table is not None:  # a write would bring back a log without beginning
-                raise self._unreadable("is gone", "no table there", AGAIN, Passing.NO)
+                raise self._error(OffsetsUnreadable, "is gone", "no table there", AGAIN, Passing.NO)
         except (DeltaError, OSError) as fault:
-            raise self._unreadable("cannot be read", str(fault), REBUILD) from fault
+            raise self._error(OffsetsUnreadable, "cannot be read", fault, REBUILD) from fault
         return self._table
 
-    def _failed(
-        self, how: str, found: str, remedy: str, passes: Passing | None = None
-    ) -> ProjectionFailed:
+    def _error(
+        self,
+        kind: type[Problem],
+        how: str,
+        found: object,
+        remedy: str,
+        passes: Passing | None = None,
+    ) -> Problem:
         what = f"the offsets table {how}; the target table is as it should be"
-        where = str(self.path)
-        return ProjectionFailed(what, where=where, found=found, remedy=remedy, passes=passes)
-
-    def _unreadable(
-        self, how: str, found: str, remedy: str, passes: Passing | None = None
-    ) -> OffsetsUnreadable:
-        what = f"the offsets table {how}; the target table is as it should be"
-        where = str(self.path)
-        return OffsetsUnreadable(what, where=where, found=found, remedy=remedy, passes=passes)
-
-
-def _missing(table: DeltaTable, wanted: Projection) -> Projection:
-    """What the table does not hold yet."""
-    stands = table.transaction_version(app_of(wanted.pipeline)) or 0
-    missing = [each for each in wanted.entries if each.recorded.entry.sequence > stands]
-    return Projection(missing, wanted.table_name)
+        return kind(what, where=str(self.path), found=str(found), remedy=remedy, passes=passes)
 
 
 def _old_rows(
@@ -219,9 +205,8 @@ def _old_rows(
     return batches
 
 
-def _transaction(last: Counted, sequence: int) -> Transaction:
-    pipeline = last.recorded.entry.pipeline
-    return Transaction(app_of(pipeline), sequence, last.recorded.timestamp_ms)
+def _transaction(last: Recorded, sequence: int) -> Transaction:
+    return Transaction(app_of(last.entry.pipeline), sequence, last.timestamp_ms)
 
 
 def folder_ledger(folder: Path, pipeline: Pipeline) -> LedgerStore:

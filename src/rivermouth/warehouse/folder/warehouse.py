@@ -2,9 +2,6 @@
 
 The lock is held by the JVM, the process that writes, so it outlives a killed Python driver
 for as long as that driver's JVM could still commit, and not a moment longer.
-
-An entry of a clean append commit does not know its counts beforehand; its data files do.
-Reads only ``_kafka``'s topic, partition and offset, file by file, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -15,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -34,55 +30,47 @@ PATIENCE_S = 5.0
 _POLL_S = 0.1
 
 
-class TableLock:
+_LOCKS: dict[Path, tuple[Any, int]] = {}
+"""The locks that this JVM has, each with the number of its holders."""
+_CHANGING = threading.Lock()
+
+
+@contextmanager
+def table_lock(session: SparkSession, file: Path) -> Iterator[None]:
     """The exclusive right of this JVM to write the tables of one pipeline target.
 
     Waits up to ``PATIENCE_S`` for a dying predecessor, then raises TableLocked. Pipelines
     of one run may share a table: within a JVM, Delta's commits exclude each other.
     """
-
-    _held: ClassVar[dict[Path, tuple[Any, int]]] = {}
-    _turn: ClassVar[threading.Lock] = threading.Lock()
-
-    def __init__(self, session: SparkSession, file: Path) -> None:
-        self._session = session
-        self._file = file
-
-    def __enter__(self) -> None:
-        with self._turn:
-            channel, holders = self._held.get(self._file, (None, 0))
-            if channel is None:
-                channel = self._acquire()
-            self._held[self._file] = (channel, holders + 1)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._turn:
-            channel, holders = self._held.pop(self._file)
+    with _CHANGING:
+        lock, holders = _LOCKS.get(file) or (_acquired(session, file), 0)
+        _LOCKS[file] = (lock, holders + 1)
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            lock, holders = _LOCKS.pop(file)
             if holders > 1:
-                self._held[self._file] = (channel, holders - 1)
+                _LOCKS[file] = (lock, holders - 1)
             else:
-                channel.close()
+                lock.close()
 
-    def _acquire(self) -> Any:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        jvm: Any = self._session._jvm
-        channel = jvm.java.io.RandomAccessFile(str(self._file), "rw").getChannel()
-        deadline = time.monotonic() + PATIENCE_S
-        while channel.tryLock() is None:
-            if time.monotonic() > deadline:
-                channel.close()
-                raise TableLocked(
-                    "another process writes this table",
-                    where=str(self._file.with_suffix("")),
-                    expected="one writing process",
-                )
-            time.sleep(_POLL_S)
-        return channel
+
+def _acquired(session: SparkSession, file: Path) -> Any:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    jvm: Any = session._jvm
+    channel = jvm.java.io.RandomAccessFile(str(file), "rw").getChannel()
+    deadline = time.monotonic() + PATIENCE_S
+    while channel.tryLock() is None:
+        if time.monotonic() > deadline:
+            channel.close()
+            raise TableLocked(
+                "another process writes this table",
+                where=str(file.with_suffix("")),
+                expected="one writing process",
+            )
+        time.sleep(_POLL_S)
+    return channel
 
 
 class FolderWarehouse:
@@ -105,8 +93,8 @@ class FolderWarehouse:
     def hold(self, table: TableName) -> Iterator[None]:
         """See ``Warehouse.hold``. Raises TableLocked, and LedgerBroken for a log with a hole."""
         locks = OFFSETS_TABLE.path(self._folder).parent / "locks"
-        with TableLock(self._session, locks / f"{table}.lock"):
-            self._log(table).check_without_hole()
+        with table_lock(self._session, locks / f"{table}.lock"):
+            self._log(table).versions()  # a hole in the log is told before Spark fails at it
             yield
 
     def ledger(self, pipeline: Pipeline) -> LedgerStore:

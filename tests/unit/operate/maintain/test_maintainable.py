@@ -18,10 +18,10 @@ from rivermouth.errors import (
 )
 from rivermouth.operate.maintain import TableEntries, maintainable
 from rivermouth.protocol.commits import CommitRecord
-from rivermouth.warehouse.memory import MemoryLog
 from rivermouth.warehouse.ports import LedgerLog, LedgerStore
 from tests.builders import PIPELINE, entry_after, place, record_of_entry, span
 from tests.doubles import Driver, World, a_pipeline, until_done
+from tests.memory import MemoryLog
 
 pytestmark = pytest.mark.unit
 

@@ -14,16 +14,15 @@ from pyspark.sql import SparkSession
 
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
 from rivermouth.protocol.commits import Recorded
-from rivermouth.protocol.entry import Entry
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.catalog.offsets import CatalogOffsets
-from rivermouth.warehouse.ports import Attempts, Counted
-from tests.builders import PIPELINE, entry_after, span
+from rivermouth.warehouse.ports import Attempts
+from tests.builders import PIPELINE, entry_after
+from tests.builders import recorded_entries as entries
 
 pytestmark = pytest.mark.unit
 
 ADDRESS = Address(name=("main", "rivermouth", "offsets"))
-NAME = "silver.orders"
 THRICE = Attempts(lambda: iter((0.1, 0.2)), lambda _: None)
 CONFLICTS = ("[DELTA_METADATA_CHANGED] by another", "[DELTA_CONCURRENT_TRANSACTION] by another")
 
@@ -122,25 +121,12 @@ class Offsets(CatalogOffsets):
         return 0
 
 
-def counted(entry: Entry, version: int) -> Counted:
-    return Counted(Recorded(version, 0, entry), entry.rows or ())
-
-
-def entries(count: int, pipeline: str = PIPELINE) -> list[Counted]:
-    """Consecutive entries of two partitions."""
-    newest, found = None, []
-    for n in range(count):
-        newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
-        found.append(counted(newest, n + 1))
-    return found
-
-
 def test_entries_are_written_once_and_in_one_commit() -> None:
     table = Table()
-    Offsets(table).project(entries(3), NAME)
-    Offsets(table).project(entries(3), NAME)
-    Offsets(table).project(entries(4), NAME)
-    Offsets(table).project(entries(2, "bids"), "bronze.bids")
+    Offsets(table).project(entries(3))
+    Offsets(table).project(entries(3))
+    Offsets(table).project(entries(4))
+    Offsets(table).project(entries(2, "bids"))
     assert table.sequences() == [1, 1, 2, 2, 3, 4]
     assert table.commits == 3
     assert table.txns == {"rivermouth/orders/offsets": 4, "rivermouth/bids/offsets": 2}
@@ -151,16 +137,16 @@ def test_entries_are_written_once_and_in_one_commit() -> None:
 def test_of_two_drivers_that_saw_the_same_each_row_is_there_once(faster: int, late: int) -> None:
     """The late one has looked, and falls asleep; another one projects up to ``faster``."""
     table = Table()
-    Offsets(table).project(entries(5), NAME)
-    woken = Offsets(table, lambda: Offsets(table).project(entries(faster), NAME))
-    woken.project(entries(late), NAME)
+    Offsets(table).project(entries(5))
+    woken = Offsets(table, lambda: Offsets(table).project(entries(faster)))
+    woken.project(entries(late))
     assert table.sequences() == list(range(1, max(faster, late) + 1))
 
 
 def test_an_entry_without_ranges_needs_no_commit() -> None:
     table = Table()
-    Offsets(table).project([], NAME)
-    Offsets(table).project([counted(entry_after(None), 1)], NAME)
+    Offsets(table).project([])
+    Offsets(table).project([Recorded(1, 0, entry_after(None))])
     assert table.commits == 0
 
 
@@ -168,11 +154,11 @@ def test_an_entry_without_ranges_needs_no_commit() -> None:
 def test_what_others_are_in_the_way_of_is_tried_again_a_few_times(text: str) -> None:
     table = Table()
     table.faults = [PySparkException(text)] * 2
-    Offsets(table).project(entries(2), NAME)
+    Offsets(table).project(entries(2))
     assert table.sequences() == [1, 2]
     table.faults = [PySparkException(text)] * 3
     with pytest.raises(ProjectionFailed, match="the offsets table could not be written"):
-        Offsets(table).project(entries(3), NAME)
+        Offsets(table).project(entries(3))
     assert table.sequences() == [1, 2]
 
 
@@ -185,7 +171,7 @@ def test_any_other_error_is_told_at_once_and_does_not_say_that_nothing_is_visibl
     table = Table()
     table.faults = [fault]
     with pytest.raises(ProjectionFailed, match="the target table is as it should be") as caught:
-        Offsets(table).project(entries(1), NAME)
+        Offsets(table).project(entries(1))
     assert caught.value.found
     assert "Nothing of this batch" not in str(caught.value)
     assert table.faults == []

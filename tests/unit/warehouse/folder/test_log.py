@@ -20,10 +20,10 @@ from rivermouth.protocol.entry_json import to_json
 from rivermouth.protocol.history import History
 from rivermouth.warehouse.folder.log import FolderLog, duration_s, record_of
 from rivermouth.warehouse.ledger import read_ledger
-from rivermouth.warehouse.memory import MemoryOffsets
 from rivermouth.warehouse.ports import LedgerStore
 from tests.builders import PIPELINE, entry_after, position, replayed, span
 from tests.doubles import a_pipeline
+from tests.memory import MemoryOffsets
 
 pytestmark = pytest.mark.unit
 
@@ -117,9 +117,9 @@ def test_reading_back_looks_only_at_what_came_after(table: Table) -> None:
 
 
 def test_a_folder_without_a_log_is_not_a_table(tmp_path: Path) -> None:
-    assert not FolderLog(tmp_path / "missing").exists()
+    assert FolderLog(tmp_path / "missing").versions() == []
     (tmp_path / "_delta_log").mkdir()
-    assert not FolderLog(tmp_path).exists()
+    assert FolderLog(tmp_path).versions() == []
     assert list(FolderLog(tmp_path).commits()) == []
     with pytest.raises(LedgerBroken):
         FolderLog(tmp_path).table(app_id(PIPELINE))
@@ -211,7 +211,7 @@ def test_a_log_that_clean_up_has_shortened_is_read_from_where_it_begins(table: T
     for version in (0, 1, 2):
         table.commit_file(version).unlink()
     assert [each.version for each in table.log.commits()] == [3]
-    assert table.log.exists()
+    assert table.log.versions() == [3]
     history = table.history()
     assert (history.sequence, history.position, history.faults) == (3, position(9), ())
     assert table.log.table(app_id(PIPELINE)).txn == 3
@@ -325,10 +325,10 @@ def test_a_record_holds_what_the_ledger_looks_at() -> None:
 
 def test_a_hole_in_the_log_is_named_before_anything_else_reads_it(tmp_path: Path) -> None:
     table = Table(tmp_path).wrote(0, 3).wrote(3, 5)
-    table.log.check_without_hole()
+    assert table.log.versions() == [0, 1, 2]
     table.commit_file(1).unlink()
     with pytest.raises(LedgerBroken, match="expected version 1; found version 2"):
-        table.log.check_without_hole()
+        table.log.versions()
 
 
 @pytest.mark.parametrize(

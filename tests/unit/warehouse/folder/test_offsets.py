@@ -13,26 +13,13 @@ import pytest
 from deltalake import DeltaTable
 
 from rivermouth.errors import OffsetsUnreadable, ProjectionFailed
-from rivermouth.protocol.commits import Recorded
 from rivermouth.warehouse.folder import offsets as room
 from rivermouth.warehouse.folder.offsets import FolderOffsets
-from rivermouth.warehouse.ports import Counted
-from tests.builders import PIPELINE, entry_after, span
+from tests.builders import PIPELINE
+from tests.builders import recorded_entries as entries
 from tests.threads import at_once
 
 pytestmark = pytest.mark.unit
-
-NAME = "silver.orders"
-
-
-def entries(count: int, pipeline: str = PIPELINE) -> list[Counted]:
-    """Consecutive entries of two partitions, at version 1, 2, …"""
-    newest, found = None, []
-    for n in range(count):
-        newest = entry_after(newest, span(n * 5, n * 5 + 5), span(n, n + 1, 1), pipeline=pipeline)
-        recorded = Recorded(n + 1, 1_700_000_000_000 + n, newest)
-        found.append(Counted(recorded, newest.rows or ()))
-    return found
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -57,26 +44,26 @@ def path(tmp_path: Path) -> Path:
 def test_a_table_that_is_not_there_knows_nothing_and_is_not_made_by_asking(path: Path) -> None:
     table = FolderOffsets(path)
     assert table.sequence(PIPELINE) == 0
-    table.project([], NAME)
-    table.rebuild([], NAME)
+    table.project([])
+    table.rebuild([])
     assert not path.exists()
 
 
 def test_two_handles_that_race_to_create_it_write_each_row_once(tmp_path: Path) -> None:
     for attempt in range(8):
         path = tmp_path / str(attempt)
-        raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2), NAME),) * 3)
+        raised = at_once(*(lambda path=path: FolderOffsets(path).project(entries(2)),) * 3)
         assert all(isinstance(each, ProjectionFailed | OffsetsUnreadable) for each in raised)
-        FolderOffsets(path).project(entries(2), NAME)
+        FolderOffsets(path).project(entries(2))
         assert sequences(path) == [1, 2]
 
 
 def test_rebuilt_from_nothing_it_is_equal(path: Path) -> None:
     for count in (1, 2, 3):
-        FolderOffsets(path).project(entries(count), NAME)
+        FolderOffsets(path).project(entries(count))
     before = rows(path)
     shutil.rmtree(path)
-    FolderOffsets(path).rebuild(entries(3), NAME)
+    FolderOffsets(path).rebuild(entries(3))
     assert rows(path) == before
     assert FolderOffsets(path).sequence(PIPELINE) == 3
 
@@ -93,8 +80,8 @@ def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
     path: Path, name: str, damage: str
 ) -> None:
     table = FolderOffsets(path)
-    table.project(entries(3), NAME)
-    table.project(entries(2, "bids"), "bronze.bids")
+    table.project(entries(3))
+    table.project(entries(2, "bids"))
     before = rows(path)
     if damage == "DELETE":
         DeltaTable(str(path)).delete(f"pipeline = '{PIPELINE}' AND sequence = 2")
@@ -106,31 +93,31 @@ def test_rebuilt_over_damage_it_is_equal_and_others_are_left_alone(
         DeltaTable(str(path)).update(
             {"until_offset": "2"}, predicate="pipeline = 'bids' AND sequence = 2 AND partition = 1"
         )
-    table.rebuild(entries(3), NAME)
+    table.rebuild(entries(3))
     assert rows(path) == before, name
-    table.project(entries(4), NAME)
+    table.project(entries(4))
     assert sequences(path) == [1, 2, 3, 4]
 
 
 def test_a_rebuild_keeps_older_rows_that_the_log_no_longer_has(path: Path) -> None:
     table = FolderOffsets(path)
-    table.project(entries(4), NAME)
-    table.rebuild(entries(4)[2:], NAME)
+    table.project(entries(4))
+    table.rebuild(entries(4)[2:])
     assert sequences(path) == [1, 2, 3, 4]
 
 
 def test_a_rebuild_beside_a_running_driver_loses_none_of_its_rows(path: Path) -> None:
     read_before = entries(3)
     driver = FolderOffsets(path)
-    driver.project(entries(4), NAME)
-    FolderOffsets(path).rebuild(read_before, NAME)
-    driver.project(entries(5)[4:], NAME)
+    driver.project(entries(4))
+    FolderOffsets(path).rebuild(read_before)
+    driver.project(entries(5)[4:])
     assert sequences(path) == [1, 2, 3, 4, 5]
 
 
 def test_a_rebuild_does_not_hide_that_the_table_knows_more_than_the_log(path: Path) -> None:
-    FolderOffsets(path).project(entries(4), NAME)
-    FolderOffsets(path).rebuild(entries(2), NAME)
+    FolderOffsets(path).project(entries(4))
+    FolderOffsets(path).rebuild(entries(2))
     assert FolderOffsets(path).sequence(PIPELINE) == 4
 
 
@@ -150,12 +137,12 @@ def a_file(path: Path) -> None:
 @pytest.mark.parametrize("damage", [torn, without_beginning, a_file])
 def test_a_corrupt_folder_is_named_with_a_remedy(path: Path, damage: Any) -> None:
     for count in (1, 2):
-        FolderOffsets(path).project(entries(count), NAME)
+        FolderOffsets(path).project(entries(count))
     damage(path)
     for ask in (
         lambda: FolderOffsets(path).sequence(PIPELINE),
-        lambda: FolderOffsets(path).project(entries(3), NAME),
-        lambda: FolderOffsets(path).rebuild(entries(3), NAME),
+        lambda: FolderOffsets(path).project(entries(3)),
+        lambda: FolderOffsets(path).rebuild(entries(3)),
     ):
         with pytest.raises(OffsetsUnreadable) as caught:
             ask()
@@ -168,11 +155,11 @@ def test_a_table_that_vanishes_under_a_driver_is_an_error_and_whole_after_the_ne
     path: Path,
 ) -> None:
     driver = FolderOffsets(path)
-    driver.project(entries(2), NAME)
+    driver.project(entries(2))
     shutil.rmtree(path)
     with pytest.raises(OffsetsUnreadable, match="the target table is as it should be"):
-        driver.project(entries(3)[2:], NAME)
-    FolderOffsets(path).project(entries(3), NAME)
+        driver.project(entries(3)[2:])
+    FolderOffsets(path).project(entries(3))
     assert sequences(path) == [1, 2, 3]
 
 
@@ -183,18 +170,18 @@ def test_the_log_does_not_grow_with_the_commits(
     monkeypatch.setattr(room, "_PROPERTIES", {"delta.logRetentionDuration": "interval 0 seconds"})
     made = entries(240)
     table, idle = FolderOffsets(path), FolderOffsets(path)
-    table.project(made[:1], NAME)
+    table.project(made[:1])
     assert idle.sequence(PIPELINE) == 1
     table.compact()
     for each in made[1:]:
-        table.project([each], NAME)
+        table.project([each])
     assert len([*path.joinpath("_delta_log").glob("*.json")]) < 110
-    idle.project(made, NAME)
+    idle.project(made)
     assert idle.sequence(PIPELINE) == 240
     assert sequences(path) == [*range(1, 241)]
 
 
 def test_a_new_table_keeps_its_log_for_an_hour(path: Path) -> None:
-    FolderOffsets(path).project(entries(1), NAME)
+    FolderOffsets(path).project(entries(1))
     kept = DeltaTable(str(path)).metadata().configuration
     assert kept == {"delta.logRetentionDuration": "interval 1 hour"}

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from rivermouth.errors import ProjectionFailed
 from rivermouth.protocol.commits import Recorded
-from rivermouth.protocol.entry import Entry, RowCounts
+from rivermouth.protocol.entry import Counts, Entry, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.warehouse.folder.log import FolderLog, count_rows, with_counts
-from rivermouth.warehouse.ports import Counted
 from tests.builders import entry_after, span
 
 pytestmark = pytest.mark.unit
@@ -114,8 +113,8 @@ def unknown(version: int, entry: Entry) -> Recorded:
     return Recorded(version, 0, replace(entry, rows=None))
 
 
-def counts(found: list[Counted]) -> list[tuple[RowCounts, ...]]:
-    return [each.rows for each in found]
+def counts(found: list[Recorded]) -> list[Counts | None]:
+    return [each.entry.rows for each in found]
 
 
 def test_an_entry_is_counted_in_the_files_of_its_own_commit(table: Path) -> None:

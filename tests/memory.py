@@ -1,21 +1,17 @@
-"""A warehouse in memory, for tests: what the real ones promise, without Spark and files."""
+"""A table's log and the offsets table in memory: what the real ones promise."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
-from rivermouth.config import OFFSETS_TABLE, Pipeline, TableName
-from rivermouth.errors import BatchFailed, LogUnreadable, RivermouthError
-from rivermouth.protocol.commits import CommitPlan, CommitRecord, Recorded, app_id
+from rivermouth.errors import LogUnreadable
+from rivermouth.protocol.commits import CommitRecord, Recorded, app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
-from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.spark.tables import Address
-from rivermouth.warehouse.ports import Counted, LedgerStore, LedgerWrites, Projection, TableFacts
+from rivermouth.warehouse.offsets_rows import newest_of, rows_of
+from rivermouth.warehouse.ports import TableFacts
 
 _MONTH_S = 30 * 86400.0
 
@@ -103,7 +99,7 @@ class MemoryOffsets:
     """
 
     tells_txn: bool = True
-    projected: list[Counted] = field(default_factory=list)
+    projected: list[Recorded] = field(default_factory=list)
     txns: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -112,19 +108,15 @@ class MemoryOffsets:
         """See ``ports.OffsetsTable``."""
         if self.tells_txn:
             return self.txns.get(pipeline, 0)
-        newest = self.newest(pipeline)
-        return newest.sequence if newest is not None else 0
+        return max((each.entry.sequence for each in self._with_rows(pipeline)), default=0)
 
-    def newest(self, pipeline: str) -> ProjectedEntry | None:
+    def newest(self, pipeline: str) -> Recorded | None:
         """See ``ports.OffsetsTable``."""
-        recorded = [each.recorded for each in self.projected if each.rows]
-        ours = [each for each in recorded if each.entry.pipeline == pipeline]
-        if not ours:
-            return None
-        last, version = ours[-1].entry, ours[-1].version
-        return ProjectedEntry(
-            last.sequence, version, last.commit, last.cluster, last.topics, last.position
-        )
+        return newest_of(rows_of(self._with_rows(pipeline)).to_pylist())
+
+    def _with_rows(self, pipeline: str) -> list[Recorded]:
+        ours = (each for each in self.projected if each.entry.pipeline == pipeline)
+        return [each for each in ours if each.entry.ranges]
 
     def rollback_noted(self, pipeline: str) -> int:
         """See ``ports.OffsetsTable``."""
@@ -134,20 +126,15 @@ class MemoryOffsets:
         """See ``ports.OffsetsTable``."""
         self.noted[pipeline] = max(version, self.rollback_noted(pipeline))
 
-    def project(self, entries: Sequence[Counted], table_name: str) -> None:
+    def project(self, entries: Sequence[Recorded]) -> None:
         """See ``ports.OffsetsTable``."""
-        del table_name
         with self._turn:
             for each in entries:
-                entry = each.recorded.entry
-                if entry.sequence > self.sequence(entry.pipeline) and (each.rows or self.tells_txn):
+                entry = each.entry
+                is_new = entry.sequence > self.sequence(entry.pipeline)
+                if is_new and (entry.ranges or self.tells_txn):
                     self.projected.append(each)
                     self.txns[entry.pipeline] = entry.sequence
-
-    def project_all(self, projections: Sequence[Projection]) -> None:
-        """See ``ports.OffsetsTable``."""
-        for each in projections:
-            self.project(each.entries, each.table_name)
 
     def version(self) -> int:
         """See ``ports.OffsetsTable``: there are no versions."""
@@ -158,60 +145,3 @@ class MemoryOffsets:
 
     def forget(self, before_ms: int, pipelines: Collection[str]) -> None:
         """See ``ports.OffsetsTable``: all is kept."""
-
-
-@dataclass
-class MemoryWarehouse:
-    """The ``Warehouse`` in memory. Its tables exist as soon as they are asked for."""
-
-    offsets_table: MemoryOffsets = field(default_factory=MemoryOffsets)
-    tables: dict[TableName, MemoryTable] = field(default_factory=dict)
-
-    def table(self, name: TableName) -> MemoryTable:
-        """The table of that name."""
-        return self.tables.setdefault(name, MemoryTable())
-
-    def address(self, table: TableName) -> Address:
-        """See ``Warehouse``: an address that nobody reads."""
-        return Address(path=f"memory/{table}")
-
-    def offsets(self) -> Address:
-        """See ``Warehouse``."""
-        return self.address(OFFSETS_TABLE)
-
-    @contextmanager
-    def hold(self, table: TableName) -> Iterator[None]:
-        """See ``Warehouse``: no other process has this memory."""
-        del table
-        yield
-
-    def ledger(self, pipeline: Pipeline) -> LedgerStore:
-        """See ``Warehouse``."""
-        return LedgerStore(MemoryLog(self.table(pipeline.target.table)), self.offsets_table)
-
-    def writes(self, pipeline: Pipeline) -> LedgerWrites:
-        """See ``Warehouse``."""
-        table = self.table(pipeline.target.table)
-
-        def record(session: object, plan: CommitPlan) -> None:
-            del session
-            table.commit(plan.empty_entry())
-
-        return LedgerWrites(
-            count=counted, record=record, translate=partial(_translate, where=pipeline.name)
-        )
-
-    def scratch(self) -> None:
-        """See ``Warehouse``: the driver's own folder will do."""
-
-    def prepare(self, session: object, pipeline: Pipeline) -> None:
-        """See ``Warehouse``: nothing is needed."""
-
-
-def counted(entries: Sequence[Recorded]) -> list[Counted]:
-    """Entries with the counts that they carry; there are no rows to count."""
-    return [Counted(each, each.entry.rows or ()) for each in entries]
-
-
-def _translate(fault: Exception, where: str) -> RivermouthError:
-    return BatchFailed("the write failed", where=where, found=repr(fault))
