@@ -11,7 +11,7 @@ from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Capability, Platform
 from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.facts import AskKafka
-from rivermouth.local.scratch import ScratchFolder
+from rivermouth.local.scratch import scratch_folder
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
@@ -125,7 +125,7 @@ class Feeding:
         options = reader_options(told, partitions) | task_options(pipeline.source)
         options |= header_options(pipeline)
         if not planned_by_driver(pipeline, shared.platform):
-            with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
+            with scratch_folder(shared.scratch / "checkpoints", pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))
                 options |= streaming_options(pipeline, starts, trigger)
                 stream.run(shared.session, options, trigger, stop, well)
