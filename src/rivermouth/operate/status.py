@@ -204,7 +204,9 @@ def status(
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
-    asked: AskKafka | RivermouthError = kafka or or_fault(lambda: connected(config, secrets))
+    asked: AskKafka | RivermouthError = (
+        or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
+    )
     answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
