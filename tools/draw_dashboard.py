@@ -53,8 +53,8 @@ class Answer:
 
 def text(x: float, y: float, label: object, size: int = 11, **style: object) -> str:
     """One line of text; ``y`` is its base line."""
-    marks = {"font-size": size, "fill": INK, **style}
-    listed = " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in marks.items())
+    attributes = {"font-size": size, "fill": INK, **style}
+    listed = " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in attributes.items())
     return f'<text x="{x:.1f}" y="{y:.1f}" {listed}>{escape(str(label))}</text>'
 
 
@@ -165,12 +165,12 @@ class Picture:
         plot = self._plot(box, spec["frame"], [row[2] for row in rows])
         whole = {row[0]: sum(each[1] for each in rows if each[0] == row[0]) for row in rows}
         top, room = self._scale(plot, max(whole.values())), plot.width / len(whole)
-        stands = dict.fromkeys(whole, plot.y + plot.height)
+        tops = dict.fromkeys(whole, plot.y + plot.height)
         for category, value, name in rows:
             height = plot.height * value / top
-            stands[category] -= height
+            tops[category] -= height
             x = plot.x + (list(whole).index(category) + 0.18) * room
-            bar = Box(x, stands[category], room * 0.64, height)
+            bar = Box(x, tops[category], room * 0.64, height)
             self.pieces.append(block(bar, self._colours[name], 1))
         for index, category in enumerate(whole):
             label = fitted(str(category), room, 10)

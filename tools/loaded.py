@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
-from rivermouth.local.demo import DemoFolder
+from rivermouth.local.demo import configure, recreate
 from rivermouth.local.demo_records import fill
 from rivermouth.local.session import BRIEF, ending, start_session
 from rivermouth.run.report import Silent
@@ -44,14 +44,13 @@ def files_in_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 def run(folder: Path) -> tuple[set[str], set[str]]:
     """Run the demo's pipelines on a few records; the files of the driver, and of the workers."""
-    lake = DemoFolder(folder)
-    lake.recreate()
+    recreate(folder)
     with Broker() as broker:
         fill(broker.bootstrap_servers, bids=2_000, changes=1_000, aborted=0)
-        lake.configure(broker.bootstrap_servers, 2_000, 1_000)
+        file = configure(folder, broker.bootstrap_servers, 2_000, 1_000)
         session = start_session(folder / "scratch", java_options=BRIEF)
         with ending(session):
-            run = Run(load(lake.config), session, folder / "scratch", continuous=False)
+            run = Run(load(file), session, folder / "scratch", continuous=False)
             for report in run.pipelines(PIPELINES, Silent(), threading.Event()):
                 if report.error is not None:
                     raise report.error

@@ -17,8 +17,8 @@ INSTALL = os.path.join(HERE, "install.py")
 def supported() -> list:
     """The versions that pyproject.toml names, the newest first."""
     with open(os.path.join(HERE, os.pardir, "pyproject.toml")) as project:
-        told = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', project.read())
-    oldest, above = int(told.group(1)), int(told.group(2))
+        bounds = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', project.read())
+    oldest, above = int(bounds.group(1)), int(bounds.group(2))
     return [(3, minor) for minor in range(above - 1, oldest - 1, -1)]
 
 

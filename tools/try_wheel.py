@@ -41,14 +41,14 @@ class Failed(Exception):
 @contextmanager
 def step(what: str) -> Iterator[list[str]]:
     """A step, which is one line with its seconds; what is put into the list is shown behind it."""
-    began, told = time.monotonic(), list[str]()
+    began, facts = time.monotonic(), list[str]()
     try:
-        yield told
+        yield facts
     except BaseException:
-        told = ["FAILED"]
+        facts = ["FAILED"]
         raise
     finally:
-        print(f"{time.monotonic() - began:6.1f} s  {what}: {', '.join(told)}", flush=True)
+        print(f"{time.monotonic() - began:6.1f} s  {what}: {', '.join(facts)}", flush=True)
 
 
 def run(*command: object, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
@@ -119,19 +119,19 @@ def attempt(folder: Path, python: str, lowest: bool) -> None:
     env, own = folder / "env", folder / "own"
     own.mkdir()
     environ = {name: text for name, text in os.environ.items() if name not in HIDDEN}
-    with step("wheel built") as told:
+    with step("wheel built") as facts:
         wheel = build(folder)
-        told.append(wheel.name)
-    with step(f"installed with [{EXTRA}] where nothing else is") as told:
+        facts.append(wheel.name)
+    with step(f"installed with [{EXTRA}] where nothing else is") as facts:
         installed = install(wheel, env, python, lowest)
         direct = [_plain(each.package) for each in declared(wheel)]
-        told += [f"{each} {installed[each]}" for each in direct]
-    with step("rivermouth demo") as told:
+        facts += [f"{each} {installed[each]}" for each in direct]
+    with step("rivermouth demo") as facts:
         said = run(env / "bin" / "rivermouth", "demo", cwd=own, environ=environ)
-        told += [line for line in said.splitlines() if line.startswith("OK: ")][-1:]
-    with step("loaded") as told:
+        facts += [line for line in said.splitlines() if line.startswith("OK: ")][-1:]
+    with step("loaded") as facts:
         script = ROOT / "tools" / "loaded.py"
-        told += check_loaded(
+        facts += check_loaded(
             run(env / "bin" / "python", "-I", script, own / "loaded", cwd=own, environ=environ),
             installed,
         )

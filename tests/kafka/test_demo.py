@@ -15,11 +15,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mar
 SMALL = """
 import sys
 from pathlib import Path
-from rivermouth.local.demo import DemoFolder
 from rivermouth.local.demo import Sizes, Story
 
 say = lambda text: print(text, flush=True)
-Story(DemoFolder(Path(sys.argv[1])), say, Sizes(bids=9_000, changes=3_000)).tell(None)
+Story(Path(sys.argv[1]), say, Sizes(bids=9_000, changes=3_000)).tell(None)
 """
 
 

@@ -18,7 +18,6 @@ from rivermouth.cli.app import main
 from rivermouth.config import Config, unresolved
 from rivermouth.errors import TopicMissing
 from rivermouth.kafka.client import Kafka
-from rivermouth.kafka.topics import TopicKafka
 from rivermouth.protocol.commits import app_id
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.entry_json import to_json
@@ -207,7 +206,7 @@ def test_the_first_record_of_many_places_is_found_by_one_consumer(lake: Lake) ->
     places = [(TopicPartition("topic-firsts", each), at) for each in even for at in (0, 2, 3)]
     places += [(TopicPartition("topic-firsts", each), 0) for each in range(1, 20, 2)]
 
-    found = TopicKafka(servers).first_timestamps(places)
+    found = Kafka(servers).first_timestamps(places)
 
     last = {TopicPartition("topic-firsts", each): at for each, at in even.items()}
     assert found == {

@@ -140,12 +140,12 @@ def _alive(pid: int) -> bool:
 
 def demo(folder: DemoPath = Path("rivermouth-demo"), keep: Keep = False) -> None:
     """Kill a driver at the worst moment, and verify the tables."""
-    from rivermouth.local.demo import DemoFolder, Story
+    from rivermouth.local.demo import Story
 
     signal.signal(
         signal.SIGTERM, signal.default_int_handler
     )  # as for Ctrl-C, the broker is stopped
-    Story(DemoFolder(folder), typer.echo).tell(_until_stopped if keep else None)
+    Story(folder, typer.echo).tell(_until_stopped if keep else None)
 
 
 def _until_stopped() -> None:

@@ -1,4 +1,4 @@
-"""Whether an error may pass by itself, so that a run tries again; drawn from by ``run``."""
+"""Whether an error may pass by itself, so that a run tries again."""
 
 from __future__ import annotations
 

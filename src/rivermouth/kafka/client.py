@@ -1,9 +1,5 @@
 """The edge to Kafka: cluster and topic ids, partitions, watermarks, leader epochs. Reads only.
 
-If a replica that lacks the last records becomes leader, the log is truncated, and a new leader
-epoch begins. The broker knows the end offset of each epoch. So a record that was read at an
-offset in an epoch is still there if the broker's end offset of that epoch is not below it.
-
 It uses confluent-kafka: no JVM, no consumer group. Errors of the client are translated here.
 """
 
@@ -11,12 +7,10 @@ from __future__ import annotations
 
 import logging
 import math
-import re
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,7 +20,6 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
 )
 from confluent_kafka import TopicPartition as NativeTopicPartition
@@ -35,91 +28,15 @@ from confluent_kafka.admin._config import ConfigResource
 
 from rivermouth.errors import KafkaRefused, KafkaUnreachable, SourceError, TopicMissing
 from rivermouth.errors.kafka import no_topics
+from rivermouth.kafka.consumers import first_timestamps, truncated_logs
 from rivermouth.kafka.errors import refuses_login, translated
 from rivermouth.kafka.login import LoginFiles
 from rivermouth.kafka.options import client_of
-from rivermouth.protocol.kafka_facts import KafkaFacts, Retention
-from rivermouth.protocol.offsets import Anchor, LogEnd, TopicPartition, Watermarks
-
-CONSUMER = {
-    "group.id": "rivermouth-epochs",  # never joined: partitions are assigned
-    "enable.auto.commit": "false",
-    "auto.offset.reset": "error",
-    "enable.partition.eof": "true",
-    "fetch.wait.max.ms": "10",
-    "max.partition.fetch.bytes": "1024",
-}
-"""Options of a consumer that notices truncation."""
-
-_TRUNCATED = re.compile(r"truncation detected.*broker end offset is (\d+)")
-
-
-def truncated_logs(
-    positions: Mapping[TopicPartition, Anchor], consumer: Callable[[], Consumer], timeout_s: float
-) -> dict[TopicPartition, int]:
-    """The end offset of each log that was truncated below its position, in the position's epoch.
-
-    ``positions`` are offset and leader epoch. ``consumer`` makes one with the options
-    ``CONSUMER``. Raises KafkaUnreachable if a partition does not answer within ``timeout_s``.
-    """
-    truncated: dict[TopicPartition, int] = {}
-    waiting = {(each.topic, each.partition) for each in positions}
-    with closing(consumer()) as reader:
-        reader.assign(
-            [
-                NativeTopicPartition(each.topic, each.partition, offset, leader_epoch=epoch)
-                for each, (offset, epoch) in positions.items()
-            ]
-        )
-        deadline = time.monotonic() + timeout_s
-        while waiting and time.monotonic() < deadline:
-            answer = reader.poll(0.5)
-            if answer is None or answer.topic() is None:
-                continue
-            answered = (str(answer.topic()), int(answer.partition() or 0))
-            waiting.discard(answered)
-            end = _end_if_truncated(answer)
-            if end is not None:
-                truncated[TopicPartition(*answered)] = end
-    if waiting:
-        names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(waiting))
-        raise KafkaUnreachable("no answer about leader epochs", where=names)
-    return truncated
-
-
-def _end_if_truncated(answer: Message) -> int | None:
-    """None for a record, an end of partition or an offset out of range: not truncated."""
-    error = answer.error()
-    if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:
-        return None
-    found = _TRUNCATED.search(error.str())
-    return int(found[1]) if found else None
-
-
-def retention_of(settings: Mapping[str, Any], where: str, topic: str) -> Retention:
-    """From an answer to ``describe_configs``. Raises KafkaRefused where a setting is not told."""
-    told: dict[str, str] = {}
-    for name in ("cleanup.policy", "retention.ms", "retention.bytes"):
-        value = getattr(settings.get(name), "value", None)
-        if value is None:
-            raise KafkaRefused(
-                f"the broker does not tell {name}",
-                where=f"{where} {topic}",
-                remedy="Look it up with the tools of your Kafka service",
-            )
-        told[name] = str(value)
-    age_ms, size = int(told["retention.ms"]), int(told["retention.bytes"])
-    return Retention(
-        policy=",".join(each.strip() for each in told["cleanup.policy"].split(",")),
-        age_ms=age_ms if age_ms >= 0 else None,
-        size=size if size >= 0 else None,
-    )
-
+from rivermouth.protocol.kafka_facts import KafkaFacts, Replicas, Retention
+from rivermouth.protocol.offsets import Anchor, LogEnd, PartitionOffset, TopicPartition, Watermarks
 
 T = TypeVar("T")
-
 _ADMIN: Any = confluent_kafka.admin  # OffsetSpec has no types
-
 _LOG = logging.getLogger(__name__)
 QUIET = {"log_level": "2", "allow.auto.create.topics": "false"}
 
@@ -143,6 +60,10 @@ class Kafka:
         # The callback gets the cause of a time-out, for example a wrong password.
         settings: dict[str, Any] = {**options, "error_cb": self._errors.append}
         return AdminClient(settings, logger=_LOG)
+
+    def _consumer(self, own: Mapping[str, str]) -> Consumer:
+        options = {**self._options, **own}
+        return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
 
     def _renew(self) -> None:
         """Connect anew if files of the login were replaced: a client keeps what it has read.
@@ -182,6 +103,11 @@ class Kafka:
                 gone.add(topic)
         return frozenset(gone)
 
+    def replicas(self, topic: str) -> tuple[Replicas, ...]:
+        """Leader and replicas of each partition, in order; one request."""
+        described = self._wait(self._describing((topic,))[topic], topic)
+        return tuple(sorted(map(_replicas, described.partitions), key=lambda each: each.partition))
+
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         """How many partitions each topic has, without those that Kafka does not tell of."""
         counts: dict[str, int] = {}
@@ -198,15 +124,19 @@ class Kafka:
     def truncated_logs(
         self, positions: Mapping[TopicPartition, Anchor]
     ) -> dict[TopicPartition, int]:
-        """The end offsets of the logs truncated below ``positions``, see ``leader_epochs``."""
-        if not positions:
+        """The end offsets of the logs truncated below ``positions``, see ``consumers``."""
+        return truncated_logs(self._consumer, positions, self._timeout_s) if positions else {}
+
+    def first_timestamps(
+        self, wanted: Collection[PartitionOffset]
+    ) -> dict[PartitionOffset, int | None]:
+        """The timestamps of the first records from these offsets on, see ``consumers``."""
+        if not wanted:
             return {}
-
-        def consumer() -> Consumer:
-            options = {**self._options, **CONSUMER}
-            return client_of(lambda native: Consumer({**native}, logger=_LOG), options)
-
-        return truncated_logs(positions, consumer, self._timeout_s)
+        try:
+            return first_timestamps(self._consumer, wanted, self._timeout_s)
+        except KafkaException as fault:
+            raise self._translate(fault, min(wanted)[0].topic) from fault
 
     def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
         """First kept offset and last stable offset of each partition."""
@@ -271,23 +201,23 @@ class Kafka:
         cluster = self._ask(lambda: self._admin.describe_cluster(request_timeout=self._timeout_s))
         ids: dict[str, str] = {}
         partitions: list[TopicPartition] = []
-        for topic, described in self._told(asked).items():
+        for topic, described in self._by_topic(asked).items():
             ids[topic] = str(described.topic_id)
             partitions += [TopicPartition(topic, each.id) for each in described.partitions]
         return str(self._wait(cluster, "").cluster_id), ids, sorted(partitions)
 
-    def _told(self, asked: Mapping[str, Future[Any]]) -> dict[str, Any]:
+    def _by_topic(self, asked: Mapping[str, Future[Any]]) -> dict[str, Any]:
         """The answers by topic. Raises TopicMissing, which names all topics that do not exist."""
-        told: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         gone: dict[str, TopicMissing] = {}
         for topic, future in asked.items():
             try:
-                told[topic] = self._wait(future, topic)
+                answers[topic] = self._wait(future, topic)
             except TopicMissing as fault:
                 gone[topic] = fault
         if gone:
             raise no_topics([*gone], self._where) from next(iter(gone.values()))
-        return told
+        return answers
 
     def _describing(self, topics: tuple[str, ...]) -> Mapping[str, Future[Any]]:
         names = TopicCollection(list(topics))
@@ -329,3 +259,33 @@ def _marks(
 
 def _native(partitions: Iterable[TopicPartition]) -> list[NativeTopicPartition]:
     return [NativeTopicPartition(each.topic, each.partition) for each in partitions]
+
+
+def _replicas(described: Any) -> Replicas:
+    leader = described.leader.id if described.leader is not None else -1
+    return Replicas(
+        partition=int(described.id),
+        leader=leader if leader >= 0 else None,
+        replicas=tuple(each.id for each in described.replicas),
+        in_sync=tuple(each.id for each in described.isr),
+    )
+
+
+def retention_of(settings: Mapping[str, Any], where: str, topic: str) -> Retention:
+    """From an answer to ``describe_configs``. Raises KafkaRefused where a setting is not told."""
+    found: dict[str, str] = {}
+    for name in ("cleanup.policy", "retention.ms", "retention.bytes"):
+        value = getattr(settings.get(name), "value", None)
+        if value is None:
+            raise KafkaRefused(
+                f"the broker does not tell {name}",
+                where=f"{where} {topic}",
+                remedy="Look it up with the tools of your Kafka service",
+            )
+        found[name] = str(value)
+    age_ms, size = int(found["retention.ms"]), int(found["retention.bytes"])
+    return Retention(
+        policy=",".join(each.strip() for each in found["cleanup.policy"].split(",")),
+        age_ms=age_ms if age_ms >= 0 else None,
+        size=size if size >= 0 else None,
+    )

@@ -40,7 +40,7 @@ class AskKafka(Protocol):
 
 
 class AskTopic(AskKafka, Protocol):
-    """What is asked of a broker about one topic, see ``topics.TopicKafka``."""
+    """What is asked of a broker about one topic, see ``client.Kafka``."""
 
     def replicas(self, topic: str) -> tuple[Replicas, ...]:
         """Leader and replicas of each partition, in order."""

@@ -66,7 +66,6 @@ class ConfiguredGroups:
         self._clients: dict[str, _Client] = {}
 
     def write(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """See ``Groups``."""
         native = [_native(each, offset) for each, offset in offsets.items()]
         committed = self._ask(group, lambda it: it.commit(offsets=native, asynchronous=False))
         for each in committed or ():
@@ -76,7 +75,6 @@ class ConfiguredGroups:
     def read(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int | None]:
-        """See ``Groups``."""
         native = [_native(each) for each in partitions]
         found = self._ask(group, lambda it: it.committed(native, timeout=self._timeout_s))
         offsets: dict[TopicPartition, int | None] = {}
@@ -88,7 +86,6 @@ class ConfiguredGroups:
         return offsets
 
     def close(self) -> None:
-        """See ``Groups``."""
         while self._clients:
             _, client = self._clients.popitem()
             client.close()
@@ -124,13 +121,13 @@ class ConfiguredGroups:
             return KafkaRefused(what, where=where, found=found, remedy=_LIVE, passes=Passing.NO)
         if error.code() in _NOTHING_CAME and client.errors:
             error = client.errors[-1]
-        told = translated(error, client.errors, where, topic)
+        refusal = translated(error, client.errors, where, topic)
         if error.code() in (
             KafkaError.GROUP_AUTHORIZATION_FAILED,
             KafkaError.TOPIC_AUTHORIZATION_FAILED,
         ):
-            told.remedy = _RIGHTS
-        return told
+            refusal.remedy = _RIGHTS
+        return refusal
 
 
 class _Client:
@@ -155,8 +152,8 @@ class _Client:
     def listen(self) -> None:
         """Take what the client has to report. It also gets a new token then, if that is due."""
         with suppress(KafkaException):
-            while (told := self.consumer.poll(0)) is not None:
-                error = told.error()
+            while (message := self.consumer.poll(0)) is not None:
+                error = message.error()
                 if error is not None:
                     self.errors.append(error)
 

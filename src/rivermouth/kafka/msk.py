@@ -41,9 +41,9 @@ def region_of(options: Mapping[str, str], environ: Mapping[str, str] = os.enviro
     Raises KafkaRefused where none of them tells it.
     """
     servers = _REGION.search(options["bootstrap.servers"])
-    told = (environ.get(each) for each in _VARIABLES)
+    named = (environ.get(each) for each in _VARIABLES)
     found = options.get("rivermouth.login.region") or (
-        servers[1] if servers else next(filter(None, told), "")
+        servers[1] if servers else next(filter(None, named), "")
     )
     if found:
         return found

@@ -18,7 +18,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -28,8 +27,6 @@ from rivermouth.local import supervisor
 from rivermouth.local.cache import writing
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_options, find_java, java_environ
-
-__all__ = ["HOST", "accepts", "free_port", "is_free"]
 
 HOST = "127.0.0.1"
 # Below the range from which systems take the local ports of outgoing connections, so that a
@@ -53,15 +50,13 @@ def free_port(besides: int = 0) -> int:
     return port
 
 
-def accepts(port: int) -> bool:
+def _accepts(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
 
 
-__all__ = ["LOGGING", "SETTINGS", "properties_text"]
-
-LOGGING = """\
+_LOGGING = """\
 status = error
 appender.out.type = Console
 appender.out.name = out
@@ -70,7 +65,7 @@ appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
 """
-SETTINGS = {
+_SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
@@ -103,9 +98,6 @@ def _escaped(value: str) -> str:
     )
 
 
-__all__ = ["Broker"]
-
-
 class Broker:
     """``with Broker() as broker:`` starts a broker and stops it at the end of the block.
 
@@ -130,16 +122,12 @@ class Broker:
         self._settings = dict(settings or {})
         self._environ = java_environ(environ)
         self._supervisor: subprocess.Popen[bytes] | None = None
-        self._pid = 0
+        self.pid = 0
+        """The process id of the JVM; 0 while stopped."""
 
     @property
     def bootstrap_servers(self) -> str:
         return f"{HOST}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """The process id of the JVM; 0 while stopped."""
-        return self._pid
 
     @property
     def log(self) -> Path:
@@ -169,7 +157,7 @@ class Broker:
     def stop(self) -> None:
         """End the JVM cleanly and keep its data. Does nothing while stopped."""
         if self._supervisor is not None:
-            process, self._supervisor, self._pid = self._supervisor, None, 0
+            process, self._supervisor, self.pid = self._supervisor, None, 0
             try:
                 process.communicate(b"stop", timeout=30)
             except subprocess.TimeoutExpired:
@@ -190,20 +178,15 @@ class Broker:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _prepare(self) -> Path:
         self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         controller = f"{HOST}:{self._controller_port}"
         settings = {
-            **SETTINGS,
+            **_SETTINGS,
             "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self.directory / "data"),
@@ -254,7 +237,7 @@ class Broker:
             start_new_session=True,  # Ctrl-C goes to the owner alone, which then stops the broker
         )
         assert self._supervisor.stdout is not None
-        self._pid = int(self._supervisor.stdout.readline() or 0)
+        self.pid = int(self._supervisor.stdout.readline() or 0)
 
     def _await_ready(self, deadline: float) -> None:
         while not self._is_ready():
@@ -268,7 +251,7 @@ class Broker:
 
     def _is_ready(self) -> bool:
         # An open port is not enough: after a kill the port stays open for a moment.
-        return accepts(self.port) and _answers(self.bootstrap_servers)
+        return _accepts(self.port) and _answers(self.bootstrap_servers)
 
     def _failed(self, what: str) -> SetupError:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")

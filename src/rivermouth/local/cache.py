@@ -10,8 +10,6 @@ from pathlib import Path
 
 from rivermouth.errors import DiskFull, SetupError
 
-__all__ = ["cache_folder", "named_folder", "replace_file", "writing"]
-
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """``RIVERMOUTH_CACHE``, else ``rivermouth`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
@@ -47,11 +45,3 @@ def writing(place: Path) -> Iterator[None]:
             found=error.strerror or str(error),
             remedy="Name a folder of your own with RIVERMOUTH_CACHE",
         ) from error
-
-
-def replace_file(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Replace ``path`` atomically: a reader sees either the old text or the new one."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.chmod(mode)
-    fresh.replace(path)

@@ -43,54 +43,46 @@ pipelines:
 """
 
 
-@dataclass(frozen=True)
-class DemoFolder:
-    """The files of the demo below ``path``."""
+def recreate(folder: Path) -> None:
+    """Delete the folder of an earlier demo and create an empty one.
 
-    path: Path
+    Raises SetupError, and deletes nothing, if the folder holds anything but a demo.
+    """
+    with writing(folder):
+        if folder.exists():
+            _require_demo(folder)
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        (folder / _MARKER).write_text("The demo may delete this folder.\n", "utf-8")
 
-    @property
-    def config(self) -> Path:
-        return self.path / "rivermouth.yml"
 
-    @property
-    def kafka(self) -> Path:
-        return self.path / "kafka"
-
-    def recreate(self) -> None:
-        """Delete the folder of an earlier demo and create an empty one.
-
-        Raises SetupError, and deletes nothing, if the folder holds anything but a demo.
-        """
-        with writing(self.path):
-            if self.path.exists():
-                self._require_demo()
-                shutil.rmtree(self.path)
-            self.path.mkdir(parents=True)
-            (self.path / _MARKER).write_text("The demo may delete this folder.\n", "utf-8")
-
-    def configure(self, bootstrap_servers: str, bids_per_batch: int, orders_per_batch: int) -> None:
-        """Write the configuration."""
-        text = CONFIG.format(
-            bootstrap_servers=bootstrap_servers,
-            bids_per_batch=bids_per_batch,
-            orders_per_batch=orders_per_batch,
+def _require_demo(folder: Path) -> None:
+    if not folder.is_dir():
+        raise SetupError(
+            "there is a file in place of the demo's folder",
+            where=str(folder),
+            remedy="Name another folder with --dir",
         )
-        self.config.write_text(text, "utf-8")
+    if any(folder.iterdir()) and not (folder / _MARKER).is_file():
+        raise SetupError(
+            "the folder holds files that no demo made",
+            where=str(folder),
+            remedy="Name another folder with --dir, or empty this one",
+        )
 
-    def _require_demo(self) -> None:
-        if not self.path.is_dir():
-            raise SetupError(
-                "there is a file in place of the demo's folder",
-                where=str(self.path),
-                remedy="Name another folder with --dir",
-            )
-        if any(self.path.iterdir()) and not (self.path / _MARKER).is_file():
-            raise SetupError(
-                "the folder holds files that no demo made",
-                where=str(self.path),
-                remedy="Name another folder with --dir, or empty this one",
-            )
+
+def configure(
+    folder: Path, bootstrap_servers: str, bids_per_batch: int, orders_per_batch: int
+) -> Path:
+    """Write the configuration; its file."""
+    file = folder / "rivermouth.yml"
+    text = CONFIG.format(
+        bootstrap_servers=bootstrap_servers,
+        bids_per_batch=bids_per_batch,
+        orders_per_batch=orders_per_batch,
+    )
+    file.write_text(text, "utf-8")
+    return file
 
 
 # Each pipeline passes P6 once when it records the partitions and three times with data. At the
@@ -143,8 +135,9 @@ class Sizes:
 class Story:
     """Prints numbered steps with the seconds since the start, and runs their commands."""
 
-    def __init__(self, folder: DemoFolder, say: Say, sizes: Sizes | None = None) -> None:
+    def __init__(self, folder: Path, say: Say, sizes: Sizes | None = None) -> None:
         self._folder = folder
+        self._config = folder / "rivermouth.yml"
         self._say = say
         self._sizes = sizes or Sizes()
         self._began = time.monotonic()
@@ -156,14 +149,14 @@ class Story:
         Prints which step failed and raises its error.
         """
         with self._step("a new folder and a real Kafka broker"):
-            self._folder.recreate()
+            recreate(self._folder)
             jars("broker", progress=Downloading(sys.stderr))
-            broker = Broker(self._folder.kafka)
+            broker = Broker(self._folder / "kafka")
             broker.start()
         try:
             self._ingest(broker)
             self._prove()
-            self._leave(broker, kept=await_end is not None)
+            self._leave(broker, running=await_end is not None)
             if await_end is not None:
                 await_end()
         finally:
@@ -172,7 +165,7 @@ class Story:
     def _ingest(self, broker: Broker) -> None:
         with self._step("auction bids and order changes into two topics"):
             sizes, servers = self._sizes, broker.bootstrap_servers
-            self._folder.configure(servers, *sizes.per_batch)
+            configure(self._folder, servers, *sizes.per_batch)
             fill(servers, bids=sizes.bids, changes=sizes.changes, aborted=sizes.aborted)
             self._say(f"{sizes.bids:,} bids, {sizes.changes:,} changes of {ORDERS:,} orders,")
             self._say("some of them tombstones, some of them bad, some late;")
@@ -193,12 +186,12 @@ class Story:
                 self._say(f"\n-- {title}")
                 self._command("sql", statement)
 
-    def _leave(self, broker: Broker, *, kept: bool) -> None:
+    def _leave(self, broker: Broker, *, running: bool) -> None:
         with self._step("now try it yourself"):
-            path, config = self._folder.path, self._folder.config
-            again = typed("broker", "--dir", self._folder.kafka, "--port", broker.port)
-            ends = "runs until Ctrl-C" if kept else f"has ended; start it again: {again}"
-            self._say(f"tables  {path / 'lake'}")
+            config = self._config
+            again = typed("broker", "--dir", broker.directory, "--port", broker.port)
+            ends = "runs until Ctrl-C" if running else f"has ended; start it again: {again}"
+            self._say(f"tables  {self._folder / 'lake'}")
             self._say(f"config  {config}")
             self._say(f"broker  {ends}")
             self._say("\nNext, with the broker up:")
@@ -221,12 +214,12 @@ class Story:
 
     def _command(self, name: str, *words: str, expect: int = 0, failpoints: str = "") -> None:
         """Run ``rivermouth NAME CONFIG WORDS`` and require that it ends as expected."""
-        line = typed(name, self._folder.config, *words)
+        line = typed(name, self._config, *words)
         prefix = f"RIVERMOUTH_FAILPOINTS='{failpoints}' " if failpoints else ""
         self._say(f"$ {prefix}{line}")
         java = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {_BRIEF}".strip()
         environ = {**os.environ, "RIVERMOUTH_FAILPOINTS": failpoints, "JDK_JAVA_OPTIONS": java}
-        arguments = [name, str(self._folder.config), *words]
+        arguments = [name, str(self._config), *words]
         done = subprocess.run([sys.executable, "-m", "rivermouth", *arguments], env=environ)
         if done.returncode < 0 and sys.stdout.isatty():
             self._say("\x1b[?25h")  # the killed process did not show the cursor again

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from rivermouth.errors import KafkaRefused, SourceError
+from rivermouth.errors import KafkaRefused
 
 Record = tuple[bytes | None, bytes | None, int]
 """Key, value, partition."""
@@ -112,8 +112,8 @@ _POLL_EVERY = 2_000
 def fill(bootstrap_servers: str, *, bids: int, changes: int, aborted: int) -> None:
     """Create both topics and produce the records; return when all are acknowledged.
 
-    Half of the order changes come before the aborted transaction, half after it. Raises a
-    SourceError.
+    Half of the order changes come before the aborted transaction, half after it. Raises
+    KafkaRefused.
     """
     try:
         _create_topics(bootstrap_servers)
@@ -124,7 +124,8 @@ def fill(bootstrap_servers: str, *, bids: int, changes: int, aborted: int) -> No
         _abort(bootstrap_servers, aborted)
         _produce(producer, _to("orders", of_orders))
     except KafkaException as fault:
-        raise _refused(fault) from fault
+        what = "the broker refused the demo's records"
+        raise KafkaRefused(what, found=str(fault.args[0])) from fault
 
 
 Addressed = tuple[str, Record]
@@ -179,7 +180,3 @@ def _options(bootstrap_servers: str) -> dict[str, str | int | float | bool]:
         "linger.ms": 50,
         "queue.buffering.max.messages": 200_000,
     }
-
-
-def _refused(fault: KafkaException) -> SourceError:
-    return KafkaRefused("the broker refused the demo's records", found=str(fault.args[0]))

@@ -1,9 +1,5 @@
 """Download jars with the Ivy that ships inside pyspark.
 
-The layout, with big-endian numbers: magic, version 2, number of entries; for each certificate the
-tag 2, an alias, a time in milliseconds, the type "X.509" and the DER bytes; last the SHA-1 of the
-password in UTF-16, a fixed phrase and all bytes before.
-
 Ivy knows its public repository; a settings file of the user may name a mirror. ``jars`` compares
 every downloaded file with the lock.
 """
@@ -26,27 +22,7 @@ from xml.sax.saxutils import quoteattr
 from rivermouth.errors import DiskFull, JarsUnreachable, MissingPackage
 from rivermouth.local.java import Java, java_environ
 
-__all__ = ["write_truststore"]
-
 _PASSWORD = "changeit"  # Java's default; certificates are public and need no protection
-
-
-def write_truststore(certificates: Sequence[bytes], path: Path) -> None:
-    """Write ``certificates`` (DER) to ``path``, as a trust store of type JKS."""
-    body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
-    for number, der in enumerate(certificates):
-        body += struct.pack(">I", 2) + _text(f"ca{number}") + struct.pack(">Q", 0)
-        body += _text("X.509") + struct.pack(">I", len(der)) + der
-    seal = hashlib.sha1(_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body)
-    path.write_bytes(body + seal.digest())
-
-
-def _text(text: str) -> bytes:
-    return struct.pack(">H", len(text)) + text.encode()
-
-
-__all__ = ["Coordinate", "retrieve"]
-
 # The locked list needs no POMs; this saves nine requests of ten. An <ibiblio> without a root is
 # Ivy's public repository. Without the timeout a dead connection would block for ever.
 _SETTINGS = """\
@@ -161,6 +137,25 @@ def _trust(java: Java, work: Path, environ: Mapping[str, str]) -> list[str]:
     store = work / "trust.jks"
     write_truststore(ssl.create_default_context(cafile=named).get_ca_certs(True), store)
     return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=JKS"]
+
+
+def write_truststore(certificates: Sequence[bytes], path: Path) -> None:
+    """Write ``certificates`` (DER) to ``path``, as a trust store of type JKS.
+
+    The layout, with big-endian numbers: magic, version 2, number of entries; for each certificate
+    the tag 2, an alias, a time in milliseconds, the type "X.509" and the DER bytes; last the SHA-1
+    of the password in UTF-16, a fixed phrase and all bytes before.
+    """
+    body = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, der in enumerate(certificates):
+        body += struct.pack(">I", 2) + _text(f"ca{number}") + struct.pack(">Q", 0)
+        body += _text("X.509") + struct.pack(">I", len(der)) + der
+    seal = hashlib.sha1(_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body)
+    path.write_bytes(body + seal.digest())
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
 
 
 def _run(

@@ -1,15 +1,12 @@
-"""The jars of Spark and of the broker: downloaded once, compared with the lock, kept in a cache.
+"""The jars of Spark and of the broker: downloaded once, and compared with the lock at each start.
 
-``jars.lock`` lists the jars of each set with their sha256. A set that is in the cache is not
-downloaded again. From then on ``jars`` compares size and time of the files, and ``verify_jars``
-their content.
+``jars.lock`` lists the jars of each set with their sha256. To read them takes a tenth of a second.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 import sys
 import tempfile
@@ -19,11 +16,9 @@ from pathlib import Path
 from typing import TextIO
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
-from rivermouth.local.cache import cache_folder, replace_file, writing
+from rivermouth.local.cache import cache_folder, writing
 from rivermouth.local.ivy import Coordinate, retrieve
 from rivermouth.local.java import find_java
-
-__all__ = ["LOCK", "Downloading", "LockedJar", "jars", "read_lock", "verify_jars"]
 
 LOCK = Path(__file__).with_name("jars.lock")
 _OVER = "\x1b[A\r\x1b[K"
@@ -41,11 +36,7 @@ class LockedJar:
 
 
 Progress = Callable[[str, int, int], None]
-"""Told of a set, how many of its jars are there, and how many are downloaded in all."""
-
-
-def _silent(set_name: str, done: int, total: int) -> None:
-    del set_name, done, total
+"""It gets a set, how many of its jars are there, and how many are downloaded in all."""
 
 
 class Downloading:
@@ -81,78 +72,54 @@ def read_lock(path: Path = LOCK) -> dict[str, tuple[LockedJar, ...]]:
 def jars(
     set_name: str,
     *,
-    progress: Progress = _silent,
+    progress: Progress = lambda *_: None,
     environ: Mapping[str, str] = os.environ,
     lock: Path = LOCK,
 ) -> tuple[Path, ...]:
-    """The files of a set (``spark`` or ``broker``), in the order of the lock.
+    """The files of a set (``spark`` or ``broker``), in the order of the lock and as it says.
 
     Downloads the missing ones and tells ``progress`` at the beginning and after each. Raises
     JavaMissing, JavaUnsupported, JarsUnreachable, JarMismatch, DiskFull or MissingPackage.
     """
     locked = read_lock(lock)[set_name]
     folder = cache_folder(environ) / "jars"
-    files = tuple(folder / jar.file_name for jar in locked)
-    stamp = folder / f".{set_name}.checked"
-    if _seen_before(stamp, locked, files):
-        return files
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         missing = [jar for jar in locked if not (folder / jar.file_name).exists()]
         if missing:
-
-            def told(done: int) -> None:
-                progress(set_name, done, len(missing))
-
-            told(0)
-            _fetch(missing, folder, told, environ)
-        _check(locked, folder)
-        replace_file(stamp, _facts(locked, files))
-    return files
-
-
-def verify_jars(
-    set_name: str, *, environ: Mapping[str, str] = os.environ, lock: Path = LOCK
-) -> None:
-    """Read every file of the set and compare its content with the lock.
-
-    Raises JarsUnreachable if a file is missing, JarMismatch if one differs.
-    """
-    _check(read_lock(lock)[set_name], cache_folder(environ) / "jars")
+            folder.mkdir(parents=True, exist_ok=True)
+            numbers = itertools.count()
+            _fetch(
+                missing,
+                folder,
+                lambda: progress(set_name, next(numbers), len(missing)),
+                environ,
+            )
+        return tuple(_checked(jar, folder / jar.file_name) for jar in locked)
 
 
 def _fetch(
     missing: Sequence[LockedJar],
     folder: Path,
-    told: Callable[[int], None],
+    count: Callable[[], None],
     environ: Mapping[str, str],
 ) -> None:
-    """Download into a new folder, check, then rename: two processes may do it at the same time."""
+    """Download into a new folder, check, then rename: two processes may do it at the same time.
+
+    Calls ``count`` at the beginning and after each jar.
+    """
+    count()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
-        fresh = Path(scratch)
-        java = find_java(environ)
-        number = itertools.count(1)
+        wanted = [jar.coordinate for jar in missing]
         retrieve(
-            [jar.coordinate for jar in missing],
-            fresh,
-            java,
-            progress=lambda _: told(next(number)),
-            environ=environ,
+            wanted, Path(scratch), find_java(environ), progress=lambda _: count(), environ=environ
         )
         for jar in missing:
-            got = (
-                fresh / jar.coordinate.group / jar.coordinate.name / f"{jar.coordinate.version}.jar"
-            )
-            _check_one(jar, got)
-            got.replace(folder / jar.file_name)
+            place = jar.coordinate
+            downloaded = Path(scratch, place.group, place.name, f"{place.version}.jar")
+            _checked(jar, downloaded).replace(folder / jar.file_name)
 
 
-def _check(locked: Sequence[LockedJar], folder: Path) -> None:
-    for jar in locked:
-        _check_one(jar, folder / jar.file_name)
-
-
-def _check_one(jar: LockedJar, path: Path) -> None:
+def _checked(jar: LockedJar, path: Path) -> Path:
     if not path.exists():
         raise JarsUnreachable(
             "a jar is not in the cache", where=str(path), remedy="Run: rivermouth doctor"
@@ -165,23 +132,7 @@ def _check_one(jar: LockedJar, path: Path) -> None:
             expected=f"sha256 {jar.sha256}",
             found=found,
         )
-
-
-def _facts(locked: Sequence[LockedJar], files: Sequence[Path]) -> str:
-    """Hash, size and time of each file: the text changes if the lock or a file changes."""
-    stats = [path.stat() for path in files]
-    seen = [
-        [jar.sha256, stat.st_size, stat.st_mtime_ns]
-        for jar, stat in zip(locked, stats, strict=True)
-    ]
-    return json.dumps(seen)
-
-
-def _seen_before(stamp: Path, locked: Sequence[LockedJar], files: Sequence[Path]) -> bool:
-    try:
-        return stamp.read_text(encoding="utf-8") == _facts(locked, files)
-    except OSError:
-        return False
+    return path
 
 
 def main() -> int:

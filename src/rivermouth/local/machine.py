@@ -63,7 +63,7 @@ BASE_MB = 2048
 MEMORY, CAPACITY = "spark.driver.memory", "spark.kafka.consumer.cache.capacity"
 _MB_PER_CONSUMER = 0.4
 _MB_PER_FACT = 0.7 / 1024
-_KEPT = 1.25
+_SPARE = 1.25
 """So many times as many consumers are kept as there are partitions: some may be added."""
 _AT_LEAST = 64
 _UNKNOWN = 500
@@ -84,13 +84,14 @@ def heap_settings(
     again makes new ones, and those of before would stay for minutes.
     """
     wanted = sum(
-        _KEPT * each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions or ()
+        _SPARE * each * (_MB_PER_CONSUMER + each * _MB_PER_FACT) for each in partitions or ()
     )
     limit = _mb(given) if given else machine_mb // 2
     room = max(0, limit - BASE_MB)
     share = min(1.0, room / wanted) if wanted else 1.0
-    kept = _UNKNOWN if partitions is None else _AT_LEAST + int(_KEPT * sum(partitions) * share)
-    return {MEMORY: given or f"{BASE_MB + int(wanted * share)}m", CAPACITY: str(kept)}
+    known = _AT_LEAST + int(_SPARE * sum(partitions or ()) * share)
+    consumers = _UNKNOWN if partitions is None else known
+    return {MEMORY: given or f"{BASE_MB + int(wanted * share)}m", CAPACITY: str(consumers)}
 
 
 def _mb(memory: str) -> int:

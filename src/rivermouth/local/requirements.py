@@ -27,11 +27,11 @@ class Requirement:
     @staticmethod
     def parse(line: str) -> Requirement:
         """A ``Requires-Dist`` line as we write them. Raises ValueError for any other."""
-        told = _DECLARED.fullmatch(line)
-        bounds = told["bounds"].replace(" ", "") if told is not None else "?"
-        if told is None or any(not _BOUND.fullmatch(each) for each in bounds.split(",") if each):
+        read = _DECLARED.fullmatch(line)
+        bounds = read["bounds"].replace(" ", "") if read is not None else "?"
+        if read is None or any(not _BOUND.fullmatch(each) for each in bounds.split(",") if each):
             raise ValueError(f"no requirement that rivermouth writes: {line}")
-        return Requirement(told["package"], bounds, told["extra"] or "")
+        return Requirement(read["package"], bounds, read["extra"] or "")
 
     @property
     def lowest(self) -> str:
@@ -57,8 +57,8 @@ class Requirement:
 
 def _comparable(version: str) -> tuple[int, ...]:
     """The numbers that a version begins with, without zeros at their end."""
-    told = re.match(r"\d+(?:\.\d+)*", version)
-    numbers = [int(each) for each in told[0].split(".")] if told else []
+    begin = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = [int(each) for each in begin[0].split(".")] if begin else []
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)
@@ -74,8 +74,8 @@ def declared(*extras: str) -> list[Requirement]:
 
 def python() -> Requirement:
     """The Pythons that rivermouth supports. Raises as ``declared``."""
-    told = importlib.metadata.metadata("rivermouth")["Requires-Python"]
-    return Requirement.parse(f"Python{told}")
+    bounds = importlib.metadata.metadata("rivermouth")["Requires-Python"]
+    return Requirement.parse(f"Python{bounds}")
 
 
 def of_extras(lines: Iterable[str], extras: Iterable[str]) -> list[Requirement]:

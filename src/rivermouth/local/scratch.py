@@ -17,10 +17,9 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 
 from rivermouth.config import Catalog, found_in
 from rivermouth.local.cache import named_folder
@@ -51,35 +50,33 @@ def volume_folder(names: Catalog) -> Path:
     return volumes_root() / names.catalog / names.schema / names.volume
 
 
-class ScratchFolder:
+@contextmanager
+def scratch_folder(root: Path, name: str) -> Iterator[Path]:
     """A folder under ``root``: created on entry, locked while in use, removed on exit.
 
     Its path is absolute, since Spark takes it as a URI. On entry it also removes the folders of
     dead processes under ``root``, whatever their name.
     """
+    root = root.absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    remove_dead(root)
+    folder = root / f"{name}-{uuid.uuid4().hex}"
+    lock = os.open(_lock_file(folder), os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _lock_file(folder).unlink(missing_ok=True)
+        os.close(lock)
 
-    def __init__(self, root: Path, name: str) -> None:
-        self._root = root.absolute()
-        self._folder = self._root / f"{name}-{uuid.uuid4().hex}"
-        self._lock = -1
 
-    def __enter__(self) -> Path:
-        self._root.mkdir(parents=True, exist_ok=True)
-        remove_dead(self._root)
-        self._lock = os.open(_lock_file(self._folder), os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._folder.mkdir(mode=0o700)
-        return self._folder
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        _lock_file(self._folder).unlink(missing_ok=True)
-        os.close(self._lock)
+def scratch_of_process(root: Path, name: str) -> Path:
+    """A scratch folder that is removed when this process ends."""
+    in_use = ExitStack()
+    atexit.register(in_use.close)
+    return in_use.enter_context(scratch_folder(root, name))
 
 
 def remove_dead(root: Path) -> None:
@@ -148,7 +145,7 @@ def _lock_file(folder: Path) -> Path:
     return folder.with_name(folder.name + _LOCK_SUFFIX)
 
 
-_STANDS_FOR = """\
+_IMPORT_FROM_FOLDER = """\
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -161,15 +158,15 @@ if spec.loader:
 
 
 @cache
-def standing_for(root: Path, folder: str) -> str:
+def importing_from(root: Path, folder: str) -> str:
     """A scratch folder below ``root`` from which just those modules are imported that the driver
     imports from ``folder``.
 
     It is the same one for as long as the process lives: Spark starts new workers for another path.
     """
-    scratch = ScratchFolder(root, "imports")
-    place = scratch.__enter__()
-    atexit.register(scratch.__exit__, None, None, None)
+    place = scratch_of_process(root, "imports")
     for each in found_in(folder):
-        (place / f"{each}.py").write_text(_STANDS_FOR.format(folder=folder), encoding="utf-8")
+        (place / f"{each}.py").write_text(
+            _IMPORT_FROM_FOLDER.format(folder=folder), encoding="utf-8"
+        )
     return str(place)

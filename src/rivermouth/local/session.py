@@ -7,7 +7,6 @@ Delta rebuilds a snapshot (50 by default).
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
 import sys
@@ -22,7 +21,7 @@ from pyspark.sql import SparkSession
 from rivermouth.local.jars import jars
 from rivermouth.local.java import archive_options, find_java, java_environ
 from rivermouth.local.machine import cores
-from rivermouth.local.scratch import ScratchFolder, temporary_root
+from rivermouth.local.scratch import scratch_of_process, temporary_root
 
 _SOCKET_PATH_MAX = 103
 """Bytes of the path of a socket that any system takes: macOS has room for 104, with a zero."""
@@ -128,12 +127,9 @@ def start_session(
     builder = SparkSession.builder.master(f"local[{slots}]").appName("rivermouth")
     builder = builder.config("spark.driver.extraClassPath", ":".join(map(str, classpath)))
     scratch.mkdir(parents=True, exist_ok=True)
-    folder = ScratchFolder(scratch / "sessions", "spark")
-    sockets = ScratchFolder(temporary_root(), "py")
-    own = folder.__enter__()
-    ours = session_settings(slots, own) | worker_sockets(sockets.__enter__())
-    for each in (folder, sockets):
-        atexit.register(each.__exit__, None, None, None)
+    own = scratch_of_process(scratch / "sessions", "spark")
+    sockets = scratch_of_process(temporary_root(), "py")
+    ours = session_settings(slots, own) | worker_sockets(sockets)
     # What a killed JVM leaves goes with the folder, see ``remove_dead``.
     temporary = shlex.quote(f"-Djava.io.tmpdir={own}")
     archive = " ".join(archive_options(java, classpath))
@@ -169,13 +165,13 @@ def _output_to(file: Path) -> Iterator[None]:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = {number: os.dup(number) for number in (1, 2)}
+    copies = {number: os.dup(number) for number in (1, 2)}
     try:
         with file.open("ab") as log:
-            for number in kept:
+            for number in copies:
                 os.dup2(log.fileno(), number)
         yield
     finally:
-        for number, before in kept.items():
-            os.dup2(before, number)
-            os.close(before)
+        for number, copy in copies.items():
+            os.dup2(copy, number)
+            os.close(copy)

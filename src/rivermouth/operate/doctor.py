@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rivermouth.errors import ConfigError, RivermouthError, SetupError, SourceError
 from rivermouth.local.cache import cache_folder
 from rivermouth.local.commands import typed
-from rivermouth.local.jars import Progress, jars, verify_jars
+from rivermouth.local.jars import Progress, jars
 from rivermouth.local.java import find_java
 from rivermouth.local.requirements import Requirement, declared, python
 from rivermouth.local.scratch import scratch_root
@@ -145,9 +145,7 @@ def _java() -> str:
 
 
 def _jars(name: str, progress: Progress) -> str:
-    files = jars(name, progress=progress)
-    verify_jars(name)
-    return f"{len(files)} files, sha256 of each as locked"
+    return f"{len(jars(name, progress=progress))} files, sha256 of each as locked"
 
 
 def _folder(name: str, folder: Path, fix: str) -> Check:
@@ -220,9 +218,9 @@ def _source(config: Config, secrets: Secrets) -> Iterator[Check]:
 
 
 def _topic(kafka: Kafka, topic: str) -> str:
-    marks = kafka.facts([topic]).watermarks
-    held = sum(each.high - each.low for each in marks.values())
-    text = f"{len(marks)} partition(s), {held:,} offsets"
+    watermarks = kafka.facts([topic]).watermarks
+    offsets = sum(each.high - each.low for each in watermarks.values())
+    text = f"{len(watermarks)} partition(s), {offsets:,} offsets"
     try:
         age = kafka.retentions([topic])[topic].kept_for
     except SourceError as error:  # reading needs no right to describe settings

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -22,7 +21,6 @@ from rivermouth.kafka.facts import AskKafka, assess_by, facts_of, with_topics
 from rivermouth.protocol.assess import Assessment, assess
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.kafka_facts import KafkaFacts
-from rivermouth.protocol.offsets import Anchor, TopicPartition
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_is_over
 from rivermouth.protocol.ways import ELSEWHERE, UNPINNED, Definition, Way, way_into, way_of
@@ -34,8 +32,8 @@ from rivermouth.warehouse.ports import LedgerStore
 TIMEOUT_S = 5.0
 """So long may a question to the broker take where an operator waits."""
 
-Fault = SourceError | SetupError
 _NOTHING = KafkaFacts("", {}, {})
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,31 @@ class Answer:
     """What Kafka says for a pipeline, which has the topics that its pattern matches now."""
 
     pipeline: Pipeline
-    facts: KafkaFacts | Fault
+    facts: KafkaFacts | RivermouthError
+
+
+def connected(config: Config, secrets: Secrets) -> Kafka:
+    """The configured broker. Raises SourceError or SetupError for options that no client takes."""
+    return Kafka(config.kafka.revealed(secrets), TIMEOUT_S)
 
 
 def answers(
-    pipelines: Iterable[Pipeline], kafka: AskKafka, newest: Mapping[str, Entry | None]
+    pipelines: Iterable[Pipeline],
+    kafka: AskKafka | RivermouthError,
+    newest: Mapping[str, Entry | None],
 ) -> dict[str, Answer]:
-    """Kafka's answer for each pipeline, by its name. ``newest`` are their entries, read before."""
+    """Kafka's answer for each pipeline, by its name. ``newest`` are their entries, read before.
+
+    An error in place of ``kafka`` is the answer for all of them.
+    """
+    if isinstance(kafka, RivermouthError):
+        return {each.name: Answer(each, kafka) for each in pipelines}
     known = [*pipelines]
-    names = _names(kafka) if any(each.source.topics.pattern for each in known) else frozenset()
+    names: frozenset[str] | RivermouthError = frozenset()
+    if any(each.source.topics.pattern for each in known):
+        names = or_fault(kafka.names)
     matched = {each.name: _matched(each, kafka, newest.get(each.name), names) for each in known}
-    whole = [each.pipeline for each in matched.values() if not isinstance(each.facts, Fault)]
+    whole = [each.pipeline for each in matched.values() if isinstance(each.facts, KafkaFacts)]
     facts = _facts(whole, kafka)
     return {
         name: replace(each, facts=facts[name]) if name in facts else each
@@ -61,80 +73,52 @@ def answers(
     }
 
 
-def _names(kafka: AskKafka) -> frozenset[str] | Fault:
+def or_fault(question: Callable[[], T]) -> T | RivermouthError:
+    """The answer of a broker, or why there is none."""
     try:
-        return kafka.names()
+        return question()
     except (SourceError, SetupError) as fault:
         return fault
 
 
 def _matched(
-    pipeline: Pipeline, kafka: AskKafka, newest: Entry | None, names: frozenset[str] | Fault
+    pipeline: Pipeline,
+    kafka: AskKafka,
+    newest: Entry | None,
+    names: frozenset[str] | RivermouthError,
 ) -> Answer:
-    if isinstance(names, Fault):
+    if isinstance(names, RivermouthError):
         # A broker that is away is not asked once more for each of the others.
         away = names.code == "RM301" or bool(pipeline.source.topics.pattern)
         return Answer(pipeline, names if away else _NOTHING)
-    try:
-        return Answer(with_topics(kafka, pipeline, newest, names), _NOTHING)
-    except (SourceError, SetupError) as fault:
-        return Answer(pipeline, fault)
+    found = or_fault(lambda: with_topics(kafka, pipeline, newest, names))
+    if isinstance(found, RivermouthError):
+        return Answer(pipeline, found)
+    return Answer(found, _NOTHING)
 
 
-def _facts(pipelines: Iterable[Pipeline], kafka: AskKafka) -> dict[str, KafkaFacts | Fault]:
+def _facts(
+    pipelines: Iterable[Pipeline], kafka: AskKafka
+) -> dict[str, KafkaFacts | RivermouthError]:
     wanted = {each.name: each.source.topics for each in pipelines}
     if not wanted:
         return {}
-    try:
-        facts = kafka.facts(sorted({topic for topics in wanted.values() for topic in topics}))
-    except SetupError as fault:  # a secret that cannot be read: nobody was asked
-        return dict.fromkeys(wanted, fault)
-    except SourceError as fault:
-        if fault.code == "RM301" or len(wanted) == 1:
-            return dict.fromkeys(wanted, fault)
-        return {name: _answer(kafka, topics) for name, topics in wanted.items()}
-    return {name: facts.of(topics) for name, topics in wanted.items()}
+    every = sorted({topic for topics in wanted.values() for topic in topics})
+    facts = or_fault(lambda: kafka.facts(every))
+    if isinstance(facts, KafkaFacts):
+        return {name: facts.of(topics) for name, topics in wanted.items()}
+    if facts.code == "RM301" or len(wanted) == 1:
+        return dict.fromkeys(wanted, facts)
+    return {name: _facts_of(topics, kafka) for name, topics in wanted.items()}
 
 
-def _answer(kafka: AskKafka, topics: Topics) -> KafkaFacts | SourceError:
-    try:
-        return kafka.facts(topics).of(topics)
-    except SourceError as fault:
-        return fault
-
-
-class ConfiguredKafka:
-    """The configured broker, connected when it is first asked."""
-
-    def __init__(self, config: Config, secrets: Secrets) -> None:
-        self._config = config
-        self._secrets = secrets
-
-    @cached_property
-    def _kafka(self) -> Kafka:
-        return Kafka(self._config.kafka.revealed(self._secrets), TIMEOUT_S)
-
-    def names(self) -> frozenset[str]:
-        return self._kafka.names()
-
-    def missing(self, topics: Iterable[str]) -> frozenset[str]:
-        return self._kafka.missing(topics)
-
-    def facts(self, topics: Iterable[str]) -> KafkaFacts:
-        return self._kafka.facts(topics)
-
-    def offsets_at(
-        self, times: Mapping[TopicPartition, datetime]
-    ) -> dict[TopicPartition, int | None]:
-        return self._kafka.offsets_at(times)
-
-    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
-        return self._kafka.truncated_logs(anchors)
+def _facts_of(topics: Topics, kafka: AskKafka) -> KafkaFacts | RivermouthError:
+    return or_fault(lambda: kafka.facts(topics).of(topics))
 
 
 Judge = Callable[[LedgerSnapshot], Assessment]
 """What a run would do with a ledger, see ``assess``; asks Kafka, or not."""
-_LOOKS = 5
+_TIMES = 5
 """How often it is read on while runs commit."""
 
 
@@ -149,7 +133,7 @@ def look(
     OffsetsUnreadable.
     """
     found = judge(ledger)
-    for _ in range(_LOOKS):
+    for _ in range(_TIMES):
         newer = read_on(store, pipeline, found.ledger) if found.halt is not None else None
         if newer is None:
             return found
@@ -177,8 +161,8 @@ def assessed(
     pipeline: Pipeline,
     store: LedgerStore,
     ledger: LedgerSnapshot,
-    answer: KafkaFacts | Fault,
-    kafka: AskKafka,
+    answer: KafkaFacts | RivermouthError,
+    kafka: AskKafka | RivermouthError,
     now_s: float,
 ) -> Assessment:
     """What a run would do now; ``answer`` is what Kafka said after the ledger was read.
@@ -188,13 +172,13 @@ def assessed(
     """
     if pipeline.source.topics.pattern:  # the ledger was read before its topics were known
         ledger = with_others(ledger, pipeline, Others(store.log, pipeline.ledger_name))
-    if isinstance(answer, Fault):
+    if isinstance(answer, RivermouthError) or isinstance(kafka, RivermouthError):
         return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
 
-    known = ledger
+    first = ledger
 
     def judge(each: LedgerSnapshot) -> Assessment:
-        facts = answer if each is known else facts_of(kafka, pipeline)
+        facts = answer if each is first else facts_of(kafka, pipeline)
         return assess_by(kafka, facts, each, pipeline, now_s)
 
     return look(store, pipeline, ledger, judge)

@@ -32,11 +32,11 @@ from rivermouth.operate.optimize import (
     ByDeltalake,
     BySpark,
     Files,
-    QuarantineOrphans,
     Upkeep,
     hours,
+    remove_orphans,
 )
-from rivermouth.protocol.assess import Assessment, assess
+from rivermouth.protocol.assess import assess
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.spark.errors import translate
 from rivermouth.spark.tables import Address
@@ -63,15 +63,15 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
     Raises the Halt at which a start of any of them would stop for the sake of ledger, offsets
     table, table id and settings (RM408 to RM412, RM415).
     """
-    found = [_passed(_looked(pipeline, store, now_s)) for pipeline, store in ledgers]
+    found = [_ledger(pipeline, store, now_s) for pipeline, store in ledgers]
     commits = {
         each.history.pipeline: {entry.sequence: entry.commit for entry in each.known_entries}
         for each in found
     }
     written = [each for each in found if each.newest is not None]
-    strange = [each.pipeline for ledger in found for each in ledger.others]
-    if not written and strange:  # clean-up would take what keeps a renamed pipeline from starting
-        return TableEntries(commits, f"its entries are of the ledger {strange[0]}, see RM408")
+    others = [each.pipeline for ledger in found for each in ledger.others]
+    if not written and others:  # clean-up would take what keeps a renamed pipeline from starting
+        return TableEntries(commits, f"its entries are of the ledger {others[0]}, see RM408")
     # Where one of them commits, clean-up comes anyway.
     if not written or not all(_is_quiet(each, now_s) for each in written):
         return TableEntries(commits)
@@ -80,12 +80,9 @@ def maintainable(ledgers: Sequence[tuple[Pipeline, LedgerStore]], now_s: float) 
     return TableEntries(commits, f"{age}, which the next run writes again first")
 
 
-def _looked(pipeline: Pipeline, store: LedgerStore, now_s: float) -> Assessment:
+def _ledger(pipeline: Pipeline, store: LedgerStore, now_s: float) -> LedgerSnapshot:
     ledger = read_ledger(store, pipeline)
-    return look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
-
-
-def _passed(found: Assessment) -> LedgerSnapshot:
+    found = look(store, pipeline, ledger, lambda each: assess(each, None, pipeline, now_s))
     if found.halt is not None:
         raise found.halt
     return found.ledger
@@ -209,7 +206,7 @@ class Maintenance:
             return
         found = self._entries(pipeline)
         quarantine = self._warehouse.address(pipeline.target.table.quarantine)
-        fault: Exception | None = None
+        first: Exception | None = None
         for address in (target, quarantine, self._offsets):
             upkeep = self._upkeep(address)
             if not upkeep.exists():
@@ -221,21 +218,21 @@ class Maintenance:
             try:
                 known = found.commits.get(pipeline.ledger_name, {})
                 done.append(self._table(pipeline, address, upkeep, known))
-            except (PySparkException, DeltaError) as lost:  # to a commit of a run, for one
-                fault = fault or lost
-        if fault is not None:
-            raise fault
+            except (PySparkException, DeltaError) as fault:  # lost to a commit of a run, for one
+                first = first or fault
+        if first is not None:
+            raise first
 
     def _table(
         self, pipeline: Pipeline, address: Address, upkeep: Upkeep, entries: Mapping[int, str]
     ) -> TableReport:
         """Orphans before files, so that files are not made large to be written anew."""
-        held = address == self._warehouse.address(pipeline.target.table.quarantine)
-        orphans = self._orphans(pipeline, address, entries) if held else 0
+        quarantine = address == self._warehouse.address(pipeline.target.table.quarantine)
+        orphans = self._orphans(pipeline, address, entries) if quarantine else 0
         files = Files()
         if address not in self._maintained:
             self._maintained.add(address)
-            files = upkeep.foresee() if self._dry_run else upkeep.carry_out()
+            files = upkeep.carry_out(dry_run=self._dry_run)
         return TableReport(_short(address), files.compacted, files.removed, orphans)
 
     def _check_retention(self, upkeep: Upkeep, table: str) -> None:
@@ -256,15 +253,15 @@ class Maintenance:
 
     def _orphans(self, pipeline: Pipeline, quarantine: Address, entries: Mapping[int, str]) -> int:
         """Remove the pipeline's orphans; return how many rows they are."""
-        orphans = QuarantineOrphans(self._session, quarantine, pipeline.ledger_name, self._until)
-        known = self._offsets if self._upkeep(self._offsets).exists() else None
-        commits = orphans.find(entries, known)
-        if not commits:
-            return 0
-        rows = orphans.count(commits)
-        if not self._dry_run:
-            orphans.remove(commits)
-        return rows
+        return remove_orphans(
+            self._session,
+            quarantine,
+            pipeline.ledger_name,
+            self._until,
+            entries=entries,
+            offsets=self._offsets if self._upkeep(self._offsets).exists() else None,
+            dry_run=self._dry_run,
+        )
 
     def _upkeep(self, address: Address) -> Upkeep:
         if address == self._offsets and address.path:
@@ -288,13 +285,13 @@ def _short(address: Address) -> str:
 
 def _failed(where: str, fault: Exception) -> RivermouthError:
     """What kept us from maintaining it, as an error of ours."""
-    told = translate(fault, where)
-    if isinstance(told, CommitConflict):
+    error = translate(fault, where)
+    if isinstance(error, CommitConflict):
         again = "The next maintenance tries again"
-        return CommitConflict(told.what, where=where, found=told.found, remedy=again)
+        return CommitConflict(error.what, where=where, found=error.found, remedy=again)
     return BatchFailed(
         "it could not be maintained",
         where=where,
-        found=told.found,
+        found=error.found,
         remedy="No row that counts was touched; fix the cause and run maintain again",
     )

@@ -1,12 +1,12 @@
 """Upkeep of one Delta table: OPTIMIZE, VACUUM, and rows of quarantine that nothing counts.
 
-Both leave rows and log as they are. Their commits change no data and carry neither ``txn`` nor
-entry, so a ledger goes on over them. How long VACUUM leaves old files is a property of the
-table: what a statement says of it, Delta 4.4 passes over.
+OPTIMIZE and VACUUM leave rows and log as they are. Their commits change no data and carry neither
+``txn`` nor entry, so a ledger goes on over them. How long VACUUM leaves old files is a property of
+the table: what a statement says of it, Delta 4.4 passes over.
 
-A row is one if its sequence stands under another commit: Delta will not let its own come any
-more. What cannot be proved so is left: the sequence may be one that is still to be committed,
-or one that neither the log nor the offsets table knows any longer.
+A quarantine row is an orphan if its sequence was committed under another commit id: Delta will not
+let its own come any more. What cannot be proved so is left: the sequence may be one that is still
+to be committed, or one that neither the log nor the offsets table knows any longer.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Upkeep(Protocol):
     def retention(self) -> str | None:
         """The table's own setting of how long old files stay; None where it has none."""
 
-    def carry_out(self) -> Files:
-        """Remove files that no version of so long ago names; compact small ones."""
+    def carry_out(self, *, dry_run: bool) -> Files:
+        """Remove files that no version of so long ago names; compact small ones.
 
-    def foresee(self) -> Files:
-        """What would be removed; what would be compacted nobody knows before."""
+        A ``dry_run`` tells what would be removed; what would be compacted nobody knows before.
+        """
 
 
 def hours(retention: str | None) -> float:
@@ -67,23 +67,23 @@ class BySpark:
     address: Address
 
     def exists(self) -> bool:
-        """See ``Upkeep.exists``."""
         if self.address.path:
             return DeltaTable.is_deltatable(self.address.path)
         return self.session.catalog.tableExists(self.address.sql)
 
     def retention(self) -> str | None:
-        """See ``Upkeep.retention``."""
         [detail] = self.session.sql(f"DESCRIBE DETAIL {self.address.sql}").collect()
         properties: Mapping[str, str] = detail["properties"] or {}
         return properties.get(RETENTION)
 
-    def carry_out(self) -> Files:
-        """See ``Upkeep.carry_out``. How many files VACUUM removed the history tells.
+    def carry_out(self, *, dry_run: bool) -> Files:
+        """How many files VACUUM removed the history tells; a dry run lists a thousand at most.
 
         VACUUM comes first: OPTIMIZE may lose to a commit of a run, and what it replaces stays
         until it is old anyway.
         """
+        if dry_run:
+            return Files(removed=self._vacuum("DRY RUN"))
         self._vacuum("")
         history = self.session.sql(f"DESCRIBE HISTORY {self.address.sql} LIMIT 20").collect()
         ends = (row["operationMetrics"] for row in history if row["operation"] == "VACUUM END")
@@ -91,10 +91,6 @@ class BySpark:
         [optimized] = self.session.sql(f"OPTIMIZE {self.address.sql}").collect()
         compacted = int(optimized["metrics"]["numFilesRemoved"])
         return Files(compacted, int(metrics.get("numDeletedFiles", 0)))
-
-    def foresee(self) -> Files:
-        """See ``Upkeep.foresee``. Spark lists a thousand files and no more."""
-        return Files(removed=self._vacuum("DRY RUN"))
 
     def _vacuum(self, how: str) -> int:
         return len(self.session.sql(f"VACUUM {self.address.sql} {how}").collect())
@@ -111,22 +107,16 @@ class ByDeltalake:
     path: str
 
     def exists(self) -> bool:
-        """See ``Upkeep.exists``."""
         return DeltaTable.is_deltatable(self.path)
 
     def retention(self) -> str | None:
-        """See ``Upkeep.retention``."""
         return DeltaTable(self.path).metadata().configuration.get(RETENTION)
 
-    def carry_out(self) -> Files:
-        """See ``Upkeep.carry_out``."""
+    def carry_out(self, *, dry_run: bool) -> Files:
         table = DeltaTable(self.path)
-        removed = len(table.vacuum(dry_run=False))
-        return Files(int(table.optimize.compact()["numFilesRemoved"]), removed)
-
-    def foresee(self) -> Files:
-        """See ``Upkeep.foresee``."""
-        return Files(removed=len(DeltaTable(self.path).vacuum(dry_run=True)))
+        removed = len(table.vacuum(dry_run=dry_run))
+        compacted = 0 if dry_run else int(table.optimize.compact()["numFilesRemoved"])
+        return Files(compacted, removed)
 
 
 _AT_ONCE = 500
@@ -136,52 +126,42 @@ Tag = tuple[int, str]
 """Sequence and commit of a quarantine row."""
 
 
-def orphaned(tags: Iterable[Tag], standing: Mapping[int, str]) -> set[str]:
-    """The commits among ``tags`` whose sequence stands under another commit."""
-    return {commit for sequence, commit in tags if standing.get(sequence, commit) != commit}
+def orphaned(tags: Iterable[Tag], committed: Mapping[int, str]) -> set[str]:
+    """The commits among ``tags`` whose sequence was committed under another id."""
+    return {commit for sequence, commit in tags if committed.get(sequence, commit) != commit}
 
 
-class QuarantineOrphans:
-    """The orphans of one pipeline in its quarantine; only rows from before ``until``."""
+def remove_orphans(
+    session: SparkSession,
+    quarantine: Address,
+    pipeline: str,
+    until: datetime,
+    *,
+    entries: Mapping[int, str],
+    offsets: Address | None,
+    dry_run: bool,
+) -> int:
+    """Delete the orphans of one pipeline from before ``until``; how many rows they are.
 
-    def __init__(
-        self, session: SparkSession, quarantine: Address, pipeline: str, until: datetime
-    ) -> None:
-        self._session = session
-        self._quarantine = quarantine
-        self._pipeline = pipeline
-        self._until = until
-
-    def find(self, entries: Mapping[int, str], offsets: Address | None) -> list[str]:
-        """The commits whose rows are orphans, sorted.
-
-        ``entries`` are the newest commits in the target's log by sequence; ``offsets`` is asked
-        for those before them.
-        """
-        tags = _tags(self._old())
-        standing = dict(entries)
-        forgotten = {sequence for sequence, _ in tags} - entries.keys()
-        if forgotten and offsets is not None:
-            kept = offsets.read(self._session).where(F.col("pipeline") == self._pipeline)
-            # One join, whatever their number: a list of them would be planned number by number.
-            asked = self._session.createDataFrame([(each,) for each in forgotten], "sequence LONG")
-            standing |= dict(_tags(kept.join(asked, "sequence", "left_semi")))
-        return sorted(orphaned(tags, standing))
-
-    def count(self, commits: Iterable[str]) -> int:
-        """How many rows they have."""
-        return self._old().where(F.col("commit").isin(*commits)).count()
-
-    def remove(self, commits: list[str]) -> None:
-        """Delete their rows."""
-        for first in range(0, len(commits), _AT_ONCE):
-            listed = ", ".join(map(literal, commits[first : first + _AT_ONCE]))
-            where = f"pipeline = {literal(self._pipeline)} AND commit IN ({listed})"
-            self._session.sql(f"DELETE FROM {self._quarantine.sql} WHERE {where}").collect()
-
-    def _old(self) -> DataFrame:
-        rows = self._quarantine.read(self._session).where(F.col("pipeline") == self._pipeline)
-        return rows.where(F.col("quarantined_at") < F.lit(self._until))
+    ``entries`` are the newest commits in the target's log by sequence; ``offsets`` is asked for
+    those before them. A ``dry_run`` only counts.
+    """
+    own = F.col("pipeline") == pipeline
+    rows = quarantine.read(session).where(own & (F.col("quarantined_at") < F.lit(until)))
+    tags, committed = _tags(rows), dict(entries)
+    forgotten = {sequence for sequence, _ in tags} - entries.keys()
+    if forgotten and offsets is not None:
+        # One join, whatever their number: a list of them would be planned number by number.
+        asked = session.createDataFrame([(each,) for each in forgotten], "sequence LONG")
+        recorded = offsets.read(session).where(own).join(asked, "sequence", "left_semi")
+        committed |= dict(_tags(recorded))
+    commits = sorted(orphaned(tags, committed))
+    number = rows.where(F.col("commit").isin(*commits)).count() if commits else 0
+    for first in range(0, 0 if dry_run else len(commits), _AT_ONCE):
+        listed = ", ".join(map(literal, commits[first : first + _AT_ONCE]))
+        where = f"pipeline = {literal(pipeline)} AND commit IN ({listed})"
+        session.sql(f"DELETE FROM {quarantine.sql} WHERE {where}").collect()
+    return number
 
 
 def _tags(rows: DataFrame) -> list[Tag]:

@@ -128,13 +128,14 @@ def _effective(log: FolderLog, pipelines: Iterable[Pipeline], *, projected: bool
     conditions = ["false"]
     for pipeline in pipelines:
         history, recorded = replay(History(pipeline.ledger_name, pipeline.name), records)
-        entries, stands = [each.entry for each in recorded], history.effective_sequences(recorded)
-        effective = [e.commit for e in entries if e.sequence in stands and _left_bad_records(e)]
+        entries = [each.entry for each in recorded]
+        sequences = history.effective_sequences(recorded)
+        effective = [e.commit for e in entries if e.sequence in sequences and _left_bad_records(e)]
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in effective)
         conditions += [f'"commit" IN ({listed})'] if listed else []
         if projected and records and records[0].version > 0:
             first = min([each.sequence for each in entries], default=1)
-            last = max((each for each in stands if each < first), default=0)
+            last = max((each for each in sequences if each < first), default=0)
             last = last if entries else 1 << 62
             older = f"pipeline = '{pipeline.ledger_name}' AND sequence <= {last}"
             earlier = f'SELECT "commit" FROM rivermouth.offsets WHERE {older}'

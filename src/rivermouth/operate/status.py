@@ -21,12 +21,12 @@ from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.groups import ConfiguredGroups, Groups
 from rivermouth.operate.facts import (
     Answer,
-    ConfiguredKafka,
-    Fault,
     answers,
     assessed,
+    connected,
     ledger_or_fault,
     newest_of,
+    or_fault,
     way_now,
 )
 from rivermouth.protocol.assess import Assessment
@@ -72,10 +72,10 @@ def mirror_of(
     group, topics = source.mirror_group, source.topics
     if group is None:
         return None
-    if isinstance(answer.facts, Fault):
+    if isinstance(answer.facts, RivermouthError):
         return MirrorStatus(group, reason=str(answer.facts))
-    stood = unnested(position or {}).items()
-    ours = {each: at for each, at in stood if topics.reads(each.topic, each.partition)}
+    recorded = unnested(position or {}).items()
+    ours = {each: at for each, at in recorded if topics.reads(each.topic, each.partition)}
     if not ours:
         return MirrorStatus(group, reason="the ledger tells no position")
     try:
@@ -85,15 +85,15 @@ def mirror_of(
 
 
 def _compared(
-    group: str, ours: Mapping[TopicPartition, int], held: Mapping[TopicPartition, int | None]
+    group: str, ours: Mapping[TopicPartition, int], theirs: Mapping[TopicPartition, int | None]
 ) -> MirrorStatus:
-    missing = sum(held.get(each) is None for each in ours)
+    missing = sum(theirs.get(each) is None for each in ours)
     if missing:
         return MirrorStatus(group, reason=f"it has no offset of {missing:,} partition(s)")
-    apart = [at - (held[each] or 0) for each, at in ours.items()]
-    ahead = -sum(each for each in apart if each < 0)
+    lags = [at - (theirs[each] or 0) for each, at in ours.items()]
+    ahead = -sum(each for each in lags if each < 0)
     reason = f"{ahead:,} ahead: a run goes on, or the ledger was taken back" if ahead else None
-    return MirrorStatus(group, sum(each for each in apart if each > 0), reason)
+    return MirrorStatus(group, sum(each for each in lags if each > 0), reason)
 
 
 Proofs = Callable[[Pipeline], "Standing | None"]
@@ -201,16 +201,18 @@ def status(
     folder, where a run also notes what it tries again); ``proofs`` tells what is proved of each
     pipeline (default: nothing); ``groups`` tells what consumer groups hold (default: the broker).
     """
-    asked = kafka or ConfiguredKafka(config, secrets)
     store_of = stores or partial(folder_ledger, config.folder)
     pipelines = [*config.pipelines.values()]
     ledgers = {each.name: ledger_or_fault(store_of(each), each) for each in pipelines}
+    asked: AskKafka | RivermouthError = (
+        or_fault(lambda: connected(config, secrets)) if kafka is None else kafka
+    )
     answered = answers(pipelines, asked, newest_of(ledgers))
     proof_of = proofs or (lambda _: None)
     note_of = RetryNotes(config.folder).read if stores is None else lambda _: None
     mirrors = groups or ConfiguredGroups(config, secrets)
 
-    def whole(each: Pipeline) -> PipelineStatus:
+    def of(each: Pipeline) -> PipelineStatus:
         answer = answered[each.name]
         found = _status(answer, store_of(each), ledgers[each.name], asked, now())
         try:
@@ -222,14 +224,14 @@ def status(
         return replace(found, proof=proof, retrying=note, mirror=mirror, way=way)
 
     with closing(mirrors):
-        return Status([whole(each) for each in pipelines])
+        return Status([of(each) for each in pipelines])
 
 
 def _status(
     answer: Answer,
     store: LedgerStore,
     ledger: LedgerSnapshot | RivermouthError,
-    kafka: AskKafka,
+    kafka: AskKafka | RivermouthError,
     now_s: float,
 ) -> PipelineStatus:
     pipeline = answer.pipeline
@@ -241,7 +243,7 @@ def _status(
         found = _of_ledger(found, assessment.ledger)
         if assessment.halt is not None:
             return _refused(found, assessment.halt)
-        if isinstance(answer.facts, Fault):
+        if isinstance(answer.facts, RivermouthError):
             return _refused(found, answer.facts)
         return _with_lag(pipeline, store, found, assessment, now_s)
     except Exception as fault:  # a defect of ours is one pipeline's, too

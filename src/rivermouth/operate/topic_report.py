@@ -89,11 +89,11 @@ class Reader:
 
         None: of no partition age takes what waits, as far as that is known; see each partition.
         """
-        told = (
+        seconds = (
             0.0 if each.left.outlook is Outlook.GONE else each.left.seconds
             for each in self.partitions
         )
-        return min((each for each in told if each is not None), default=None)
+        return min((each for each in seconds if each is not None), default=None)
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -23,7 +23,7 @@ from rivermouth.errors import (
     TopicRecreated,
 )
 from rivermouth.kafka.topics import check_topics, record_time, zoned
-from rivermouth.operate.facts import ConfiguredKafka
+from rivermouth.operate.facts import connected
 from rivermouth.protocol.commits import CommitRecord, Recorded
 from rivermouth.protocol.history import History
 from rivermouth.protocol.kafka_facts import KafkaFacts, differ
@@ -341,7 +341,7 @@ def ranges_between(
     if end is not None and record_time(end) < begin:
         found = f"{begin.isoformat()} to {end.isoformat()}"
         raise RangesRefused("the end is before the begin", found=found)
-    kafka = ConfiguredKafka(config, secrets)
+    kafka = connected(config, secrets)
     marks = kafka.facts([topic]).watermarks
     begins = kafka.offsets_at(dict.fromkeys(marks, begin))
     # Later than the begins: what is deleted in between moves an end forward, never a begin.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rivermouth.config import Config, Secrets, unresolved
 from rivermouth.kafka.topics import check_topics
-from rivermouth.operate.facts import ConfiguredKafka
+from rivermouth.operate.facts import connected
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.replay.ranges import (
     RecordedRanges,
@@ -46,7 +46,7 @@ def checked(
         return ()
     topics = {each.topic for each in ranges}
     check_topics(sorted(topics))
-    facts = ConfiguredKafka(config, secrets).facts(sorted(topics))
+    facts = connected(config, secrets).facts(sorted(topics))
     for each in given:
         if isinstance(each, RecordedRanges) and any(one.span for one in each.ranges):
             ids = {one.topic: each.topics[one.topic] for one in each.ranges if one.span}

@@ -20,7 +20,7 @@ from rivermouth.errors import LogUnreadable, Passing, RivermouthError, SchemaDif
 from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
-from rivermouth.local.scratch import ScratchFolder, shared_folder, standing_for
+from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
@@ -207,7 +207,7 @@ class Assembly:
     def _imported(self) -> Iterator[str]:
         """Folders with the modules that the driver imports from beside the configuration file."""
         for folder in taken_from(self.config):
-            yield standing_for(self.scratch / "imports", folder)
+            yield importing_from(self.scratch / "imports", folder)
 
     def _tasks(self) -> int | None:
         """In how many parts a batch is decoded and written; None: as the platform thinks best."""
@@ -218,7 +218,7 @@ class Assembly:
         """A folder of this run; on this machine a locked one, which no other process removes."""
         shared = self.warehouse.scratch()
         if shared is None:
-            return ScratchFolder(self.scratch / "stages", pipeline)
+            return scratch_folder(self.scratch / "stages", pipeline)
         return shared_folder(shared, pipeline)
 
 

@@ -16,7 +16,7 @@ from rivermouth.errors import SetupError, SourceError
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.facts import AskKafka
 from rivermouth.kafka.login import LoginFiles
-from rivermouth.local.scratch import ScratchFolder
+from rivermouth.local.scratch import scratch_folder
 from rivermouth.protocol.offsets import Position
 from rivermouth.run.assembly import Assembly
 from rivermouth.run.ingest import Ingest
@@ -143,7 +143,7 @@ class Feeding:
         options = reader_options(given, len(starts.offsets) * self.pipelines)
         options |= task_options(pipeline.source) | header_options(pipeline)
         if not planned_by_driver(pipeline, shared.platform):
-            with ScratchFolder(shared.scratch / "checkpoints", pipeline.name) as scratch:
+            with scratch_folder(shared.scratch / "checkpoints", pipeline.name) as scratch:
                 stream = Stream(ingest, Checkpoint(scratch))
                 options |= streaming_options(pipeline, starts, endless=endless)
                 stream.run(shared.session, options, stop, trigger_ended, endless=endless)

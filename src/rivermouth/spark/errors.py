@@ -84,9 +84,9 @@ def _text(fault: BaseException) -> str:
 def causes(text: str) -> list[Cause]:
     """The causes that a text with stack traces tells, from the outermost to the root."""
     lines = [line.rstrip() for line in text.splitlines()]
-    told = (line for line in lines if not _FRAME.match(line) and not _NOISE.match(line.strip()))
+    telling = (line for line in lines if not _FRAME.match(line) and not _NOISE.match(line.strip()))
     found = list[Cause]()
-    for number, line in enumerate(told):
+    for number, line in enumerate(telling):
         thrown = _THROWN.match(line)
         if thrown is not None:
             found += _unpacked(Cause(thrown["kind"], (thrown["said"] or "").strip()))
@@ -171,8 +171,6 @@ def lacking(fault: Exception, where: str) -> SetupError | None:
     )
 
 
-__all__ = ["FAULTS", "is_conflict", "is_gone", "reason", "said", "translate"]
-
 FAULTS = (PySparkException, Py4JError, ConnectionError)
 """What a session raises; a JVM that dies lets even an ordinary question end in the last two."""
 # The driver's words, and an executor's.
@@ -219,9 +217,9 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     text = said(fault)
     chain = causes(text)
     found = _reason(text, chain) or repr(fault)
-    told = _TOO_FAR.search(text)
-    if told is not None:
-        return _of_a_time(told, where)
+    too_far = _TOO_FAR.search(text)
+    if too_far is not None:
+        return _of_a_time(too_far, where)
     if _LOST.search(text):
         return RetentionLost("Spark found offsets missing in Kafka", where=where, found=found)
     if _CONFLICT.search(text):
@@ -234,16 +232,16 @@ def translate(fault: Exception, where: str) -> RivermouthError:
     return BatchFailed(what, where=where, found=found, passes=passes)
 
 
-def _of_a_time(told: re.Match[str], where: str) -> BatchFailed:
+def _of_a_time(record: re.Match[str], where: str) -> BatchFailed:
     """The error of a record whose timestamp, in microseconds, is greater than 64 bits."""
-    topic, partition, after = told["topic"], told["partition"], int(told["offset"]) + 1
+    topic, partition, offset = record["topic"], record["partition"], int(record["offset"])
     return BatchFailed(
         "a record has a timestamp that Spark cannot hold",
-        where=f"{where}: {topic} partition {partition} offset {told['offset']}",
-        found=f"{told['time']} ms since 1970, which may be microseconds or nanoseconds",
+        where=f"{where}: {topic} partition {partition} offset {offset}",
+        found=f"{record['time']} ms since 1970, which may be microseconds or nanoseconds",
         remedy="Correct its producer. To go on, set `on_data_loss: record`, and delete with "
-        f"`kafka-delete-records` what is before offset {after} of the partition; what of it was "
-        "not read is lost",
+        f"`kafka-delete-records` what is before offset {offset + 1} of the partition; what of it "
+        "was not read is lost",
         passes=Passing.NO,
     )
 
@@ -289,6 +287,6 @@ def _stays(fault: Exception, text: str, chain: Sequence[Cause]) -> bool:
 def _of_kafka(chain: Sequence[Cause]) -> Answer | None:
     """What Kafka's client says in a chain: a refusal wherever it stands, else the innermost."""
     answers = [java_answer(each.kind, each.said) for each in chain]
-    told = [each for each in answers if each is not None and each is not Answer.OTHER]
-    refused = [each for each in told if each in _DECISIVE]
-    return next(reversed(refused or told), None)
+    known = [each for each in answers if each is not None and each is not Answer.OTHER]
+    refused = [each for each in known if each in _DECISIVE]
+    return next(reversed(refused or known), None)

@@ -1,4 +1,4 @@
-"""What the client tells of several topics; its answers are set by the test."""
+"""What the client tells of topics and of their retention; its answers are set by the test."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from rivermouth.errors import SourceError
-from rivermouth.kafka.client import Kafka
+from rivermouth.errors import KafkaRefused, SourceError
+from rivermouth.kafka.client import Kafka, retention_of
+from rivermouth.protocol.kafka_facts import Retention
 
 pytestmark = pytest.mark.unit
 
@@ -76,3 +77,27 @@ def test_all_topics_that_do_not_exist_are_named_in_one_error(
 
 def test_which_topics_are_missing_is_told_without_an_error() -> None:
     assert asking({"a": GONE, "b": None, "c": GONE}).missing("abc") == {"a", "c"}
+
+
+def settings(policy: str, age: str, size: str | None) -> Mapping[str, SimpleNamespace]:
+    names = ("cleanup.policy", "retention.ms", "retention.bytes")
+    texts = zip(names, (policy, age, size), strict=True)
+    return {name: SimpleNamespace(value=text) for name, text in texts}
+
+
+@pytest.mark.parametrize(
+    ("found", "retention"),
+    [
+        (settings("delete", "604800000", "-1"), Retention("delete", 604_800_000, None)),
+        (settings("compact, delete", "-1", "5"), Retention("compact,delete", None, 5)),
+        (settings("compact", "9223372036854775807", "0"), Retention("compact", 2**63 - 1, 0)),
+    ],
+)
+def test_minus_one_is_no_limit(found: Mapping[str, SimpleNamespace], retention: Retention) -> None:
+    assert retention_of(found, "k:1", "t") == retention
+
+
+@pytest.mark.parametrize("found", [settings("delete", "1", None), {}])
+def test_a_setting_that_is_not_told_is_named(found: Mapping[str, SimpleNamespace]) -> None:
+    with pytest.raises(KafkaRefused, match=r"RM303 k:1 t: the broker does not tell [a-z.]+\."):
+        retention_of(found, "k:1", "t")

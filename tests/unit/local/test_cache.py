@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import DiskFull, SetupError
-from rivermouth.local.cache import cache_folder, replace_file, writing
+from rivermouth.local.cache import cache_folder, writing
 
 pytestmark = pytest.mark.unit
 
@@ -48,12 +48,3 @@ def test_what_the_system_says_keeps_its_meaning(number: int, kind: type[SetupErr
     with pytest.raises(SetupError, match="/a/place") as raised, writing(Path("/a/place")):
         raise OSError(number, "as the system says it")
     assert type(raised.value) is kind
-
-
-def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "script"
-    for text in ("first", "second"):
-        replace_file(path, text, mode=0o755)
-    assert path.read_text() == "second"
-    assert path.stat().st_mode & 0o777 == 0o755
-    assert list(tmp_path.iterdir()) == [path]

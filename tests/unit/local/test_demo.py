@@ -12,7 +12,7 @@ from rivermouth.config import load
 from rivermouth.errors import SetupError
 from rivermouth.local import demo_records
 from rivermouth.local.commands import typed
-from rivermouth.local.demo import QUERIES, DemoFolder, Sizes
+from rivermouth.local.demo import Sizes, configure, recreate
 
 pytestmark = pytest.mark.unit
 
@@ -60,13 +60,6 @@ def test_orders_are_changed_in_one_partition_each_with_tombstones_and_bad_record
     assert 0 < kinds["bad"] <= COUNT // 1_000
 
 
-def test_no_record_of_the_aborted_transaction_could_pass_for_another() -> None:
-    assert all(b"ABORTED" in (value or b"") for _, value, _ in demo_records.aborted_records(10))
-    assert not any(
-        b"ABORTED" in (value or b"") for _, value, _ in demo_records.order_records(5_000)
-    )
-
-
 @pytest.mark.parametrize("sizes", [Sizes(), Sizes(bids=9_000, changes=3_000)])
 def test_each_topic_is_read_in_exactly_three_batches(sizes: Sizes) -> None:
     bids_per_batch, changes_per_batch = sizes.per_batch
@@ -76,38 +69,30 @@ def test_each_topic_is_read_in_exactly_three_batches(sizes: Sizes) -> None:
     assert 2 * changes_per_batch < offsets <= 3 * changes_per_batch
 
 
-def test_the_folder_holds_a_configuration_that_loads(tmp_path: Path) -> None:
-    folder = DemoFolder(tmp_path / "demo")
-    folder.recreate()
-    folder.configure("localhost:9092", 110, 22)
-    config = load(folder.config)
-    assert config.warehouse == folder.path / "lake"
+def test_the_folder_is_made_anew_and_holds_a_configuration_that_loads(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    recreate(folder)
+    (folder / "lake").mkdir()
+    recreate(folder)
+    assert not (folder / "lake").exists(), "that of an earlier demo"
+    file = configure(folder, "localhost:9092", 110, 22)
+    config = load(file)
+    assert config.warehouse == folder / "lake"
     assert config.pipelines["bids"].target.mode == "append"
     assert config.pipelines["orders"].target.mode == "upsert"
     assert config.pipelines["bids"].source.max_offsets_per_trigger == 110
-    assert 10 <= len(folder.config.read_text(encoding="utf-8").splitlines()) <= 20
-
-
-def test_the_folder_is_made_anew_over_an_earlier_demo_and_over_an_empty_one(
-    tmp_path: Path,
-) -> None:
-    folder = DemoFolder(tmp_path / "demo")
-    folder.path.mkdir()
-    folder.recreate()
-    (folder.path / "lake").mkdir()
-    folder.recreate()
-    assert not (folder.path / "lake").exists()
+    assert 10 <= len(file.read_text(encoding="utf-8").splitlines()) <= 20
 
 
 def test_a_folder_that_no_demo_made_is_not_deleted(tmp_path: Path) -> None:
-    folder = DemoFolder(tmp_path)
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(SetupError, match="no demo made") as refused:
-        folder.recreate()
+        recreate(tmp_path)
     assert refused.value.exit_code == 2
     assert (tmp_path / "thesis.txt").exists()
     with pytest.raises(SetupError, match="there is a file"):
-        DemoFolder(tmp_path / "thesis.txt").recreate()
+        recreate(tmp_path / "thesis.txt")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +106,3 @@ def test_a_folder_that_no_demo_made_is_not_deleted(tmp_path: Path) -> None:
 )
 def test_a_command_is_shown_as_a_shell_takes_it(words: tuple[str, ...], line: str) -> None:
     assert typed(*words) == line
-
-
-def test_there_are_three_queries() -> None:
-    assert len(QUERIES) == 3

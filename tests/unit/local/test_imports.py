@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.local.scratch import standing_for
+from rivermouth.local.scratch import importing_from
 
 pytestmark = pytest.mark.unit
 
@@ -34,8 +34,8 @@ def test_the_modules_of_these_names_are_those_of_the_folder_and_know_where_they_
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])
-    place = standing_for(tmp_path / "imports", str(folder))
-    assert standing_for(tmp_path / "imports", str(folder)) == place
+    place = importing_from(tmp_path / "imports", str(folder))
+    assert importing_from(tmp_path / "imports", str(folder)) == place
 
     done = subprocess.run(
         [sys.executable, "-c", CODE],

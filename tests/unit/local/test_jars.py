@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import JarMismatch, JarsUnreachable, SetupError
-from rivermouth.local.jars import Downloading, jars, read_lock, verify_jars
+from rivermouth.local.jars import Downloading, jars, read_lock
 from tests.processes import said_by, started
 
 pytestmark = pytest.mark.unit
@@ -32,9 +32,8 @@ class Mirror:
     lock: Path
     environ: dict[str, str]
 
-    def remove(self) -> None:
-        shutil.rmtree(self.repository)
-        self.settings.unlink()
+    def jars(self) -> tuple[Path, ...]:
+        return jars("pair", environ=self.environ, lock=self.lock)
 
 
 def publish(repository: Path, coordinate: str, content: bytes) -> str:
@@ -71,8 +70,8 @@ def test_a_set_is_fetched_in_the_order_of_the_lock_and_counted(mirror: Mirror) -
     assert [file.name for file in files] == ["two-2.0-10.jar", "one_2.13-1.0.jar"]
     assert [file.read_bytes() for file in files] == [b"two", b"one"]
     assert told == [("pair", 0, 2), ("pair", 1, 2), ("pair", 2, 2)]
-    kept = sorted(path.name for path in (mirror.cache / "jars").iterdir())
-    assert kept == [".pair.checked", "one_2.13-1.0.jar", "two-2.0-10.jar"]
+    cached = sorted(path.name for path in (mirror.cache / "jars").iterdir())
+    assert cached == ["one_2.13-1.0.jar", "two-2.0-10.jar"]
 
 
 class Terminal(io.StringIO):
@@ -101,53 +100,42 @@ def test_a_download_is_one_line_for_each_set() -> None:
 
 
 def test_the_second_call_needs_neither_repository_nor_java(mirror: Mirror) -> None:
-    first = jars("pair", environ=mirror.environ, lock=mirror.lock)
-    mirror.remove()
+    first = mirror.jars()
+    shutil.rmtree(mirror.repository)
+    mirror.settings.unlink()
     bare = {"RIVERMOUTH_CACHE": str(mirror.cache), "PATH": "", "JAVA_HOME": "/nonexistent"}
     assert jars("pair", environ=bare, lock=mirror.lock) == first
-    verify_jars("pair", environ=bare, lock=mirror.lock)
 
 
 def test_only_what_is_missing_is_fetched(mirror: Mirror) -> None:
-    files = jars("pair", environ=mirror.environ, lock=mirror.lock)
+    files = mirror.jars()
     files[0].unlink()
     shutil.rmtree(mirror.repository / "org.one")
-    assert jars("pair", environ=mirror.environ, lock=mirror.lock) == files
+    assert mirror.jars() == files
     assert files[0].read_bytes() == b"two"
 
 
 def test_a_downloaded_jar_that_differs_never_enters_the_cache(mirror: Mirror) -> None:
     (mirror.repository / "org.one/one_2.13/1.0/one_2.13-1.0.jar").write_bytes(b"evil")
     with pytest.raises(JarMismatch, match=r"RM204 .*org\.one:one_2\.13:1\.0 is not the file"):
-        jars("pair", environ=mirror.environ, lock=mirror.lock)
+        mirror.jars()
     assert [path.name for path in (mirror.cache / "jars").glob("**/one*")] == []
 
 
-@pytest.mark.parametrize("content", [b"longer than before", b"", b"eno"])
-def test_a_cached_jar_that_was_altered_is_noticed(mirror: Mirror, content: bytes) -> None:
-    altered = jars("pair", environ=mirror.environ, lock=mirror.lock)[1]
-    altered.write_bytes(content)
-    with pytest.raises(JarMismatch, match=re.escape(str(altered))):
-        jars("pair", environ=mirror.environ, lock=mirror.lock)
-
-
-def test_verify_reads_the_content_even_where_size_and_time_agree(mirror: Mirror) -> None:
-    altered = jars("pair", environ=mirror.environ, lock=mirror.lock)[1]
-    before = altered.stat()
+def test_a_cached_jar_that_was_altered_is_noticed(mirror: Mirror) -> None:
+    altered = mirror.jars()[1]
     altered.write_bytes(b"eno")
-    os.utime(altered, ns=(before.st_atime_ns, before.st_mtime_ns))
-    jars("pair", environ=mirror.environ, lock=mirror.lock)
-    with pytest.raises(JarMismatch):
-        verify_jars("pair", environ=mirror.environ, lock=mirror.lock)
+    with pytest.raises(JarMismatch, match=re.escape(str(altered))):
+        mirror.jars()
 
 
 def test_a_new_lock_is_checked_against_the_files_that_are_there(mirror: Mirror) -> None:
-    jars("pair", environ=mirror.environ, lock=mirror.lock)
+    mirror.jars()
     mirror.lock.write_text(
         mirror.lock.read_text().replace("[pair]\n", f"[pair]\na:b:1 {'0' * 64}\n")
     )
     with pytest.raises(JarsUnreachable):
-        jars("pair", environ=mirror.environ, lock=mirror.lock)
+        mirror.jars()
 
 
 @pytest.mark.parametrize("missing", ["repository", "settings"])
@@ -158,16 +146,11 @@ def test_an_unreachable_repository_is_one_line_with_the_remedy(
     if missing == "settings":
         mirror.settings.unlink()
     with pytest.raises(JarsUnreachable) as raised:
-        jars("pair", environ=mirror.environ, lock=mirror.lock)
+        mirror.jars()
     assert str(raised.value).startswith("RM203 ")
     assert raised.value.remedy
     assert "\n" not in str(raised.value)
     assert raised.value.exit_code == 2
-
-
-def test_verify_says_when_a_set_was_never_fetched(mirror: Mirror) -> None:
-    with pytest.raises(JarsUnreachable, match="not in the cache"):
-        verify_jars("pair", environ=mirror.environ, lock=mirror.lock)
 
 
 def test_a_cache_that_cannot_be_written_is_named(mirror: Mirror, tmp_path: Path) -> None:

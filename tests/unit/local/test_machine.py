@@ -1,4 +1,4 @@
-"""What a process may use: all of the machine, or what its control groups leave it."""
+"""What a process may use of the machine, and how much of it the heap of a session gets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rivermouth.local.machine import cores, memory_mb
+from rivermouth.local.machine import CAPACITY, MEMORY, cores, heap_settings, memory_mb
 
 pytestmark = pytest.mark.unit
 
@@ -57,3 +57,29 @@ def grouped(folder: Path, files: Mapping[str, str]) -> tuple[Path, Path]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + "\n", encoding="utf-8")
     return folder / "groups", own
+
+
+@pytest.mark.parametrize(
+    ("partitions", "machine", "given", "memory", "capacity"),
+    [
+        ((), 8192, "", "2048m", 64),
+        ((4,), 8192, "", "2050m", 69),
+        ((100, 100), 8192, "", "2165m", 314),
+        ((2000,), 24_000, "", "6465m", 2564),
+        ((2000,), 8192, "", "4096m", 1222),
+        ((10_000,), 24_000, "", "12000m", 1439),
+        ((2000,), 2048, "", "2048m", 64),
+        ((2000,), 0, "", "2048m", 64),
+        (None, 24_000, "", "2048m", 500),
+        ((2000,), 24_000, "8g", "8g", 2564),
+        ((2000,), 24_000, "4096M", "4096M", 1222),
+        ((2000,), 24_000, "4194304k", "4194304k", 1222),
+        ((2000,), 24_000, "much", "much", 64),
+        (None, 24_000, "8g", "8g", 500),
+    ],
+)
+def test_heap_and_consumers_by_partitions_and_machine(
+    partitions: tuple[int, ...] | None, machine: int, given: str, memory: str, capacity: int
+) -> None:
+    found = heap_settings(partitions, machine, given)
+    assert found == {MEMORY: memory, CAPACITY: str(capacity)}

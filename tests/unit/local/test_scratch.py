@@ -6,17 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from rivermouth.local.scratch import (
-    ScratchFolder,
     remove_dead,
     remove_old,
+    scratch_folder,
     scratch_root,
     shared_folder,
     volumes_root,
@@ -25,23 +27,19 @@ from rivermouth.local.scratch import (
 pytestmark = pytest.mark.unit
 
 
-def test_a_checkpoint_is_there_for_one_run_and_gone_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_folder_is_there_for_one_run_and_gone_after_it(tmp_path: Path, fails: bool) -> None:
     root = tmp_path / "scratch"
-    with ScratchFolder(root, "orders") as held:
-        assert held.is_dir()
-        assert held.parent == root
-        (held / "offsets").mkdir()
+    with suppress(RuntimeError), scratch_folder(root, "orders") as folder:
+        assert (folder.parent, folder.is_dir()) == (root, True)
+        (folder / "offsets").mkdir()
+        if fails:
+            raise RuntimeError
     assert list(root.iterdir()) == []
 
 
-def test_it_goes_even_when_the_run_fails(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), ScratchFolder(tmp_path, "orders"):
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_two_runs_do_not_clear_each_others_folder(tmp_path: Path) -> None:
-    with ScratchFolder(tmp_path, "orders") as one, ScratchFolder(tmp_path, "orders") as two:
+    with scratch_folder(tmp_path, "orders") as one, scratch_folder(tmp_path, "orders") as two:
         remove_dead(tmp_path)
         assert one != two
         assert one.is_dir()
@@ -51,10 +49,10 @@ def test_two_runs_do_not_clear_each_others_folder(tmp_path: Path) -> None:
 HOLD = """
 import os, sys
 from pathlib import Path
-from rivermouth.local.scratch import ScratchFolder
-with ScratchFolder(Path(sys.argv[1]), "bids") as held:
-    (held / "offsets").mkdir()
-    print(held, flush=True)
+from rivermouth.local.scratch import scratch_folder
+with scratch_folder(Path(sys.argv[1]), "bids") as folder:
+    (folder / "offsets").mkdir()
+    print(folder, flush=True)
     sys.stdin.read()
 """
 
@@ -74,7 +72,7 @@ def test_what_a_killed_run_left_is_cleared_by_the_next_and_not_before(tmp_path: 
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
         assert left.is_dir()
-        with ScratchFolder(tmp_path, "orders") as mine:
+        with scratch_folder(tmp_path, "orders") as mine:
             assert {each.name for each in tmp_path.iterdir()} == {
                 mine.name,
                 mine.name + ".lock",
@@ -89,7 +87,7 @@ def test_other_things_in_the_folder_are_none_of_our_business(tmp_path: Path) -> 
         (tmp_path / name).mkdir()
         (tmp_path / name / "precious").write_text("kept")
     (tmp_path / "letter").write_text("kept")
-    with ScratchFolder(tmp_path, "orders"):
+    with scratch_folder(tmp_path, "orders"):
         pass
     assert {each.name for each in tmp_path.iterdir()} == {*OTHERS, "letter"}
     assert all((tmp_path / name / "precious").exists() for name in OTHERS)
@@ -114,11 +112,11 @@ def test_many_runs_that_start_and_end_at_once_keep_their_folders(tmp_path: Path)
 
     def run() -> None:
         for _ in range(25):
-            with ScratchFolder(tmp_path, "orders") as held:
-                (held / "offsets").mkdir()
+            with scratch_folder(tmp_path, "orders") as folder:
+                (folder / "offsets").mkdir()
                 remove_dead(tmp_path)
-                if not (held / "offsets").is_dir():
-                    lost.append(held)
+                if not (folder / "offsets").is_dir():
+                    lost.append(folder)
 
     threads = [threading.Thread(target=run) for _ in range(6)]
     for each in threads:
@@ -134,30 +132,27 @@ def test_a_relative_root_gives_an_absolute_folder(
 ) -> None:
     """Spark takes the folder of a checkpoint as a URI, and a URI has no relative path."""
     monkeypatch.chdir(tmp_path)
-    with ScratchFolder(Path("scratch"), "orders") as held:
-        assert held.parent == tmp_path / "scratch"
-    monkeypatch.setenv("RIVERMOUTH_SCRATCH", "scratch")
-    assert scratch_root() == tmp_path / "scratch"
-    monkeypatch.setenv("RIVERMOUTH_SCRATCH", "~/scratch")
-    assert scratch_root() == Path.home() / "scratch"
-    monkeypatch.setenv("RIVERMOUTH_VOLUMES", "volumes")
-    assert volumes_root() == tmp_path / "volumes"
+    with scratch_folder(Path("scratch"), "orders") as folder:
+        assert folder.parent == tmp_path / "scratch"
 
 
-def test_the_environment_moves_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RIVERMOUTH_SCRATCH", str(tmp_path))
-    assert scratch_root() == tmp_path
-    monkeypatch.delenv("RIVERMOUTH_SCRATCH")
-    assert scratch_root().name == f"rivermouth-{os.getuid()}"
-
-
-def test_volumes_are_where_databricks_mounts_them_unless_the_environment_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("value", "root"),
+    [
+        ("/a/place", "/a/place"),
+        ("scratch", str(Path.cwd() / "scratch")),
+        ("~/scratch", str(Path.home() / "scratch")),
+        ("", ""),
+    ],
+)
+def test_the_environment_moves_them_and_every_path_is_absolute(
+    monkeypatch: pytest.MonkeyPatch, value: str, root: str
 ) -> None:
-    monkeypatch.delenv("RIVERMOUTH_VOLUMES", raising=False)
-    assert volumes_root() == Path("/Volumes")
-    monkeypatch.setenv("RIVERMOUTH_VOLUMES", str(tmp_path))
-    assert volumes_root() == tmp_path
+    monkeypatch.setenv("RIVERMOUTH_SCRATCH", value)
+    monkeypatch.setenv("RIVERMOUTH_VOLUMES", value)
+    user = Path(tempfile.gettempdir(), f"rivermouth-{os.getuid()}")
+    assert scratch_root() == (Path(root) if root else user)
+    assert volumes_root() == Path(root or "/Volumes")
 
 
 # Where no lock is to be had
@@ -182,8 +177,8 @@ def aged(path: Path, days: int) -> None:
 
 
 def test_a_shared_folder_is_there_for_one_run_and_gone_after_it(tmp_path: Path) -> None:
-    with shared_folder(tmp_path / "volume", "orders") as held:
-        assert held.is_dir()
+    with shared_folder(tmp_path / "volume", "orders") as folder:
+        assert folder.is_dir()
     assert list((tmp_path / "volume").iterdir()) == []
 
 
@@ -192,8 +187,8 @@ def test_what_is_a_week_old_goes_and_other_things_in_the_volume_stay(tmp_path: P
     young = stage(tmp_path, "1", folder=6, batch=6, file=6)
     (tmp_path / "photos").mkdir()
     aged(tmp_path / "photos", 99)
-    with shared_folder(tmp_path, "bids") as held:
-        assert {*tmp_path.iterdir()} == {young, held, tmp_path / "photos"}
+    with shared_folder(tmp_path, "bids") as folder:
+        assert {*tmp_path.iterdir()} == {young, folder, tmp_path / "photos"}
     assert not old.exists()
 
 
@@ -219,8 +214,8 @@ def test_a_folder_that_its_run_removes_meanwhile_is_passed_over(
 ) -> None:
     gone, old = tmp_path / f"bids-{'a' * 32}", stage(tmp_path, "b", folder=8, batch=8, file=8)
     monkeypatch.setattr(Path, "iterdir", _with(Path.iterdir, tmp_path, gone))
-    with shared_folder(tmp_path, "orders") as held:
-        assert held.is_dir()
+    with shared_folder(tmp_path, "orders") as folder:
+        assert folder.is_dir()
     assert not old.exists()
 
 

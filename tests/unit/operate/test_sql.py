@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from rivermouth.config import Config, load
+from rivermouth.config import Config
 from rivermouth.errors import QueryRefused
 from rivermouth.operate.sql import query
 from rivermouth.protocol.commits import app_id
@@ -22,6 +22,7 @@ from rivermouth.protocol.offsets import OffsetRange, Position
 from rivermouth.run.text import query_table as render
 from rivermouth.warehouse.folder.log import FolderLog
 from tests.builders import place
+from tests.unit.operate.doubles import configured
 
 pytestmark = pytest.mark.unit
 
@@ -31,23 +32,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """Two pipelines; only the first has a table."""
-    pipelines = {
-        name: {
-            "source": {"topics": [name], "format": "json"},
-            "schema": "id BIGINT",
-            "target": {"table": table},
-        }
-        for name, table in (("orders", "silver.Orders"), ("later", "silver.later"))
-    }
-    text = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:1"},
-        "warehouse": "./lake",
-        "pipelines": pipelines,
-    }
-    file = tmp_path / "rivermouth.yml"
-    file.write_text(json.dumps(text), encoding="utf-8")
-    config = load(file)
+    tables = {"orders": "silver.Orders", "later": "silver.later"}
+    pipelines = {name: {"target": {"table": table}} for name, table in tables.items()}
+    config = configured(tmp_path, **pipelines)
     commit(config, 1, "c1")
     return config
 

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from rivermouth.config import Config, Pipeline, Start, load
+from rivermouth.config import Pipeline, Start
 from rivermouth.errors import (
     ConfigError,
     KafkaRefused,
     KafkaUnsettled,
     RangesRefused,
-    SourceError,
     TopicMissing,
 )
 from rivermouth.operate.topic import topic
 from rivermouth.operate.topic_report import Reader, Reading, TopicReport
 from rivermouth.protocol.entry import Entry
-from rivermouth.protocol.kafka_facts import NOTHING_WAITS, KafkaFacts, Outlook, Replicas, Retention
-from rivermouth.protocol.offsets import (
-    Anchor,
-    PartitionOffset,
-    Position,
-    TopicPartition,
-    Watermarks,
-)
+from rivermouth.protocol.kafka_facts import NOTHING_WAITS, KafkaFacts, Outlook, Retention
+from rivermouth.protocol.offsets import Position, TopicPartition, Watermarks
 from rivermouth.run.tables import topic_table as render
 from rivermouth.warehouse.ports import LedgerStore
 from tests.memory import MemoryLog, MemoryOffsets, MemoryTable
+from tests.unit.operate.doubles import Answering, configured
 
 pytestmark = pytest.mark.unit
 
-T = TypeVar("T")
 NOW = datetime(2026, 11, 8, tzinfo=timezone.utc)
 STAMP_MS = int(datetime(2026, 11, 2, tzinfo=timezone.utc).timestamp() * 1000)
-WEEK = Retention("delete", 7 * 86_400_000, None)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 MARKS = {T0: Watermarks(5, 20), T1: Watermarks(0, 9)}
 FACTS = KafkaFacts("K", {"t": "T"}, MARKS, {T0: 4})
@@ -48,76 +39,8 @@ UNSETTLED = KafkaUnsettled("the cluster cannot answer yet")
 FORBIDDEN = KafkaRefused("the broker refused", found="Topic authorization failed")
 
 
-@dataclass
-class Answering:
-    """A broker that answers the same always; ``failing`` are errors by the name of a question."""
-
-    answer: KafkaFacts = FACTS
-    retention: Retention = WEEK
-    firsts: Mapping[PartitionOffset, int | None] | None = None
-    failing: Mapping[str, SourceError] = field(default_factory=dict)
-    at: int | None = 7
-    leader: int | None = 1
-    asked: list[str] = field(default_factory=list)
-    wanted: list[PartitionOffset] = field(default_factory=list)
-
-    def names(self) -> frozenset[str]:
-        return self._said("names", frozenset(self.answer.topics))
-
-    def missing(self, topics: Iterable[str]) -> frozenset[str]:
-        return self._said("missing", frozenset(topics) - self.answer.topics.keys())
-
-    def _said(self, question: str, answer: T) -> T:
-        self.asked.append(question)
-        if question in self.failing:
-            raise self.failing[question]
-        return answer
-
-    def facts(self, topics: Iterable[str]) -> KafkaFacts:
-        if "gone" in topics:
-            raise TopicMissing("topic gone does not exist")
-        return self._said("facts", self.answer)
-
-    def offsets_at(
-        self, times: Mapping[TopicPartition, datetime]
-    ) -> dict[TopicPartition, int | None]:
-        return self._said("offsets_at", dict.fromkeys(times, self.at))
-
-    def truncated_logs(self, anchors: Mapping[TopicPartition, Anchor]) -> dict[TopicPartition, int]:
-        return {}
-
-    def replicas(self, topic: str) -> tuple[Replicas, ...]:
-        found = (Replicas(0, self.leader, (1, 2), (1,)), Replicas(1, 2, (2, 1), (2, 1)))
-        return self._said("replicas", found)
-
-    def retentions(self, topics: Iterable[str]) -> dict[str, Retention]:
-        return self._said("retentions", dict.fromkeys(topics, self.retention))
-
-    def first_timestamps(
-        self, wanted: Collection[PartitionOffset]
-    ) -> dict[PartitionOffset, int | None]:
-        self.wanted = sorted(wanted)
-        all_alike = dict.fromkeys(wanted, STAMP_MS)
-        return self._said("firsts", dict(all_alike if self.firsts is None else self.firsts))
-
-
-def configured(folder: Path, *, warehouse: Any = "./lake", **topics: str) -> Config:
-    pipelines = {
-        name: {
-            "source": {"topics": read.split(), "format": "json"},
-            "schema": "id BIGINT",
-            "target": {"table": f"s.{name}"},
-        }
-        for name, read in topics.items()
-    }
-    text = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:1"},
-        "warehouse": warehouse,
-        "pipelines": pipelines,
-    }
-    (folder / "rivermouth.yml").write_text(json.dumps(text), encoding="utf-8")
-    return load(folder / "rivermouth.yml")
+def a_broker(answer: KafkaFacts = FACTS, **settings: Any) -> Answering:
+    return Answering(answer, stamp_ms=STAMP_MS, **settings)
 
 
 def stores(**positions: Position) -> Callable[[Pipeline], LedgerStore]:
@@ -149,7 +72,7 @@ def entry(pipeline: Pipeline, position: Position) -> Entry:
     )
 
 
-def told(
+def report_of(
     folder: Path, kafka: Answering, position: Mapping[TopicPartition, int] | None, **more: Any
 ) -> TopicReport:
     """The topic ``t``, which the pipeline ``p`` has read up to ``position``; None: not yet."""
@@ -165,7 +88,7 @@ def only(report: TopicReport) -> tuple[Reader, Reading, Reading]:
 
 
 def test_partitions_are_told_with_where_they_are_kept_and_their_offsets(tmp_path: Path) -> None:
-    report = told(tmp_path, Answering(), {T0: 12, T1: 9}, at=NOW)
+    report = report_of(tmp_path, a_broker(), {T0: 12, T1: 9}, at=NOW)
     assert [each.as_dict() for each in report.partitions] == [
         {
             "partition": 0,
@@ -202,8 +125,8 @@ def test_partitions_are_told_with_where_they_are_kept_and_their_offsets(tmp_path
 def test_a_pipeline_is_told_with_its_position_its_lag_and_what_retention_takes_next(
     tmp_path: Path,
 ) -> None:
-    kafka = Answering()
-    reader, first, second = only(told(tmp_path, kafka, {T0: 12, T1: 9}))
+    kafka = a_broker()
+    reader, first, second = only(report_of(tmp_path, kafka, {T0: 12, T1: 9}))
     assert (reader.name, reader.table, reader.reason, reader.lag) == ("p", "s.p", None, 8)
     assert reader.seconds_left == timedelta(days=1).total_seconds()
     assert (first.position, first.recorded, first.lag) == (12, True, 8)
@@ -213,36 +136,47 @@ def test_a_pipeline_is_told_with_its_position_its_lag_and_what_retention_takes_n
 
 
 def test_a_handful_of_questions_is_asked_however_many_pipelines_read_it(tmp_path: Path) -> None:
-    kafka = Answering()
+    kafka = a_broker()
     config = configured(tmp_path, p="t", q="t", r="other")
-    held = stores(p=Position({T0: 12, T1: 0}), q=Position({T0: 15, T1: 0}))
-    report = topic(config, "t", at=NOW, kafka=kafka, now=NOW.timestamp, stores=held)
+    read = stores(p=Position({T0: 12, T1: 0}), q=Position({T0: 15, T1: 0}))
+    report = topic(config, "t", at=NOW, kafka=kafka, now=NOW.timestamp, stores=read)
     assert [each.name for each in report.readers] == ["p", "q"]
     assert kafka.asked == ["replicas", "facts", "retentions", "firsts", "offsets_at"]
     assert kafka.wanted == [(T0, 12), (T0, 15), (T1, 0)]
 
 
-def test_a_topic_that_no_pipeline_reads_is_told(tmp_path: Path) -> None:
-    report = topic(configured(tmp_path, p="other"), "t", kafka=Answering())
+def test_a_topic_that_no_pipeline_reads_is_report_of(tmp_path: Path) -> None:
+    report = topic(configured(tmp_path, p="other"), "t", kafka=a_broker())
     assert (len(report.partitions), report.readers, report.records_at_most) == (2, [], 28)
 
 
-def test_a_new_pipeline_stands_where_its_first_run_starts(tmp_path: Path) -> None:
-    reader, first, second = only(told(tmp_path, Answering(), None))
-    assert (first.position, first.recorded, first.lag) == (5, False, 15)
-    assert (second.position, second.recorded, second.lag) == (0, False, 9)
-    assert reader.reason is None
-
-
-def test_a_partition_that_was_added_is_due_from_its_first_offset(tmp_path: Path) -> None:
-    _, first, second = only(told(tmp_path, Answering(), {T0: 12}))
-    assert (first.recorded, second.recorded) == (True, False)
-    assert (second.position, second.lag) == (0, 9)
+@pytest.mark.parametrize(
+    ("read", "code", "positions", "recorded", "lags"),
+    [
+        (None, "", (5, 0), (False, False), (15, 9)),
+        ({T0: 12}, "", (12, 0), (True, False), (8, 9)),
+        ({T0: 3}, "RM406", (3, 0), (True, False), (15, 9)),
+    ],
+    ids=["nothing was read yet", "a partition was added", "and the pipeline is blocked"],
+)
+def test_what_the_ledger_does_not_name_is_due_from_where_the_next_run_would_start(
+    tmp_path: Path,
+    read: dict[TopicPartition, int] | None,
+    code: str,
+    positions: tuple[int, int],
+    recorded: tuple[bool, bool],
+    lags: tuple[int, int],
+) -> None:
+    reader, *both = only(report_of(tmp_path, a_broker(), read))
+    assert (reader.reason or "")[:5] == code
+    assert tuple(each.position for each in both) == positions
+    assert tuple(each.recorded for each in both) == recorded
+    assert tuple(each.lag for each in both) == lags
 
 
 def test_what_was_deleted_before_it_was_read_is_gone(tmp_path: Path) -> None:
-    kafka = Answering()
-    reader, first, second = only(told(tmp_path, kafka, {T0: 3, T1: 2}))
+    kafka = a_broker()
+    reader, first, second = only(report_of(tmp_path, kafka, {T0: 3, T1: 2}))
     assert (reader.reason or "").startswith("RM406")
     assert (first.lag, second.lag) == (15, 7)
     assert first.left.outlook is Outlook.GONE
@@ -255,28 +189,18 @@ def test_what_was_deleted_before_it_was_read_is_gone(tmp_path: Path) -> None:
 def test_a_time_that_no_calendar_has_is_told_as_its_number(tmp_path: Path) -> None:
     """Producers write microseconds, and Kafka keeps them."""
     far_ms = 1_790_000_000_000_000
-    report = told(tmp_path, Answering(firsts={(T0, 12): far_ms}), {T0: 12, T1: 9})
+    report = report_of(tmp_path, a_broker(firsts={(T0, 12): far_ms}), {T0: 12, T1: 9})
     _, first, _ = only(report)
     assert first.as_dict()["next_record_at"] is None
     assert str(far_ms) in render(report)
 
 
-def test_a_partition_that_was_added_is_due_for_a_blocked_pipeline_too(tmp_path: Path) -> None:
-    reader, first, second = only(told(tmp_path, Answering(), {T0: 3}))
-    assert (reader.reason or "").startswith("RM406")
-    assert (first.recorded, second.recorded) == (True, False)
-    assert (second.position, second.lag) == (0, 9)
-
-
 def test_where_the_next_run_records_a_loss_the_position_is_that_of_the_ledger(
     tmp_path: Path,
 ) -> None:
-    config = configured(tmp_path, p="t")
-    text = config.path.read_text(encoding="utf-8")
-    records = '"format": "json", "on_data_loss": "record"'
-    config.path.write_text(text.replace('"format": "json"', records), encoding="utf-8")
-    held = stores(p=Position({T0: 3, T1: 9}))
-    report = topic(load(config.path), "t", kafka=Answering(), now=NOW.timestamp, stores=held)
+    config = configured(tmp_path, p={"source": {"topics": ["t"], "on_data_loss": "record"}})
+    read = stores(p=Position({T0: 3, T1: 9}))
+    report = topic(config, "t", kafka=a_broker(), now=NOW.timestamp, stores=read)
     reader, first, _ = only(report)
     assert (reader.reason, first.position, first.recorded, first.lag) == (None, 3, True, 15)
     assert first.left.outlook is Outlook.GONE
@@ -293,7 +217,7 @@ def test_where_the_next_run_records_a_loss_the_position_is_that_of_the_ledger(
 def test_a_position_in_another_log_has_no_lag(
     tmp_path: Path, answer: KafkaFacts, code: str
 ) -> None:
-    reader, first, _ = only(told(tmp_path, Answering(answer), {T0: 12, T1: 9}))
+    reader, first, _ = only(report_of(tmp_path, a_broker(answer), {T0: 12, T1: 9}))
     assert (reader.reason or "").startswith(code)
     assert (first.position, first.lag, reader.lag) == (12, None, None)
     assert first.left.outlook is Outlook.UNKNOWN
@@ -303,19 +227,19 @@ def test_a_position_in_another_log_has_no_lag(
 @pytest.mark.parametrize(
     ("kafka", "outlook", "basis"),
     [
-        (Answering(failing={"retentions": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
-        (Answering(failing={"firsts": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
-        (Answering(firsts={}), Outlook.UNKNOWN, "no record was read there in time"),
-        (Answering(firsts={(T0, 12): None}), Outlook.NOTHING_WAITS, "only ends of transactions"),
-        (Answering(firsts={(T0, 12): -1}), Outlook.UNKNOWN, "the record has no timestamp"),
-        (Answering(retention=Retention("compact", 1, None)), Outlook.KEPT, "cleanup.policy"),
+        (a_broker(failing={"retentions": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
+        (a_broker(failing={"firsts": FORBIDDEN}), Outlook.UNKNOWN, "RM303"),
+        (a_broker(firsts={}), Outlook.UNKNOWN, "no record was read there in time"),
+        (a_broker(firsts={(T0, 12): None}), Outlook.NOTHING_WAITS, "only ends of transactions"),
+        (a_broker(firsts={(T0, 12): -1}), Outlook.UNKNOWN, "the record has no timestamp"),
+        (a_broker(retention=Retention("compact", 1, None)), Outlook.KEPT, "cleanup.policy"),
     ],
     ids=["settings", "records", "in time", "aborted", "no timestamp", "kept"],
 )
 def test_what_is_not_known_says_why(
     tmp_path: Path, kafka: Answering, outlook: Outlook, basis: str
 ) -> None:
-    reader, first, _ = only(told(tmp_path, kafka, {T0: 12, T1: 9}))
+    reader, first, _ = only(report_of(tmp_path, kafka, {T0: 12, T1: 9}))
     assert first.left.outlook is outlook
     assert first.left.basis.startswith(basis)
     assert (first.lag, reader.seconds_left) == (8, None)
@@ -328,14 +252,14 @@ def test_what_is_not_known_says_why(
 def test_a_part_that_may_not_be_asked_is_unknown_with_the_reason(
     tmp_path: Path, question: str, part: str
 ) -> None:
-    report = told(tmp_path, Answering(failing={question: FORBIDDEN}), {T0: 12, T1: 9}, at=NOW)
+    report = report_of(tmp_path, a_broker(failing={question: FORBIDDEN}), {T0: 12, T1: 9}, at=NOW)
     assert report.as_dict()["unknown"] == {part: str(FORBIDDEN)}
     assert report.records_at_most == 28
 
 
 def test_where_a_leader_is_missing_the_partitions_are_told_without_offsets(tmp_path: Path) -> None:
-    kafka = Answering(failing={"facts": UNSETTLED}, leader=None)
-    report = told(tmp_path, kafka, {T0: 12, T1: 9})
+    kafka = a_broker(failing={"facts": UNSETTLED}, leader=None)
+    report = report_of(tmp_path, kafka, {T0: 12, T1: 9})
     reader, first, _ = only(report)
     assert [each.kept.leader for each in report.partitions] == [None, 2]
     assert (report.records_at_most, report.id) == (None, None)
@@ -345,28 +269,21 @@ def test_where_a_leader_is_missing_the_partitions_are_told_without_offsets(tmp_p
 
 
 def test_a_pipeline_whose_other_topic_is_gone_keeps_its_lag(tmp_path: Path) -> None:
-    config = configured(tmp_path, p="t gone")
-    held = stores(p=Position({T0: 12, T1: 9}))
-    report = topic(config, "t", kafka=Answering(), now=NOW.timestamp, stores=held)
-    reader, first, _ = only(report)
+    kafka = a_broker(failing={"gone": TopicMissing("topic gone does not exist")})
+    config, read = configured(tmp_path, p="t gone"), stores(p=Position({T0: 12, T1: 9}))
+    reader, first, _ = only(topic(config, "t", kafka=kafka, now=NOW.timestamp, stores=read))
     assert (reader.reason or "").startswith("RM302")
-    assert (report.records_at_most, first.position, first.lag) == (28, 12, 8)
+    assert (first.position, first.lag) == (12, 8)
 
 
 def test_a_defect_of_ours_is_the_reason_of_its_own_pipeline(tmp_path: Path) -> None:
-    class Overflowing(Answering):
-        def offsets_at(
-            self, times: Mapping[TopicPartition, datetime]
-        ) -> dict[TopicPartition, int | None]:
-            raise OverflowError("date value out of range")
-
     config = configured(tmp_path, p="t", q="t")
     source = config.pipelines["q"].source.model_copy(update={"start": Start(NOW)})
     at_a_time = config.pipelines["q"].model_copy(update={"source": source})
     config = config.model_copy(update={"pipelines": {**config.pipelines, "q": at_a_time}})
-    held = stores(p=Position({T0: 12, T1: 9}))
-    report = topic(config, "t", kafka=Overflowing(), now=NOW.timestamp, stores=held)
-    p, q = report.readers
+    kafka = a_broker(failing={"offsets_at": OverflowError("date value out of range")})
+    read = stores(p=Position({T0: 12, T1: 9}))
+    p, q = topic(config, "t", kafka=kafka, now=NOW.timestamp, stores=read).readers
     assert ([each.position for each in p.partitions], p.reason) == ([12, 9], None)
     assert (q.reason or "").startswith("RM900 q: an error that nobody foresaw; found Overflow")
 
@@ -382,7 +299,7 @@ def test_a_defect_of_ours_is_the_reason_of_its_own_pipeline(tmp_path: Path) -> N
 def test_what_kafka_cannot_be_asked_for_is_refused_before_it_is_asked(
     tmp_path: Path, name: str, at: datetime | None, said: str
 ) -> None:
-    kafka = Answering()
+    kafka = a_broker()
     with pytest.raises(RangesRefused, match=said):
         topic(configured(tmp_path, p="t"), name, at=at, kafka=kafka)
     assert kafka.asked == []
@@ -391,9 +308,9 @@ def test_what_kafka_cannot_be_asked_for_is_refused_before_it_is_asked(
 def test_a_topic_that_does_not_exist_is_raised_before_anything_else_is_asked(
     tmp_path: Path,
 ) -> None:
-    kafka = Answering(failing={"replicas": TopicMissing("topic t does not exist")})
+    kafka = a_broker(failing={"replicas": TopicMissing("topic t does not exist")})
     with pytest.raises(TopicMissing):
-        told(tmp_path, kafka, None)
+        report_of(tmp_path, kafka, None)
     assert kafka.asked == ["replicas"]
 
 
@@ -401,4 +318,4 @@ def test_tables_in_a_catalog_are_refused_as_status_does(tmp_path: Path) -> None:
     place = {"catalog": "main", "schema": "rivermouth", "volume": "state"}
     config = configured(tmp_path, warehouse=place, p="t")
     with pytest.raises(ConfigError, match="the tables are in the catalog main"):
-        topic(config, "t", kafka=Answering())
+        topic(config, "t", kafka=a_broker())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from rivermouth.config import Config, load, unresolved
+from rivermouth.config import Config, unresolved
 from rivermouth.operate.doctor import check_config
 from rivermouth.operate.facts import way_now
 from rivermouth.operate.status import PipelineStatus, State, Status
@@ -18,35 +17,11 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.protocol.ways import AS_FILES, Way
 from rivermouth.run.report import OpenReport
 from rivermouth.run.tables import status_table as render
+from tests.unit.operate.doubles import configured
 
 pytestmark = pytest.mark.unit
 
 SCHEMA = pa.schema([("id", pa.int64())])
-
-
-def configured(folder: Path, *, warehouse: Any = "./lake", **pipelines: dict[str, Any]) -> Config:
-    given = {
-        name: {
-            "source": {"topics": [name], "format": "json"},
-            "schema": "id BIGINT",
-            **settings,
-            "target": _told({"table": "s.t", **settings.get("target", {})}),
-        }
-        for name, settings in pipelines.items()
-    }
-    text = {
-        "version": 1,
-        "kafka": {"bootstrap.servers": "localhost:1"},
-        "warehouse": warehouse,
-        "pipelines": given,
-    }
-    file = folder / "lake.yml"
-    file.write_text(json.dumps(text), encoding="utf-8")
-    return load(file)
-
-
-def _told(target: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in target.items() if value is not None}
 
 
 def reason(config: Config) -> str | None:
@@ -83,7 +58,7 @@ def test_where_threads_of_python_have_none_in_the_jvm_spark_commits(
 
 
 def test_tables_in_a_catalog_and_shared_ones_land_through_spark(tmp_path: Path) -> None:
-    shared = configured(tmp_path, p={}, q={}, r={})
+    shared = configured(tmp_path, **{name: {"target": {"table": "s.p"}} for name in "pqr"})
     assert reason(shared) == "q, r write the table, too"
     catalog = configured(tmp_path, warehouse={"catalog": "main"}, p={})
     assert reason(catalog) == "the table is not in a folder of this machine"
@@ -91,16 +66,13 @@ def test_tables_in_a_catalog_and_shared_ones_land_through_spark(tmp_path: Path) 
 
 def test_what_the_tables_say(tmp_path: Path) -> None:
     config = configured(tmp_path, p={})
-    DeltaTable.create(str(tmp_path / "lake" / "s" / "t"), SCHEMA)
+    table, bad = (str(tmp_path / "lake" / "s" / each) for each in ("p", "p_quarantine"))
+    DeltaTable.create(table, SCHEMA)
     assert reason(config) == ""
-    picky = {"delta.randomizeFilePrefixes": "true"}
-    bad = str(tmp_path / "lake" / "s" / "t_quarantine")
-    DeltaTable.create(bad, SCHEMA, configuration=dict(picky))
-    told = "of the quarantine, the table has the property delta.randomizeFilePrefixes = true"
-    assert reason(config) == told
-    DeltaTable.create(
-        str(tmp_path / "lake" / "s" / "t"), SCHEMA, partition_by=["id"], mode="overwrite"
-    )
+    DeltaTable.create(bad, SCHEMA, configuration={"delta.randomizeFilePrefixes": "true"})
+    why = "of the quarantine, the table has the property delta.randomizeFilePrefixes = true"
+    assert reason(config) == why
+    DeltaTable.create(table, SCHEMA, partition_by=["id"], mode="overwrite")
     assert reason(config) == "the table is partitioned by id"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -124,11 +125,9 @@ def test_a_table_whose_entries_are_all_of_ledgers_that_are_not_configured_is_lef
 def two_pipelines(newest_at_day: float) -> World:
     """A pipeline's two entries at day 0, and the other's only one."""
     world = a_world()
-    identity = other().identity
     born = entry_after(None, span(0, 0, topic="u"), pipeline=OTHER)
-    born = type(born)(**{**vars(born), "config": identity})
-    record = record_of_entry(len(world.commits), born)
-    at = CommitRecord(**{**vars(record), "timestamp_ms": int(newest_at_day * DAY * 1000)})
+    record = record_of_entry(len(world.commits), replace(born, config=other().identity))
+    at = replace(record, timestamp_ms=int(newest_at_day * DAY * 1000))
     world.commits.append(at)
     return world
 

@@ -8,32 +8,20 @@ from typing import NoReturn
 
 import pytest
 
-from rivermouth.config import Config, TableName, load
+from rivermouth.config import Config, TableName
 from rivermouth.operate.maintain import SCRATCH, Maintenance
 from rivermouth.run.report import exit_code
 from rivermouth.spark.tables import Address
 from rivermouth.warehouse.warehouse import warehouse_of
 from tests.doubles import NO_SESSION
+from tests.unit.operate.doubles import configured
 
 pytestmark = pytest.mark.unit
-
-FILE = """
-version: 1
-kafka: {bootstrap.servers: "localhost:1"}
-warehouse: ./lake
-pipelines:
-  bids:
-    source: {topics: [bids], format: json}
-    schema: "auction BIGINT"
-    target: {table: bronze.bids}
-"""
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    file = tmp_path / "rivermouth.yml"
-    file.write_text(FILE, "utf-8")
-    return load(file)
+    return configured(tmp_path, bids="bids")
 
 
 class Failing:

@@ -1,10 +1,10 @@
-"""How long a table keeps old files, by its own setting."""
+"""How long a table keeps old files, and which quarantine rows can never come true any more."""
 
 from __future__ import annotations
 
 import pytest
 
-from rivermouth.operate.optimize import hours
+from rivermouth.operate.optimize import hours, orphaned
 
 pytestmark = pytest.mark.unit
 
@@ -33,3 +33,28 @@ def test_a_retention_in_hours_and_0_for_what_nobody_understands(
     retention: str | None, expected: float
 ) -> None:
     assert hours(retention) == expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "committed", "expected"),
+    [
+        ([], {1: "a"}, set()),
+        ([(1, "a")], {1: "a"}, set()),
+        ([(1, "a"), (1, "dead")], {1: "a"}, {"dead"}),
+        ([(1, "dead"), (1, "dead too")], {1: "a"}, {"dead", "dead too"}),
+        ([(2, "unborn")], {1: "a"}, set()),
+        ([(1, "forgotten")], {}, set()),
+    ],
+    ids=[
+        "no rows at all",
+        "a commit that stands",
+        "one of two attempts stands",
+        "none of two attempts stands",
+        "the number is still to be committed",
+        "nobody knows the number any longer",
+    ],
+)
+def test_an_orphan_has_a_number_that_stands_under_another_commit(
+    tags: list[tuple[int, str]], committed: dict[int, str], expected: set[str]
+) -> None:
+    assert orphaned(tags, committed) == expected

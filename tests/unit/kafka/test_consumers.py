@@ -1,4 +1,4 @@
-"""What the answers of a consumer tell of the first records."""
+"""What the answers of a consumer tell of truncated logs, and of first records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from rivermouth.kafka.topics import first_timestamps
+from rivermouth.errors import KafkaUnreachable
+from rivermouth.kafka.consumers import first_timestamps, truncated_logs
+from rivermouth.protocol.offsets import TopicPartition as Partition
 from tests.builders import place
 
 pytestmark = pytest.mark.unit
 
 END, RESET = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET
 FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
+CUT = "partition truncation detected: broker end offset is 5 (epoch 3)"
 
 
 @dataclass(frozen=True)
@@ -39,17 +42,22 @@ class Answer:
         return 1, self.stamp
 
 
+def failed(code: int, text: str = "", number: int = 0) -> Answer:
+    return Answer(number, failure=KafkaError(code, text) if text else KafkaError(code))
+
+
 class Reader:
     """A consumer with these answers, and none after them."""
 
     def __init__(self, *answers: Answer | None) -> None:
         self._answers = [*answers]
-        self.assigned: list[list[tuple[int, int]]] = []
+        self.assigned: list[list[tuple[int, int, int]]] = []
         self.dropped: list[int] = []
         self.closed = False
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        self.assigned.append(sorted((each.partition, each.offset) for each in partitions))
+        places = ((each.partition, each.offset, each.leader_epoch or 0) for each in partitions)
+        self.assigned.append(sorted(places))
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         self.dropped += [each.partition for each in partitions]
@@ -61,26 +69,66 @@ class Reader:
         self.closed = True
 
 
+def truncated(reader: Reader, timeout_s: float = 5) -> dict[Partition, int]:
+    positions = {place(0): (6, 3), place(1): (4, 2)}
+    try:
+        return truncated_logs(lambda _: cast(Consumer, reader), positions, timeout_s)
+    finally:
+        assert reader.closed
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(0), {}),
+        (failed(END, "end of partition"), {}),
+        (failed(RESET, "offset out of range"), {}),
+        (failed(END, CUT), {}),
+        (failed(RESET, CUT), {place(0): 5}),
+    ],
+    ids=["a record", "the end", "an offset out of range", "another error", "a truncated log"],
+)
+def test_a_log_is_truncated_where_the_broker_says_so(
+    answer: Answer, expected: dict[Partition, int]
+) -> None:
+    assert truncated(Reader(None, Answer(0, of=None), answer, Answer(1))) == expected
+
+
+def test_the_consumer_is_asked_for_each_position_in_its_epoch() -> None:
+    reader = Reader(Answer(1), Answer(0))
+    truncated(reader)
+    assert reader.assigned == [[(0, 6, 3), (1, 4, 2)]]
+
+
+def test_a_partition_that_does_not_answer_in_time_is_named() -> None:
+    with pytest.raises(KafkaUnreachable) as caught:
+        truncated(Reader(failed(RESET, CUT)), timeout_s=0.05)
+    assert caught.value.where == "t-1"
+
+
 def found(
     reader: Reader, *wanted: tuple[int, int], timeout_s: float = 5
 ) -> dict[tuple[int, int], int | None]:
     places = [(place(partition), offset) for partition, offset in wanted]
-    answer = first_timestamps(places, lambda: cast(Consumer, reader), timeout_s)
-    assert reader.closed
+    try:
+        answer = first_timestamps(lambda _: cast(Consumer, reader), places, timeout_s)
+    finally:
+        assert reader.closed
     return {(each.partition, offset): stamp for (each, offset), stamp in answer.items()}
 
 
 def test_the_first_record_of_each_partition_is_taken_and_no_other() -> None:
     reader = Reader(None, Answer(0, 10), Answer(0, 11), Answer(1, 20))
     assert found(reader, (0, 5), (1, 7)) == {(0, 5): 10, (1, 7): 20}
-    assert reader.assigned == [[(0, 5), (1, 7)]]
+    assert [each[:2] for each in reader.assigned[0]] == [(0, 5), (1, 7)]
     assert reader.dropped == [0, 1], "so that no more of them is read"
 
 
 def test_several_offsets_of_a_partition_are_read_one_after_the_other() -> None:
     reader = Reader(Answer(0, 10), Answer(1, 20), Answer(0, 12))
     assert found(reader, (0, 7), (1, 7), (0, 5)) == {(0, 5): 10, (1, 7): 20, (0, 7): 12}
-    assert reader.assigned == [[(0, 5), (1, 7)], [(0, 7)]]
+    rounds = [[each[:2] for each in assigned] for assigned in reader.assigned]
+    assert rounds == [[(0, 5), (1, 7)], [(0, 7)]]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +136,8 @@ def test_several_offsets_of_a_partition_are_read_one_after_the_other() -> None:
     [
         (Answer(0, 10), {(0, 5): 10}),
         (Answer(0, -1), {(0, 5): -1}),
-        (Answer(0, failure=KafkaError(END)), {(0, 5): None}),
-        (Answer(0, failure=KafkaError(RESET)), {}),
+        (failed(END), {(0, 5): None}),
+        (failed(RESET), {}),
     ],
     ids=["a record", "a record without a timestamp", "the end", "deleted meanwhile"],
 )
@@ -103,7 +151,5 @@ def test_what_does_not_answer_in_time_is_left_out() -> None:
 
 
 def test_an_error_of_a_partition_is_raised() -> None:
-    reader = Reader(Answer(0, failure=KafkaError(FORBIDDEN)))
     with pytest.raises(KafkaException):
-        found(reader, (0, 5))
-    assert reader.closed
+        found(Reader(failed(FORBIDDEN)), (0, 5))
