@@ -41,7 +41,7 @@ def compacted(world: World) -> None:
     """Write until the cleaner has removed offset 0 (it leaves the newest segment alone)."""
     source = KafkaSource(client_options(world.config))
     deadline = time.monotonic() + PATIENCE_S
-    while source.held((world.topic, 0), [0]):
+    while source.existing((world.topic, 0), [0]):
         assert time.monotonic() < deadline, "the log cleaner did not run"
         produce(world.servers, world.topic, [(b"filler", value(0, 0), 0)])  # stamped with now
         time.sleep(0.05)

@@ -9,14 +9,13 @@ from rivermouth.config import Pipeline
 from rivermouth.verify.ledger.entry import Commits, Partition
 from rivermouth.verify.ledger.log import (
     Ledger,
-    Void,
     note_foreign,
     read_ledger,
     read_since,
     read_since_time,
     void_since,
 )
-from rivermouth.verify.proved import Before, Offsets, Proved, Standing, moment
+from rivermouth.verify.proved import Before, Offsets, Proved, Recording, Standing, moment
 from rivermouth.verify.result import Findings
 
 
@@ -27,15 +26,6 @@ class Since:
     time_ms: float | None = None
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is on record of a pipeline, or why that cannot be read."""
-
-    proved: Proved | None = None
-    problem: str | None = None
-
-
-NOTHING = Known()
 _FORMER = "rows from before an accepted change of the source may be at the same offsets"
 
 
@@ -49,20 +39,20 @@ class Begun:
 
 
 def begin(
-    log: Commits, pipeline: Pipeline, since: Since | None, known: Known, *, strict: bool
+    log: Commits, pipeline: Pipeline, since: Since | None, known: Recording, *, strict: bool
 ) -> Begun:
     """Read the ledger as far as it is asked for; all of it where no part can be left out."""
-    found: Ledger | Void | None = None
+    found: Ledger | str | None = None
     findings = Findings(pipeline.name, strict=strict)
     if since is not None and not pipeline.shape.since:
-        found = Void(f"the proof of the mode {pipeline.target.mode} reads all of the table")
+        found = f"the proof of the mode {pipeline.target.mode} reads all of the table"
     elif since is not None and log.versions():
         found = _since(log, pipeline, since, known, findings)
     if isinstance(found, Ledger) and found.since is not None:
         note_foreign(found, findings)
         return Begun(found, findings, Before(found.since.sequence, _proved_ms(found, known)))
     findings = Findings(pipeline.name, strict=strict)
-    findings.read_all = found.reason if isinstance(found, Void) else None
+    findings.read_all = found if isinstance(found, str) else None
     return Begun(read_ledger(log, pipeline.ledger_name, findings), findings)
 
 
@@ -81,39 +71,38 @@ def standing(log: Commits, proved: Proved, at_most: int) -> Standing:
     if since > at_most:
         return Standing(proved, unread=since)
     void = void_since(log, proved.pipeline, proved.last, versions)
-    return Standing(proved, None if void is None else void.reason)
+    return Standing(proved, void)
 
 
 def _since(
-    log: Commits, pipeline: Pipeline, since: Since, known: Known, findings: Findings
-) -> Ledger | Void:
+    log: Commits, pipeline: Pipeline, since: Since, known: Recording, findings: Findings
+) -> Ledger | str:
     if since.time_ms is not None:
         found = read_since_time(log, pipeline.ledger_name, since.time_ms, findings)
     elif known.proved is None:
-        return Void(known.problem or "no proof is recorded")
+        return known.problem or "no proof is recorded"
     elif known.proved.failed_ms is not None:
-        return Void(_failed(known.proved.failed_ms))
+        return _failed(known.proved.failed_ms)
     elif known.proved.table != str(pipeline.target.table):
-        return Void(f"the recorded proof is of the table {known.proved.table}")
+        return f"the recorded proof is of the table {known.proved.table}"
     else:
         found = read_since(log, pipeline.ledger_name, known.proved.last, findings)
-    return found if isinstance(found, Void) else _told(found, pipeline, known)
+    return found if isinstance(found, str) else _tellable(found, pipeline, known)
 
 
-def _told(ledger: Ledger, pipeline: Pipeline, known: Known) -> Ledger | Void:
+def _tellable(ledger: Ledger, pipeline: Pipeline, known: Recording) -> Ledger | str:
     """The ledger, if what is due can be told from it alone."""
     if _has_moved(ledger) and not _has_passed(ledger, known):
-        return Void(_FORMER)
+        return _FORMER
     accepting = [each for each in ledger.effective if each.deletes]
     for entry in accepting:
         if any(each.unlisted for each in entry.deletes):
             # Those of earlier entries would excuse as many that were lost since.
-            line = f"entry {entry.sequence} accepts a DELETE whose rows nobody can name"
-            return Void(line)
+            return f"entry {entry.sequence} accepts a DELETE whose rows nobody can name"
     if accepting and pipeline.target.order_by:
         # What ranks lower than a row that was deleted had no effect, and the row is not known.
         first = accepting[0].sequence
-        return Void(f"entry {first} accepts a DELETE, and the keys have an order")
+        return f"entry {first} accepts a DELETE, and the keys have an order"
     return ledger
 
 
@@ -127,7 +116,7 @@ def _has_moved(ledger: Ledger) -> bool:
     return any(kind != "identity" for kind, _ in accepted)
 
 
-def _proved_ms(ledger: Ledger, known: Known) -> int | None:
+def _proved_ms(ledger: Ledger, known: Recording) -> int | None:
     """When all before the ledger's beginning was proved; None where the record does not tell."""
     proved = known.proved
     if proved is None or proved.failed_ms is not None:
@@ -141,7 +130,7 @@ def _stands(ledger: Ledger, proved: Proved) -> bool:
     return any((each.sequence, each.commit) == last for each in ledger.effective)
 
 
-def _has_passed(ledger: Ledger, known: Known) -> bool:
+def _has_passed(ledger: Ledger, known: Recording) -> bool:
     """Whether the record tells that no former record was where this ledger reads."""
     proved, since = known.proved, ledger.since
     if proved is None or proved.former is None or since is None or not _stands(ledger, proved):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from rivermouth.config import Config, Pipeline
 from rivermouth.config.registry import FORMATS, SHAPES, Formats, Shapes, resolve
-from rivermouth.verify.beginning import NOTHING, Known, Since, begin
+from rivermouth.verify.beginning import Since, begin
 from rivermouth.verify.kafka.client import KafkaSource, Source
 from rivermouth.verify.kafka.readable import readable
 from rivermouth.verify.ledger.coverage import Coverage
@@ -20,8 +21,8 @@ from rivermouth.verify.ledger.log import Ledger, place_of
 from rivermouth.verify.proofs.offsets_table import Allowed, verify_offsets_table
 from rivermouth.verify.proofs.proof import Bounds, Progress, Proof, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import read_quarantine
-from rivermouth.verify.proved import Before, Offsets, Reach
-from rivermouth.verify.recording import Attempt, Proofs, attempt
+from rivermouth.verify.proved import Before, Offsets, Reach, Recording
+from rivermouth.verify.recording import Attempt, Proofs
 from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
 from rivermouth.verify.sharing import Prove
 from rivermouth.verify.subject import Subject
@@ -38,7 +39,7 @@ def verify_pipeline(
     *,
     strict: bool = False,
     since: Since | None = None,
-    known: Known = NOTHING,
+    known: Recording | None = None,
 ) -> PipelineProof:
     """Verify one pipeline, from ``since`` on (None: all); ``known`` is on record of it.
 
@@ -50,7 +51,7 @@ def verify_pipeline(
         findings = Findings(pipeline.name, strict=strict)
         findings.add(Kind.FAULT, f"the table's log cannot be read: {fault}")
         return findings.proof()
-    begun = begin(log, pipeline, since, known, strict=strict)
+    begun = begin(log, pipeline, since, known or Recording(), strict=strict)
     ledger, findings = begun.ledger, begun.findings
     counted = None
     if ledger is None:
@@ -88,9 +89,9 @@ def _reach(
 
 def _former(ledger: Ledger, coverage: Coverage) -> Offsets | None:
     """See ``Reach``; an accepted change that log clean-up has taken does not tell it."""
-    told = {each.sequence for each in ledger.effective if each.changes is not None}
+    known = {each.sequence for each in ledger.effective if each.changes is not None}
     accepted = ledger.effective[-1].accepted
-    if any(kind != "identity" and sequence not in told for kind, sequence in accepted):
+    if any(kind != "identity" and sequence not in known for kind, sequence in accepted):
         return None
     return _nested(coverage.former.ends())
 
@@ -178,7 +179,7 @@ def _verify_rows(subject: Subject, tables: Tables, progress: Progress, bounds: B
     quarantine = read_quarantine(
         tables, name.quarantine, subject.ledger, subject.coverage, subject.findings
     )
-    verify_rows: Proof = resolve(subject.shape.proof)
+    verify_rows: Proof = resolve(subject.pipeline.shape.proof)
     with tempfile.TemporaryDirectory(prefix="rivermouth-verify-") as folder:
         verify_rows(subject, Stored(table, quarantine), Workspace(Path(folder), bounds, progress))
     subject.findings.records = subject.coverage.records()
@@ -224,17 +225,12 @@ class Checker:
         return partial(self._attempt, KafkaSource(self.options))
 
     def _attempt(self, source: Source, name: str, progress: Progress) -> Attempt:
-        return attempt(
-            self.proofs,
-            self.config.pipelines[name],
-            partial(self._prove, source, progress),
-        )
-
-    def _prove(self, source: Source, progress: Progress, name: str, known: Known) -> PipelineProof:
-        return verify_pipeline(
+        pipeline, began = self.config.pipelines[name], time.time()
+        known = Recording() if self.proofs is None else self.proofs.read(pipeline.ledger_name)
+        proof = verify_pipeline(
             self.config,
             self.tables,
-            self.config.pipelines[name],
+            pipeline,
             source,
             progress,
             self.bounds,
@@ -242,3 +238,4 @@ class Checker:
             since=self.since,
             known=known,
         )
+        return Attempt(proof, known, round(began * 1000), round(time.time() * 1000))

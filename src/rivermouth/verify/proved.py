@@ -1,7 +1,7 @@
 """What a verification proved, as a value: up to which entry, when, and what was left out.
 
 A record is true by itself: it says what was right at a time. Whether the next verification may
-build on it depends on the log, see ``ledger.starting``, and on what was found since.
+build on it depends on the log, see ``ledger.log``, and on what was found since.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ class Proved:
 
 @dataclass(frozen=True)
 class Recording:
-    """What is on record after a verification, and why this one is not, if it is not."""
+    """What is on record of a pipeline; ``problem``: why it cannot be read, or was not written."""
 
-    proved: Proved | None
+    proved: Proved | None = None
     problem: str | None = None
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ true by itself. Of two verifications that end in the same moment, one record is 
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rivermouth.config import OFFSETS_TABLE, Config, Pipeline
-from rivermouth.verify.beginning import NOTHING, Known, standing
+from rivermouth.verify.beginning import standing
 from rivermouth.verify.proved import Proved, Recording, Standing, extended, whole
 from rivermouth.verify.result import PipelineProof, Unchecked
 from rivermouth.verify.tables.folder import FolderTables
@@ -31,7 +30,7 @@ _LATER = (Unchecked.UNCOVERED, Unchecked.AHEAD)
 class Proofs(Protocol):
     """Where what was proved is kept."""
 
-    def read(self, pipeline: str) -> Known:
+    def read(self, pipeline: str) -> Recording:
         """What is on record of a pipeline."""
 
     def write(self, proved: Proved) -> None:
@@ -44,16 +43,16 @@ class ProofFiles:
 
     folder: Path
 
-    def read(self, pipeline: str) -> Known:
+    def read(self, pipeline: str) -> Recording:
         """See ``Proofs``."""
         file = self._file(pipeline)
         try:
             facts = json.loads(file.read_text(encoding="utf-8"))
-            return Known(Proved.parse(facts))
+            return Recording(Proved.parse(facts))
         except FileNotFoundError:
-            return Known()
+            return Recording()
         except (OSError, KeyError, TypeError, ValueError, AttributeError) as fault:
-            return Known(problem=f"the recorded proof cannot be read: {file}: {fault!r}")
+            return Recording(problem=f"the recorded proof cannot be read: {file}: {fault!r}")
 
     def write(self, proved: Proved) -> None:
         """See ``Proofs``."""
@@ -98,73 +97,47 @@ def standings(config: Config) -> Callable[[Pipeline], Standing | None]:
 
 
 @dataclass(frozen=True)
-class Times:
-    """When a verification began and ended, in ms since 1970."""
+class Attempt:
+    """A verification of one pipeline; ``then`` was on record of it when it began.
 
+    It began and ended at these times, in ms since 1970.
+    """
+
+    proof: PipelineProof
+    then: Recording
     began_ms: int
     ended_ms: int
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """A verification of one pipeline; ``then`` was on record of it when it began."""
-
-    proof: PipelineProof
-    then: Known
-    times: Times
-
-
-def attempt(
-    proofs: Proofs | None,
-    pipeline: Pipeline,
-    prove: Callable[[str, Known], PipelineProof],
-    now: Callable[[], float] = time.time,
-) -> Attempt:
-    """Verify a pipeline by ``prove``, given what is on record of it. Records nothing."""
-    then = proofs.read(pipeline.ledger_name) if proofs is not None else NOTHING
-    began = now()
-    proof = prove(pipeline.name, then)
-    return Attempt(proof, then, Times(round(began * 1000), round(now() * 1000)))
-
-
 def settled(proofs: Proofs | None, pipeline: Pipeline, attempt: Attempt) -> PipelineProof:
-    """The proof of an attempt, with what is on record after it, where ``proofs`` keeps it."""
+    """The proof of an attempt, with what is on record after it, where ``proofs`` keeps it.
+
+    Never raises for a place that cannot be written.
+    """
     if proofs is None:
         return attempt.proof
-    recording = record(proofs, pipeline, attempt.proof, attempt.then, attempt.times)
-    return replace(attempt.proof, recording=recording)
-
-
-def record(
-    proofs: Proofs, pipeline: Pipeline, proof: PipelineProof, then: Known, times: Times
-) -> Recording | None:
-    """Record what ``proof`` proved of the pipeline; ``then`` was on record when it began.
-
-    None where there is nothing to record. Never raises for a place that cannot be written.
-    """
-    now = proofs.read(pipeline.ledger_name)
-    wanted = to_record(pipeline, proof, then.proved, now.proved, times)
+    now = proofs.read(pipeline.ledger_name).proved
+    wanted = to_record(pipeline, attempt, now)
     if wanted is None:
-        return None
+        return attempt.proof
     if isinstance(wanted, str):
-        return Recording(now.proved, wanted)
+        return replace(attempt.proof, recording=Recording(now, wanted))
     try:
         proofs.write(wanted)
     except OSError as fault:
-        return Recording(now.proved, f"the record cannot be written: {fault}")
-    return Recording(wanted)
+        problem = f"the record cannot be written: {fault}"
+        return replace(attempt.proof, recording=Recording(now, problem))
+    return replace(attempt.proof, recording=Recording(wanted))
 
 
-def to_record(
-    pipeline: Pipeline, proof: PipelineProof, then: Proved | None, now: Proved | None, times: Times
-) -> Proved | str | None:
+def to_record(pipeline: Pipeline, attempt: Attempt, now: Proved | None) -> Proved | str | None:
     """What to write, or why nothing is; None where there is nothing to say. Pure.
 
-    ``then`` and ``now`` were on record when the verification began and when it ended.
+    ``now`` is on record since the verification ended.
     """
-    reach = proof.reach
+    proof, then, reach = attempt.proof, attempt.then.proved, attempt.proof.reach
     if proof.found:
-        return None if now is None else replace(now, failed_ms=times.ended_ms)
+        return None if now is None else replace(now, failed_ms=attempt.ended_ms)
     if reach is None or not proof.ok:
         return None if reach is None else "with --strict, not everything could be checked"
     found = Proved(
@@ -173,15 +146,15 @@ def to_record(
         first=reach.first,
         last=reach.last,
         position=reach.position,
-        at_ms=times.began_ms,
+        at_ms=attempt.began_ms,
         full_entry=reach.last.sequence,
-        full_ms=times.began_ms,
+        full_ms=attempt.began_ms,
         strict=proof.strict,
         left={what.value: number for what, number in proof.left.items() if what not in _LATER},
         former=reach.former,
     )
     if reach.before is None:
-        return whole(now, found, times.began_ms)
+        return whole(now, found, attempt.began_ms)
     if reach.before.proved_ms is None or then is None:
         return f"entries up to {reach.before.entry} were not checked"
     if Unchecked.FOREIGN in proof.left:

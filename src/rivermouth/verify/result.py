@@ -9,6 +9,8 @@ from enum import Enum
 from itertools import chain, zip_longest
 from typing import Any
 
+from numpy.typing import NDArray
+
 from rivermouth.verify.proved import Reach, Recording
 
 PROBLEM_LINES = 20
@@ -125,10 +127,23 @@ class Findings:
         room = PROBLEM_LINES - len(self._lines[kind])
         self._lines[kind] += lines[: max(0, room)]
 
+    def add_offsets(
+        self,
+        kind: Kind,
+        partition: str,
+        offsets: Sequence[int] | NDArray[Any],
+        what: str,
+        count: int | None = None,
+    ) -> None:
+        """Count a finding for each offset, or ``count``; a line is ``t-0@5: what``."""
+        lines = [f"{partition}@{offset}: {what}" for offset in offsets[:PROBLEM_LINES]]
+        self.add(kind, *lines, count=len(offsets) if count is None else count)
+
     def leave(self, what: Unchecked, line: str, count: int = 1) -> None:
-        """Say that ``count`` of something could not be checked."""
-        self._left[what] += count
-        self.unchecked.append(line)
+        """Say that ``count`` of something could not be checked; nothing where it is 0."""
+        if count:
+            self._left[what] += count
+            self.unchecked.append(line)
 
     def proof(self) -> PipelineProof:
         """Everything found so far, as a value."""

@@ -1,14 +1,9 @@
-"""One pipeline under verification: its ledger, what Kafka can still show of it, the findings.
-
-What an entry did not tell is null in its rows: it was not asked for then. A record without headers
-has null there, and no record has an empty list. Names may repeat, values may be null, the order
-stays.
-"""
+"""One pipeline under verification: its ledger, what Kafka can still show of it, the findings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,19 +12,23 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import FORMATS, Format, KeyForm, Shape, resolve
+from rivermouth.config.registry import FORMATS, Format, KeyForm, resolve
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, Reader, Undecodable, UnknownDecoder
 from rivermouth.verify.kafka.client import Source, headers_of
-from rivermouth.verify.ledger.coverage import Coverage, Held, Offsets, Span
+from rivermouth.verify.ledger.coverage import Coverage, Flags, Offsets, Span
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
-from rivermouth.verify.ledger.erased import Erased, nothing_erased
+from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable, row_field, schema_of
 
 
 class Metadata:
-    """The configured ``fields`` of ``_kafka``, by which records and rows can be compared."""
+    """The configured ``fields`` of ``_kafka``, by which records and rows can be compared.
+
+    What an entry does not name is null in its rows. A record without headers has null there, and no
+    record has an empty list. Names of headers may repeat, values may be null, the order stays.
+    """
 
     def __init__(self, fields: Sequence[str], entries: Sequence[LedgerEntry]) -> None:
         self.fields = tuple(fields)
@@ -46,12 +45,14 @@ class Metadata:
         """What the row of a record must hold, where the entry of this index covers the record."""
         if not self.fields:
             return ()
-        told = self._entries[entry].metadata
-        return tuple(_TOLD[each](message) if each in told else None for each in self.fields)
+        recorded = self._entries[entry].metadata
+        return tuple(
+            _OF_RECORD[each](message) if each in recorded else None for each in self.fields
+        )
 
     def of_rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
         """What each row holds."""
-        columns = (_HELD[each](row_field(batch, "_kafka", each)) for each in self.fields)
+        columns = (_OF_ROWS[each](row_field(batch, "_kafka", each)) for each in self.fields)
         return [*zip(*columns, strict=True)] if self.fields else [()] * batch.num_rows
 
 
@@ -65,24 +66,24 @@ def _headers(message: Message) -> Any:
     return NOT_VERIFIABLE if found is None else tuple(found) or None
 
 
-def _held_headers(values: pa.Array) -> list[Any]:
+def _headers_of_rows(values: pa.Array) -> list[Any]:
     lists = values.to_pylist()
-    return [None if each is None else tuple(map(_held_header, each)) for each in lists]
+    return [None if each is None else tuple(map(_header_of_row, each)) for each in lists]
 
 
-def _held_header(held: Any) -> Any:
+def _header_of_row(header: Any) -> Any:
     """Name and value. What follows a NUL in a name is not compared: the client cuts names there."""
-    if held is None or held["key"] is None:
-        return held
-    return held["key"].partition("\0")[0], held["value"]
+    if header is None or header["key"] is None:
+        return header
+    return header["key"].partition("\0")[0], header["value"]
 
 
-def _held_keys(values: pa.Array) -> list[Any]:
+def _keys_of_rows(values: pa.Array) -> list[Any]:
     return list(values.to_pylist())
 
 
-_TOLD = {"key": _key, "headers": _headers}
-_HELD = {"key": _held_keys, "headers": _held_headers}
+_OF_RECORD = {"key": _key, "headers": _headers}
+_OF_ROWS = {"key": _keys_of_rows, "headers": _headers_of_rows}
 
 
 Decoder = Mapping[str, Any]
@@ -109,28 +110,23 @@ class Subject:
     source: Source
     findings: Findings
     readable: dict[Partition, tuple[int, int]]
-    compacted: frozenset[str] = frozenset()
-    shared: frozenset[str] = frozenset()
-    shared_parts: frozenset[Partition] = frozenset()
-    retired: Coverage = field(default_factory=lambda: Coverage(()))
-    erased: Erased = field(default_factory=nothing_erased)
+    compacted: frozenset[str]
+    shared: frozenset[str]
+    shared_parts: frozenset[Partition]
+    retired: Coverage
+    erased: Erased
 
     @cached_property
     def metadata(self) -> Metadata:
         """What ``_kafka`` tells beside the coordinates."""
         return Metadata(self.pipeline.source.metadata, self.ledger.effective)
 
-    @property
-    def shape(self) -> Shape:
-        """What the registry knows of the pipeline's mode."""
-        return self.pipeline.shape
-
     def record_schema(self, table: pa.Schema) -> pa.Schema:
         """The types of the columns of records: those of the table, if it holds records.
 
         Raises Unreadable for an unknown column type.
         """
-        others = self.shape.totals or self.pipeline.made_by
+        others = self.pipeline.shape.totals or self.pipeline.made_by
         return schema_of(self.pipeline.columns) if others else table
 
     def reader(self, schema: pa.Schema, columns: Sequence[str], decoder: Decoder) -> Reader:
@@ -245,14 +241,14 @@ class Subject:
             return False
         return partition[0] not in self.compacted or span.is_full(index)
 
-    def unexplained(self, partition: Partition, offsets: Offsets) -> Held:
+    def unexplained(self, partition: Partition, offsets: Offsets) -> Flags:
         """At which of the offsets without a visible record compaction has removed none.
 
         It keeps the offset of no record: one that is still there was aborted. Raises SourceError.
         """
         if partition[0] not in self.compacted or not len(offsets):
             return np.ones(len(offsets), bool)
-        return np.isin(offsets, [*self.source.held(partition, offsets.tolist())])
+        return np.isin(offsets, [*self.source.existing(partition, offsets.tolist())])
 
 
 def _reader(

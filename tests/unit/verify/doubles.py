@@ -8,17 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Message
 
 from rivermouth.config import Config, TableName, load
+from rivermouth.verify.beginning import Since
 from rivermouth.verify.kafka.client import Identity
 from rivermouth.verify.ledger.coverage import Coverage
 from rivermouth.verify.ledger.entry import Commit, LedgerEntry, LedgerRange, Partition
+from rivermouth.verify.ledger.erased import Erased
 from rivermouth.verify.ledger.log import Ledger
+from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.quarantine import Quarantined
-from rivermouth.verify.result import Findings, Kind
+from rivermouth.verify.proved import Recording
+from rivermouth.verify.result import Findings, Kind, PipelineProof, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import canonical
 from tests.faults.checker.at_length import as_written
@@ -69,6 +74,15 @@ def commit(
     }
     info = {"operation": "WRITE", "userMetadata": json.dumps(as_written(facts))}
     return Commit(info, {f"rivermouth/{pipeline}": sequence})
+
+
+def by_others(operation: str, **parameters: Any) -> Commit:
+    """A commit that is none of a pipeline."""
+    return Commit({"operation": operation, "operationParameters": parameters}, {})
+
+
+def restore(version: object) -> Commit:
+    return by_others("RESTORE", version=version)
 
 
 def keyed(commits: Sequence[Commit], config: Config) -> list[Commit]:
@@ -122,13 +136,13 @@ class MemorySource:
     cluster: str = "cluster"
     topics: Mapping[str, str] = field(default_factory=lambda: {TOPIC: "id"})
     compacted: frozenset[str] = frozenset()
-    untold: frozenset[str] = frozenset()
+    unknown_policy: frozenset[str] = frozenset()
     asked: list[tuple[Partition, int]] = field(default_factory=list)
-    """The offsets that ``held`` was asked for."""
+    """The offsets that ``existing`` was asked for."""
 
     def identity(self, topics: Iterable[str]) -> Identity:
         known = {name: self.topics[name] for name in topics if name in self.topics}
-        return Identity(self.cluster, known, self.compacted, self.untold & known.keys())
+        return Identity(self.cluster, known, self.compacted, self.unknown_policy & known.keys())
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         return [each for each in self.records if each[0] in topics]
@@ -148,7 +162,7 @@ class MemorySource:
                     yield partition, [each]  # one by one: every border between batches
             yield partition, []
 
-    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+    def existing(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
         wanted = [*offsets]
         self.asked += [(partition, each) for each in wanted]
         visible = {each.offset() for each in self.records.get(partition, ())}
@@ -292,11 +306,18 @@ def subject(
         replace(each, columns=each.columns or names, config=each.config or identity)
         for each in entries
     )
-    coverage = Coverage(entries)
-    readable = {each: (found.start, found.until) for each, found in coverage.spans.items()}
+    coverage, findings = Coverage(entries), Findings("p")
     ledger = Ledger(len(entries), entries, entries, trimmed)
-    known = {"readable": readable, "compacted": source.compacted | source.untold, **facts}
-    return Subject(pipeline, ledger, coverage, source, Findings("p"), **known)
+    known = {
+        "readable": {each: (its.start, its.until) for each, its in coverage.spans.items()},
+        "compacted": source.compacted | source.unknown_policy,
+        "shared": frozenset(),
+        "shared_parts": frozenset(),
+        "retired": Coverage(()),
+        "erased": Erased(Ledger(-1), Coverage(()), findings),  # no DELETE is accepted
+        **facts,
+    }
+    return Subject(pipeline, ledger, coverage, source, findings, **known)
 
 
 def stored(
@@ -307,17 +328,68 @@ def stored(
     return Stored(MemoryRows(rows, schema), quarantine or {})
 
 
+def quarantined(*records: Message, large: bool = False) -> Quarantined:
+    """These records in quarantine; ``large``: as good ones whose totals would not fit."""
+    offsets = np.array([each.offset() for each in records], np.int64)
+    hashes = np.array([hash((each.key(), each.value())) for each in records], np.int64)
+    return Quarantined(offsets, hashes, np.full(len(records), large))
+
+
 def workspace(folder: Path, bounds: Bounds | None = None) -> Workspace:
     """Bounds so small that everything is split."""
     return Workspace(folder, bounds or Bounds(window=3, bucket=2), lambda *told: None)
 
 
-def found(of: Subject | Findings) -> dict[Kind, int]:
+FEW = Bounds(1000, 2)
+
+
+def verification(
+    config: Config,
+    source: MemorySource,
+    rows: Sequence[Mapping[str, Any]] | MemoryRows,
+    commits: Sequence[Commit],
+    quarantine: Sequence[Mapping[str, Any]] = (),
+    *,
+    projected: MemoryRows | None = None,
+    first: int = 0,
+    bounds: Bounds = FEW,
+    since: Since | None = None,
+    known: Recording | None = None,
+) -> PipelineProof:
+    """The verification of ``p``, whose log begins at the version ``first``.
+
+    ``projected`` is the offsets table; None: there is none.
+    """
+    table = rows if isinstance(rows, MemoryRows) else MemoryRows(rows)
+    tables = {"t.p": table, "t.p_quarantine": MemoryRows(quarantine, QUARANTINE)}
+    tables |= {} if projected is None else {"rivermouth.offsets": projected}
+    log = MemoryCommits(keyed(commits, config), first, first)
+    return verify_pipeline(
+        config,
+        MemoryTables(tables, {"t.p": log}),
+        config.pipelines["p"],
+        source,
+        lambda *told: None,
+        bounds,
+        since=since,
+        known=known,
+    )
+
+
+def proof_of(of: Subject | Findings | PipelineProof) -> PipelineProof:
+    of = of.findings if isinstance(of, Subject) else of
+    return of.proof() if isinstance(of, Findings) else of
+
+
+def found(of: Subject | Findings | PipelineProof) -> dict[Kind, int]:
     """What was found, by kind."""
-    findings = of.findings if isinstance(of, Subject) else of
-    return {kind: number for kind, number in findings.proof().counts.items() if number}
+    return {kind: number for kind, number in proof_of(of).counts.items() if number}
 
 
 def problems(of: Subject | Findings) -> tuple[str, ...]:
-    findings = of.findings if isinstance(of, Subject) else of
-    return findings.proof().problems
+    return proof_of(of).problems
+
+
+def left(of: Subject | Findings | PipelineProof) -> dict[Unchecked, int]:
+    """What was not checked, by kind."""
+    return proof_of(of).left

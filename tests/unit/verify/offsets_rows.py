@@ -6,8 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from rivermouth.verify.ledger.entry import Commit
 from tests.faults.checker.at_length import at_length
+from tests.unit.verify.doubles import MemoryRows
 
 
 def offsets_rows(
@@ -44,3 +47,8 @@ def offsets_rows(
                 }
             )
     return found
+
+
+def offsets_table(rows: Sequence[Mapping[str, Any]]) -> MemoryRows:
+    """The offsets table with these rows."""
+    return MemoryRows(rows, pa.Table.from_pylist([*rows]).schema)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rivermouth.verify.beginning import NOTHING
 from rivermouth.verify.proofs.proof import Progress
-from rivermouth.verify.recording import Attempt, Times
+from rivermouth.verify.proved import Recording
+from rivermouth.verify.recording import Attempt
 from rivermouth.verify.result import Kind, PipelineProof
 from rivermouth.verify.sharing import Prove, Task
 from tests.waiting import wait_for
@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 def proof_of(name: str, **found: Any) -> Attempt:
     """An attempt that names the process that made it, by its number of entries."""
     facts = {"entries": os.getpid(), "records": 0, "quarantined": 0, "superseded": None}
-    return Attempt(PipelineProof(name, **{**facts, **found}), NOTHING, Times(0, 0))
+    return Attempt(PipelineProof(name, **{**facts, **found}), Recording(), 0, 0)
 
 
 @dataclass(frozen=True)
@@ -141,18 +141,3 @@ class Elsewhere:
             return found
 
         return told
-
-
-@dataclass(frozen=True)
-class Refusing:
-    """Raises for the pipeline ``name``, in whatever process."""
-
-    name: str
-
-    def open(self) -> Prove:
-        return self.prove
-
-    def prove(self, name: str, progress: Progress) -> Attempt:
-        if name == self.name:
-            raise ValueError(f"{name} cannot be proved")
-        return proof_of(name)

@@ -19,8 +19,9 @@ from tests.unit.verify.doubles import (
     message,
     row,
     value,
+    verification,
 )
-from tests.unit.verify.test_unchecked import KEYED, found, proven
+from tests.unit.verify.test_unchecked import KEYED, found
 
 pytestmark = pytest.mark.unit
 
@@ -64,7 +65,7 @@ def checked(
     first: int = 0,
     **target: Any,
 ) -> PipelineProof:
-    return proven(
+    return verification(
         configured(folder, **target), kafka or source(0, 1, 2, 3), rows, commits, first=first
     )
 
@@ -271,9 +272,9 @@ def test_an_entry_reads_message_keys_by_its_own_setting(tmp_path: Path) -> None:
     bad = {"commit": "p-1", "topic": "t", "partition": 0, "offset": 1, "key": b"1", "value": None}
     config = configured(tmp_path, key="string", **KEYED)
     kafka = MemorySource({ZERO: records}, ends={ZERO: 4})
-    proof = proven(config, kafka, [row(1, 1, 0)], commits, [bad])
+    proof = verification(config, kafka, [row(1, 1, 0)], commits, [bad])
     assert (found(proof), proof.complete) == ({}, True)
-    assert found(proven(config, kafka, [], commits, [bad])) == {"missing": 1}
+    assert found(verification(config, kafka, [], commits, [bad])) == {"missing": 1}
 
 
 def test_quarantined_records_of_the_old_topic_are_unchecked(tmp_path: Path) -> None:
@@ -286,11 +287,11 @@ def test_quarantined_records_of_the_old_topic_are_unchecked(tmp_path: Path) -> N
     ]
     kafka = MemorySource({ZERO: records}, topics={"t": "id2"}, ends={ZERO: 4})
     rows = [OLD[0], *OLD[2:], NEW[0], *NEW[2:]]
-    proof = proven(configured(tmp_path), kafka, rows, RECREATED, bad)
+    proof = verification(configured(tmp_path), kafka, rows, RECREATED, bad)
     assert (found(proof), left(proof)) == ({}, {"rows_before_accepted_changes": 6})
     assert proof.quarantined == 1
     # The record of the old topic at that offset was a good one: its row stands.
-    beside = proven(configured(tmp_path), kafka, [*rows, OLD[1]], RECREATED, bad[1:])
+    beside = verification(configured(tmp_path), kafka, [*rows, OLD[1]], RECREATED, bad[1:])
     assert found(beside) == {}
 
 
@@ -299,7 +300,7 @@ def test_a_row_that_is_missing_where_an_old_one_stands_is_found_among_any_number
 ) -> None:
     rows = [*OLD, NEW[0]]
     few = Bounds(window=1000, bucket=2, values=0)
-    proof = proven(configured(tmp_path), source(0, 1, 2, 3), rows, RECREATED, bounds=few)
+    proof = verification(configured(tmp_path), source(0, 1, 2, 3), rows, RECREATED, bounds=few)
     assert found(proof) == {"different": 3}
 
 

@@ -16,15 +16,16 @@ from rivermouth.verify.ledger.entry import Commit, Partition, parse_entry
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, PipelineProof
 from tests.unit.verify.doubles import (
-    COLUMNS,
     CREATE,
     MemorySource,
+    commit,
     configured,
     message,
     row,
     value,
+    verification,
 )
-from tests.unit.verify.test_unchecked import KEYED, found, proven
+from tests.unit.verify.test_unchecked import KEYED, found
 
 pytestmark = pytest.mark.unit
 
@@ -38,33 +39,12 @@ def wrote(
     *,
     pipeline: str = "p",
     assigned: bool = True,
-    unread: int = 0,
 ) -> Commit:
     """A commit of one topic: positions and spans by partition."""
-    topic: dict[str, Any] = {
-        "id": "id",
-        "partitions": [end for each in position for end in (each, each)],
-        "position": [*position.values()],
-        "ends": unread,
-        "ranges": {
-            "partitions": [end for each in spans for end in (each, each)],
-            "spans": [*spans.values()],
-            "applied": [*spans.values()],
-        },
-    }
-    facts = {
-        "rivermouth": 1,
-        "pipeline": pipeline,
-        "sequence": sequence,
-        "commit": f"{pipeline}-{sequence}",
-        "cluster": "cluster",
-        "table": "table",
-        "config": {},
-        "columns": COLUMNS,
-        "topics": {"t": {**topic, **({"assigned": True} if assigned else {})}},
-    }
-    info = {"operation": "WRITE", "userMetadata": json.dumps(facts)}
-    return Commit(info, {f"rivermouth/{pipeline}": sequence})
+    ranges = [["t", each, position[each] - size, position[each]] for each, size in spans.items()]
+    places = {"t": {str(each): at for each, at in position.items()}}
+    more: dict[str, Any] = {"assigned": ["t"]} if assigned else {}
+    return commit(sequence, 0, 0, pipeline=pipeline, ranges=ranges, position=places, **more)
 
 
 def reading(config: Config, **assigned: tuple[int, ...] | None) -> Config:
@@ -97,7 +77,7 @@ TARGETS = pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"
 
 
 def checked(config: Config, held: Sequence[Any], commits: Sequence[Commit]) -> PipelineProof:
-    return proven(config, SOURCE, held, commits)
+    return verification(config, SOURCE, held, commits)
 
 
 @TARGETS
@@ -137,7 +117,7 @@ def test_a_row_of_ours_that_no_range_covers_is_unexpected_though_another_claims_
 def test_rows_of_a_pipeline_of_which_clean_up_left_no_entry_are_unchecked(tmp_path: Path) -> None:
     config = reading(configured(tmp_path), p=(0,))
     commits = [wrote(4, {0: 3}, {0: 3})]
-    proof = proven(config, SOURCE, [*OURS, *rows(ONE, 0, 1)], commits, first=5)
+    proof = verification(config, SOURCE, [*OURS, *rows(ONE, 0, 1)], commits, first=5)
     assert found(proof) == {}
     assert "2 rows: log clean-up removed their entries" in proof.unchecked
 

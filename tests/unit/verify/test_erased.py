@@ -9,10 +9,21 @@ from typing import Any
 import pytest
 
 from rivermouth.verify.ledger.chain import empties
-from rivermouth.verify.ledger.entry import Commit, StandingDeletes
+from rivermouth.verify.ledger.entry import Commit
+from rivermouth.verify.ledger.restored import DeletesOfOthers
 from rivermouth.verify.result import PipelineProof
-from tests.unit.verify.doubles import CREATE, MemorySource, commit, configured, message, row, value
-from tests.unit.verify.test_unchecked import found, proven
+from tests.unit.verify.doubles import (
+    CREATE,
+    MemorySource,
+    commit,
+    configured,
+    message,
+    restore,
+    row,
+    value,
+    verification,
+)
+from tests.unit.verify.test_unchecked import found
 
 pytestmark = pytest.mark.unit
 
@@ -27,10 +38,6 @@ def delete(rows: int | None, **parameters: Any) -> Commit:
     predicate = {"predicate": '["(id = 1)"]', **parameters}
     info = {"operation": "DELETE", "operationParameters": predicate, "operationMetrics": metrics}
     return Commit(info, {})
-
-
-def restore(version: int) -> Commit:
-    return Commit({"operation": "RESTORE", "operationParameters": {"version": version}}, {})
 
 
 def named(*numbers: int, version: int = AT) -> dict[str, Any]:
@@ -51,7 +58,7 @@ def log(deleting: Commit, *deletes: Mapping[str, Any]) -> list[Commit]:
 def appended(folder: Path, commits: Sequence[Commit], *rows: int, **more: Any) -> PipelineProof:
     """The verification of an append of 8 records, of which the table has these rows."""
     source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(8)]})
-    return proven(configured(folder), source, [row(n, 1, n) for n in rows], commits, **more)
+    return verification(configured(folder), source, [row(n, 1, n) for n in rows], commits, **more)
 
 
 def test_without_an_entry_that_accepts_them_deleted_rows_are_missing(tmp_path: Path) -> None:
@@ -191,7 +198,7 @@ def test_a_restore_to_before_the_acceptance_makes_the_rows_missing_again(tmp_pat
 def test_deletes_of_others_stand_until_they_are_rolled_back(
     commits: Sequence[Commit], stand: object
 ) -> None:
-    deletes = StandingDeletes()
+    deletes = DeletesOfOthers()
     for version, each in enumerate(commits):
         deletes.take(version, each, empties=empties(each))
     assert deletes.rows() == stand
@@ -204,7 +211,7 @@ def keyed(
     folder: Path, commits: Sequence[Commit], records: Sequence[Any], rows: Sequence[Any]
 ) -> PipelineProof:
     config = configured(folder, key="string", **KEYED)
-    return proven(config, MemorySource({("t", 0): records}), rows, commits)
+    return verification(config, MemorySource({("t", 0): records}), rows, commits)
 
 
 RECORDS = [
@@ -255,7 +262,7 @@ def test_after_an_accepted_delete_a_key_is_certain_whatever_has_expired_before(
     config = configured(tmp_path, key="string", **KEYED)
     source = MemorySource({("t", 0): RECORDS[1:6]}, first={("t", 0): 1})
     commits = [*log(delete(1), named(2, 1))[:4], accepts(3, 6, named(2, 1))]
-    right = proven(config, source, WHOLE[:3], commits)
+    right = verification(config, source, WHOLE[:3], commits)
     assert (found(right), right.erased) == ({}, 1)
-    expired = proven(config, source, [*WHOLE[:3], row(1, 5, 0)], commits)
+    expired = verification(config, source, [*WHOLE[:3], row(1, 5, 0)], commits)
     assert found(expired) == {"unexpected": 1}

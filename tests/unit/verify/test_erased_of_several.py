@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,20 @@ from typing import Any
 import pytest
 
 from rivermouth.verify.ledger.entry import Commit
+from rivermouth.verify.ledger.erased import Budgets
 from rivermouth.verify.result import Unchecked
-from tests.unit.verify.doubles import CREATE, MemorySource, commit, configured, message, row, value
+from tests.unit.verify.doubles import (
+    CREATE,
+    MemorySource,
+    commit,
+    configured,
+    message,
+    row,
+    value,
+    verification,
+)
 from tests.unit.verify.test_erased import accepts, delete, named
-from tests.unit.verify.test_unchecked import found, proven
+from tests.unit.verify.test_unchecked import found
 
 pytestmark = pytest.mark.unit
 
@@ -61,7 +71,7 @@ def test_no_more_rows_are_exempt_than_the_deletes_took(
     entries = [exploded(1, 0, 3), exploded(2, 3, 6), delete(took), accepts(3, 6, *accepted)]
     rows = [row(n, 1, n) for n in range(8) for _ in range(EACH - lost.get(n, 0))]
     source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(8)]})
-    proof = proven(configured(tmp_path), source, rows, [CREATE, *entries, exploded(4, 6, 8)])
+    proof = verification(configured(tmp_path), source, rows, [CREATE, *entries, exploded(4, 6, 8)])
     assert found(proof) == kinds, proof.problems
     assert proof.left.get(Unchecked.ERASED, 0) == excused
 
@@ -82,12 +92,45 @@ def test_what_two_entries_tell_of_one_delete_exempts_no_more_than_it_took(
     entries = [exploded(1, 0, 3), exploded(2, 3, 6), delete(took), *told]
     rows = [row(n, 1, n) for n in range(6) for _ in range(EACH - lost.get(n, 0))]
     source = MemorySource({("t", 0): [message(n, value(n, 1)) for n in range(6)]})
-    proof = proven(configured(tmp_path), source, rows, [CREATE, *entries])
+    proof = verification(configured(tmp_path), source, rows, [CREATE, *entries])
     assert found(proof) == kinds, proof.problems
 
 
 def test_an_entry_that_does_not_count_its_records_is_a_fault(tmp_path: Path) -> None:
     uncounted = commit(1, 0, 1, transform="shop:rows", explode=True)
     source = MemorySource({("t", 0): [message(0, value(0, 1))]})
-    proof = proven(configured(tmp_path), source, [row(0, 1, 0)], [CREATE, uncounted])
+    proof = verification(configured(tmp_path), source, [row(0, 1, 0)], [CREATE, uncounted])
     assert "does not count its records" in "\n".join(proof.problems)
+
+
+# What takers can draw of givers that have a limit
+
+
+@pytest.mark.parametrize(
+    ("name", "amounts", "asked", "drawn"),
+    [
+        ("no giver", {1: 5}, [([], 2)], [0]),
+        ("less than there is", {1: 5}, [([1], 2)], [2]),
+        ("more than there is", {1: 5}, [([1], 7)], [5]),
+        ("two takers share one", {1: 5}, [([1], 3), ([1], 3)], [3, 2]),
+        ("of two givers", {1: 2, 2: 2}, [([1, 2], 3), ([1, 2], 3)], [3, 1]),
+        ("no limit", {1: None}, [([1], 9), ([1], 9)], [9, 9]),
+        ("the first makes room", {1: 2, 2: 2}, [([1, 2], 2), ([1], 2)], [2, 2]),
+        ("it makes all the room it can", {1: 2, 2: 1}, [([1, 2], 2), ([1], 2)], [2, 1]),
+        (
+            "over two",
+            {1: 1, 2: 1, 3: 1},
+            [([1, 2], 1), ([2, 3], 1), ([1], 1), ([2], 1)],
+            [1, 1, 1, 0],
+        ),
+    ],
+)
+def test_as_much_is_drawn_as_the_givers_have(
+    name: str,
+    amounts: Mapping[int, int | None],
+    asked: Sequence[tuple[Sequence[int], int]],
+    drawn: Sequence[int],
+) -> None:
+    budgets = Budgets(amounts)
+    each = [budgets.draw(taker, givers, most) for taker, (givers, most) in enumerate(asked)]
+    assert each == drawn, name

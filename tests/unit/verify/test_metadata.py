@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
 from rivermouth.verify.ledger.entry import LedgerEntry
-from rivermouth.verify.proofs.decoding import Comparison
+from rivermouth.verify.proofs.decoding import Comparison, decoded_key, differences
 from rivermouth.verify.subject import Metadata
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import KAFKA
@@ -104,7 +104,7 @@ def test_headers_that_the_client_cannot_name_are_counted_and_not_compared(
     assert told is NOT_VERIFIABLE
     comparison = Comparison(["a"], ["headers"])
     assert comparison.differences(tuple, b"\x01", (5, told), (1, 5, (("\ufffd", b""),))) == ""
-    assert comparison.untold == 1
+    assert comparison.unknown == 1
 
 
 def test_a_row_is_compared_with_its_metadata() -> None:
@@ -114,3 +114,15 @@ def test_a_row_is_compared_with_its_metadata() -> None:
     reverse = (5, b"", due[2][::-1])
     found = comparison.differences(tuple, b"\x01", due, (1, *reverse))
     assert found == "other values in _kafka.key, _kafka.headers"
+
+
+def test_differences_are_named_and_nan_is_itself() -> None:
+    one, other = float("nan"), float("-nan")
+    assert differences(["a", "b", "c"], (1, one, NOT_VERIFIABLE), (2, other, "x")) == (
+        "other values in a"
+    )
+    assert differences(["a", "b"], (1, 2), (None, 3)) == "other values in a, b"
+
+
+def test_a_message_key_may_be_empty() -> None:
+    assert decoded_key(tuple, b"") == ()

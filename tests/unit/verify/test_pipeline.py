@@ -18,24 +18,27 @@ from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs.decoding import decoded
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.result import Kind, PipelineProof
+from rivermouth.verify.result import Kind, PipelineProof, Unchecked
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import (
     CREATE,
     SCHEMA,
     ZERO,
+    Expiring,
     MemoryCommits,
     MemoryRows,
     MemorySource,
     MemoryTables,
     commit,
     configured,
+    found,
     message,
     row,
     value,
+    verification,
 )
-from tests.unit.verify.offsets_rows import offsets_rows
+from tests.unit.verify.offsets_rows import offsets_rows, offsets_table
 
 pytestmark = pytest.mark.unit
 
@@ -46,28 +49,18 @@ ROWS = [row(each, 1, each) for each in range(4)]
 COMMITS = (CREATE, commit(1, 0, 2), commit(2, 2, 4))
 
 
-def projected(commits: Sequence[Commit]) -> MemoryRows:
-    """The offsets table of these commits; each offset is a record."""
-    rows = offsets_rows(commits)
-    return MemoryRows(rows, pa.Table.from_pylist(rows).schema)
-
-
 def verified(
     config: Config,
     rows: MemoryRows | None = None,
-    commits: MemoryCommits | None = None,
+    commits: Sequence[Commit] = COMMITS,
     source: MemorySource | None = None,
+    first: int = 0,
 ) -> PipelineProof:
-    table = rows or MemoryRows(ROWS, txn=2)
-    log = commits or MemoryCommits(COMMITS)
-    tables = MemoryTables({"t.p": table, "rivermouth.offsets": projected(COMMITS)}, {"t.p": log})
-    kafka = source or MemorySource({ZERO: RECORDS})
-    pipeline = config.pipelines["p"]
-    return verify_pipeline(config, tables, pipeline, kafka, lambda *told: None, Bounds(3, 2))
-
-
-def found(proof: PipelineProof) -> dict[Kind, int]:
-    return {kind: number for kind, number in proof.counts.items() if number}
+    table, kafka = rows or MemoryRows(ROWS, txn=2), source or MemorySource({ZERO: RECORDS})
+    offsets = offsets_table(offsets_rows(COMMITS))
+    return verification(
+        config, kafka, table, commits, projected=offsets, bounds=Bounds(3, 2), first=first
+    )
 
 
 def test_a_good_run_is_proven(tmp_path: Path) -> None:
@@ -104,7 +97,7 @@ def test_rows_that_cannot_be_read_are_a_fault_and_the_offsets_table_is_still_com
     tmp_path: Path,
 ) -> None:
     narrow = MemoryRows(ROWS, SCHEMA.remove(SCHEMA.get_field_index("n")), txn=3)
-    commits = MemoryCommits([*COMMITS, commit(3, 4, 4)])
+    commits = [*COMMITS, commit(3, 4, 4)]
     proof = verified(configured(tmp_path), narrow, commits)
     assert found(proof) == {Kind.FAULT: 1, Kind.OFFSETS_TABLE: 1}
     assert proof.problems == (
@@ -120,8 +113,7 @@ def test_a_txn_of_an_entry_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_without_a_readable_entry_all_rows_are_unchecked(tmp_path: Path) -> None:
-    log = MemoryCommits([CREATE], first=2, checkpointed=2)
-    proof = verified(configured(tmp_path), commits=log)
+    proof = verified(configured(tmp_path), commits=[CREATE], first=2)
     assert Kind.FAULT in found(proof)
     assert "all rows: log clean-up removed every entry" in proof.unchecked
 
@@ -129,9 +121,7 @@ def test_without_a_readable_entry_all_rows_are_unchecked(tmp_path: Path) -> None
 def test_what_the_ledger_records_as_lost_is_counted_and_named(tmp_path: Path) -> None:
     commits = [CREATE, commit(1, 0, 2), commit(2, 2, 4, lost=[["t", 0, 2, 4]])]
     source = MemorySource({ZERO: RECORDS[:2]})
-    proof = verified(
-        configured(tmp_path), MemoryRows(ROWS[:2], txn=2), MemoryCommits(commits), source
-    )
+    proof = verified(configured(tmp_path), MemoryRows(ROWS[:2], txn=2), commits, source)
     assert proof.lost == 2
     assert proof.unchecked == ("t-0[2,4): recorded as lost, Kafka deleted it",)
 
@@ -209,3 +199,55 @@ def test_a_new_shape_is_a_function_and_one_registration(
     assert (found(good), good.records) == ({}, 4)
     wrong = verified(config, MemoryRows([{"n": 5}], schema, txn=2))
     assert wrong.problems == ("the sum is [5], expected 4",)
+
+
+# Records that Kafka deletes while they are verified: left out, and held against no table
+
+
+SIX, GONE = 6, 3
+"""The entry has so many records; so many are gone once the first offsets have been asked for."""
+IDS = [0, 1, 2, 0, 1, 3]
+TOTALS = pa.schema([("id", pa.int64()), ("c", pa.int64())])
+
+MODES: Mapping[str, tuple[Mapping[str, Any], list[dict[str, Any]], pa.Schema]] = {
+    "append": ({}, [row(id_, 1, at) for at, id_ in enumerate(IDS)], SCHEMA),
+    "upsert": ({"keys": ["id"]}, [row(IDS[at], 1, at) for at in (2, 3, 4, 5)], SCHEMA),
+    "insert": ({"keys": ["id"]}, [row(IDS[at], 1, at) for at in (0, 1, 2, 5)], SCHEMA),
+    "aggregate": (
+        {"keys": ["id"], "metrics": {"c": "count()"}},
+        [{"id": id_, "c": IDS.count(id_)} for id_ in range(4)],
+        TOTALS,
+    ),
+}
+
+
+def expiring(folder: Path, mode: str, source: MemorySource) -> PipelineProof:
+    target, rows, schema = MODES[mode]
+    config = configured(folder, mode=mode, **target)
+    commits = [CREATE, commit(1, 0, SIX)]
+    offsets = offsets_table(offsets_rows(commits))
+    return verification(config, source, MemoryRows(rows, schema, txn=1), commits, projected=offsets)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_expires_while_it_is_verified_is_left_out_and_no_finding(
+    tmp_path: Path, mode: str
+) -> None:
+    left = [message(at, value(IDS[at], 1)) for at in range(GONE, SIX)]
+
+    proof = expiring(tmp_path, mode, Expiring({ZERO: left}, gone={ZERO: GONE}))
+
+    assert proof.problems == ()
+    assert proof.left[Unchecked.EXPIRED] == GONE
+    assert proof.unchecked[0] == f"t-0[0,{GONE}): expired in Kafka"
+    # The same records, of which Kafka says that it holds all: something is wrong.
+    held = expiring(tmp_path, mode, MemorySource({ZERO: left}))
+    assert not held.ok
+    assert held.counts[Kind.OFFSETS_TABLE] == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_while_nothing_expires_all_is_checked(tmp_path: Path, mode: str) -> None:
+    records = [message(at, value(id_, 1)) for at, id_ in enumerate(IDS)]
+    proof = expiring(tmp_path, mode, MemorySource({ZERO: records}))
+    assert (proof.problems, proof.complete) == ((), True)

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from rivermouth.verify import recording
-from rivermouth.verify.beginning import Known, standing
-from rivermouth.verify.proved import Before, Place, Proved, Reach, Standing, moment
+from rivermouth.verify.beginning import standing
+from rivermouth.verify.proved import Before, Place, Proved, Reach, Recording, Standing, moment
 from rivermouth.verify.recording import (
+    Attempt,
     ProofFiles,
-    Times,
-    attempt,
     beside_offsets,
-    record,
     settled,
     standings,
     to_record,
@@ -31,7 +29,6 @@ pytestmark = pytest.mark.unit
 POSITION = {"t": {"0": 8}}
 OLD = Proved("p", "t.p", 1, Place(2, "p-2", 2), {"t": {"0": 4}}, 1000, 2, 1000, left={"values": 1})
 FULL = Proved("p", "t.p", 1, Place(4, "p-4", 4), POSITION, 5000, 4, 5000)
-TIMES = Times(5000, 9000)
 
 
 def proof(
@@ -40,6 +37,10 @@ def proof(
     reach = Reach(1 if before is None else before.entry, Place(last, f"p-{last}", last), POSITION)
     facts = {"reach": replace(reach, before=before), "counts": {Kind.MISSING: found}, **facts}
     return PipelineProof("p", 2, 4, 0, None, **facts)
+
+
+def attempt(made: PipelineProof, then: Recording) -> Attempt:
+    return Attempt(made, then, 5000, 9000)
 
 
 SINCE = Before(2, 1000)
@@ -147,15 +148,15 @@ def test_what_is_recorded_follows_from_what_was_proved_and_is_on_record(
 ) -> None:
     made, then, now, expected = TABLE[case]
     pipeline = configured(tmp_path).pipelines["p"]
-    assert to_record(pipeline, made, then, now, TIMES) == expected
+    assert to_record(pipeline, attempt(made, Recording(then)), now) == expected
 
 
 def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
     proofs = ProofFiles(tmp_path / "rivermouth" / "proofs")
-    assert proofs.read("p") == Known()
+    assert proofs.read("p") == Recording()
     for each in (OLD, replace(FULL, failed_ms=1, strict=True)):
         proofs.write(each)
-        assert proofs.read("p") == Known(each)
+        assert proofs.read("p") == Recording(each)
     assert [each.name for each in proofs.folder.iterdir()] == ["p.json"]
 
 
@@ -168,28 +169,25 @@ def test_a_record_that_cannot_be_read_is_none_and_is_written_anew(
     known = proofs.read("p")
     assert known.proved is None
     assert str(known.problem).startswith("the recorded proof cannot be read")
-    found = record(proofs, configured(tmp_path).pipelines["p"], proof(), known, TIMES)
-    assert found is not None
-    assert proofs.read("p") == Known(FULL)
+    settled(proofs, configured(tmp_path).pipelines["p"], attempt(proof(), known))
+    assert proofs.read("p") == Recording(FULL)
 
 
 def test_a_place_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "proofs").write_text("a file where the folder should be", encoding="utf-8")
     pipeline = configured(tmp_path).pipelines["p"]
     proofs = ProofFiles(tmp_path / "proofs")
-    bad = settled(proofs, pipeline, attempt(proofs, pipeline, lambda *_: proof(found=1)))
-    good = settled(proofs, pipeline, attempt(proofs, pipeline, lambda *_: proof()))
+    bad = settled(proofs, pipeline, attempt(proof(found=1), Recording()))
+    good = settled(proofs, pipeline, attempt(proof(), Recording()))
     assert (bad.ok, good.ok) == (False, True)
     assert json.dumps(good.as_dict())
     assert good.recording is not None
     assert str(good.recording.problem).startswith("the record cannot be written")
 
 
-def test_without_recording_nothing_is_written(tmp_path: Path) -> None:
-    proofs, pipeline = ProofFiles(tmp_path / "proofs"), configured(tmp_path).pipelines["p"]
-    made = attempt(proofs, pipeline, lambda *_: proof())
-    assert settled(None, pipeline, made).recording is None
-    assert not proofs.folder.exists()
+def test_without_recording_nothing_is_on_record(tmp_path: Path) -> None:
+    pipeline = configured(tmp_path).pipelines["p"]
+    assert settled(None, pipeline, attempt(proof(), Recording())).recording is None
 
 
 def test_whether_a_record_stands_is_told_from_the_log() -> None:

@@ -82,3 +82,18 @@ def test_numbers_have_their_nouns() -> None:
         "0 rows",
         "2,000 rows",
     )
+
+
+def test_offsets_are_shown_with_their_partition_and_of_many_only_some() -> None:
+    findings = Findings("p")
+    findings.add_offsets(Kind.MISSING, "t-0", range(7, 7 + 2 * PROBLEM_LINES), "gone")
+    findings.add_offsets(Kind.DUPLICATED, "t-1", [5], "there again", 3)
+    proof = findings.proof()
+    assert (proof.counts[Kind.MISSING], proof.counts[Kind.DUPLICATED]) == (2 * PROBLEM_LINES, 3)
+    assert proof.problems[:2] == ("t-0@7: gone", "t-1@5: there again")
+
+
+def test_what_is_none_is_not_unchecked() -> None:
+    findings = Findings("p", strict=True)
+    findings.leave(Unchecked.KEYS, "0 keys", 0)
+    assert (findings.unchecked, findings.proof().complete) == ([], True)

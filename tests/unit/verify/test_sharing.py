@@ -19,7 +19,6 @@ from tests.unit.verify.sharing_tasks import (
     Closed,
     Divided,
     Meeting,
-    Refusing,
     blind,
     deaf,
     failing,
@@ -163,13 +162,6 @@ def test_a_proof_that_cannot_be_kept_ends_it_and_leaves_no_worker(tmp_path: Path
     before = children()
     with pytest.raises(OSError, match="no space"):
         share(NAMES, Meeting(tmp_path, 2), full, silent, 2)
-    assert children() == before
-
-
-def test_what_cannot_be_proved_is_told_and_no_worker_is_left() -> None:
-    before = children()
-    with pytest.raises(ValueError, match="c cannot be proved"):
-        share(NAMES, Refusing("c"), settle, silent, 3)
     assert children() == before
 
 

@@ -13,28 +13,25 @@ import pyarrow.compute as pc
 import pytest
 
 from rivermouth.config import Config
-from rivermouth.verify.beginning import Known, Since
+from rivermouth.verify.beginning import Since
 from rivermouth.verify.ledger.entry import Commit, Partition
-from rivermouth.verify.pipeline import verify_pipeline
 from rivermouth.verify.proofs import key_check
 from rivermouth.verify.proofs.proof import Bounds
-from rivermouth.verify.proved import Before, Place, Proved
+from rivermouth.verify.proved import Before, Place, Proved, Recording
 from rivermouth.verify.result import Kind, PipelineProof, Unchecked
 from tests.unit.verify.doubles import (
     CREATE,
-    QUARANTINE,
     TOPIC,
     ZERO,
-    MemoryCommits,
     MemoryRows,
     MemorySource,
-    MemoryTables,
     commit,
     configured,
-    keyed,
+    found,
     message,
     row,
     value,
+    verification,
 )
 from tests.unit.verify.offsets_rows import offsets_rows
 
@@ -44,7 +41,7 @@ COMMITS = (CREATE, commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6), commit(4, 
 RECORDS = [message(each, value(each, 1)) for each in range(8)]
 ROWS = [row(each, 1, each) for each in range(8)]
 PROVED = Proved("p", "t.p", 1, Place(2, "p-2", 2), {TOPIC: {"0": 4}}, 1000, 2, 1000)
-ON_RECORD = Known(PROVED)
+ON_RECORD = Recording(PROVED)
 LAST = Since()
 # A part that begins behind all rows of former records is verified as if there had been none.
 CHANGED_BEFORE = (
@@ -53,7 +50,7 @@ CHANGED_BEFORE = (
 )
 HISTORIES = pytest.mark.parametrize(
     ("commits", "known"),
-    [(COMMITS, ON_RECORD), (CHANGED_BEFORE, Known(replace(PROVED, former={})))],
+    [(COMMITS, ON_RECORD), (CHANGED_BEFORE, Recording(replace(PROVED, former={})))],
     ids=["no change", "a change was accepted before"],
 )
 
@@ -80,12 +77,6 @@ class Later(MemoryRows):
             yield batch.filter(later)
 
 
-def offsets_table(commits: Sequence[Commit], bad: Mapping[int, int]) -> MemoryRows:
-    """The offsets table of these commits; ``bad`` are quarantined records by sequence."""
-    rows = offsets_rows(commits, bad)
-    return Later(rows, pa.Table.from_pylist(rows).schema)
-
-
 def verified(
     config: Config,
     rows: Sequence[Mapping[str, Any]] = ROWS,
@@ -95,31 +86,27 @@ def verified(
     quarantine: Sequence[Mapping[str, Any]] = (),
     bad: Mapping[int, int] | None = None,
     since: Since | None = LAST,
-    known: Known = ON_RECORD,
+    known: Recording = ON_RECORD,
 ) -> PipelineProof:
     txn = max((max(each.txns.values(), default=0) for each in commits), default=0)
-    held = {
-        "t.p": MemoryRows(rows, txn=txn),
-        "rivermouth.offsets": offsets_table(commits, bad or {}),
-    }
-    if quarantine:
-        held["t.p_quarantine"] = MemoryRows(quarantine, QUARANTINE)
-    tables = MemoryTables(held, {"t.p": MemoryCommits(keyed(commits, config))})
-    kafka = source or Counting({ZERO: RECORDS})
-    return verify_pipeline(
+    offsets = offsets_rows(commits, bad)
+    return verification(
         config,
-        tables,
-        config.pipelines["p"],
-        kafka,
-        lambda *told: None,
-        Bounds(3, 2),
+        source or Counting({ZERO: RECORDS}),
+        MemoryRows(rows, txn=txn),
+        commits,
+        quarantine,
+        projected=Later(offsets, pa.Table.from_pylist(offsets).schema),
+        bounds=Bounds(3, 2),
         since=since,
         known=known,
     )
 
 
-def found(proof: PipelineProof) -> dict[Kind, int]:
-    return {kind: number for kind, number in proof.counts.items() if number}
+def before(proof: PipelineProof) -> Before | None:
+    """What was not read again."""
+    assert proof.reach is not None
+    return proof.reach.before
 
 
 def test_only_what_came_after_the_proof_is_read(tmp_path: Path) -> None:
@@ -129,8 +116,7 @@ def test_only_what_came_after_the_proof_is_read(tmp_path: Path) -> None:
     assert source.ranges == {ZERO: (4, 8)}
     assert (proof.entries, proof.records) == (2, 4)
     assert proof.reach is not None
-    assert proof.reach.before == Before(2, 1000)
-    assert proof.reach.last == Place(4, "p-4", 4)
+    assert (proof.reach.before, proof.reach.last) == (Before(2, 1000), Place(4, "p-4", 4))
 
 
 def test_where_nothing_came_nothing_is_read(tmp_path: Path) -> None:
@@ -153,7 +139,7 @@ CORRUPTIONS = {
 @HISTORIES
 @pytest.mark.parametrize("case", [*CORRUPTIONS])
 def test_what_is_wrong_in_the_new_part_is_found(
-    case: str, commits: Sequence[Commit], known: Known, tmp_path: Path
+    case: str, commits: Sequence[Commit], known: Recording, tmp_path: Path
 ) -> None:
     rows, expected = CORRUPTIONS[case]
     proof = verified(configured(tmp_path), rows, commits=commits, known=known)
@@ -176,24 +162,23 @@ def test_the_quarantine_is_read_from_there_on(tmp_path: Path) -> None:
 
 
 def test_a_void_proof_is_said_and_all_is_read(tmp_path: Path) -> None:
-    known = Known(replace(PROVED, last=Place(2, "another", 2)))
+    known = Recording(replace(PROVED, last=Place(2, "another", 2)))
     source = Counting({ZERO: RECORDS})
     proof = verified(configured(tmp_path), source=source, known=known)
     assert proof.read_all == "version 2 is another commit than that of entry 2"
     assert source.ranges == {ZERO: (0, 8)}
-    assert proof.reach is not None
-    assert proof.reach.before is None
+    assert before(proof) is None
 
 
 NOT_BUILT_ON = {
-    "nothing is on record": (Known(), "no proof is recorded"),
-    "the record cannot be read": (Known(problem="it is broken"), "it is broken"),
+    "nothing is on record": (Recording(), "no proof is recorded"),
+    "the record cannot be read": (Recording(problem="it is broken"), "it is broken"),
     "something was found since": (
-        Known(replace(PROVED, failed_ms=0)),
+        Recording(replace(PROVED, failed_ms=0)),
         "a verification at 1970-01-01T00:00:00.000Z found a fault",
     ),
     "it is of another table": (
-        Known(replace(PROVED, table="t.q")),
+        Recording(replace(PROVED, table="t.q")),
         "the recorded proof is of the table t.q",
     ),
 }
@@ -209,17 +194,14 @@ def test_since_a_time_says_that_what_is_before_was_not_checked(tmp_path: Path) -
     at = [Commit({**each.info, "timestamp": 100 * n}, each.txns) for n, each in enumerate(COMMITS)]
     source = Counting({ZERO: RECORDS})
     proof = verified(
-        configured(tmp_path), commits=at, source=source, since=Since(250), known=Known()
+        configured(tmp_path), commits=at, source=source, since=Since(250), known=Recording()
     )
     assert (proof.problems, source.ranges) == ((), {ZERO: (4, 8)})
-    assert proof.reach is not None
-    assert proof.reach.before == Before(2, None)
+    assert before(proof) == Before(2, None)
     again = verified(configured(tmp_path), commits=at, since=Since(250))
-    assert again.reach is not None
-    assert again.reach.before == Before(2, 1000), "the record proves all up to there"
+    assert before(again) == Before(2, 1000), "the record proves all up to there"
     later = verified(configured(tmp_path), commits=at, since=Since(350))
-    assert later.reach is not None
-    assert later.reach.before == Before(3, None), "the record does not reach so far"
+    assert before(later) == Before(3, None), "the record does not reach so far"
 
 
 AFTER_A_CHANGE = [
@@ -235,7 +217,7 @@ AFTER_A_CHANGE = [
     ids=["not told", "not passed", "a partition that is gone"],
 )
 def test_where_rows_of_former_records_may_be_all_is_read(former: Any, tmp_path: Path) -> None:
-    known = Known(replace(PROVED, former=former))
+    known = Recording(replace(PROVED, former=former))
     proof = verified(configured(tmp_path), commits=AFTER_A_CHANGE, known=known)
     assert proof.read_all is not None
     assert "rows from before an accepted change" in proof.read_all
@@ -246,7 +228,7 @@ def test_where_rows_of_former_records_may_be_all_is_read(former: Any, tmp_path: 
 def test_behind_all_former_records_a_part_is_read_as_ever(
     former: Any, since: Since, tmp_path: Path
 ) -> None:
-    known = Known(replace(PROVED, former=former))
+    known = Recording(replace(PROVED, former=former))
     commits = [
         Commit({**each.info, "timestamp": 100 if n < 3 else 200}, each.txns)
         for n, each in enumerate(AFTER_A_CHANGE)
@@ -261,7 +243,7 @@ def test_behind_all_former_records_a_part_is_read_as_ever(
 
 
 def test_a_record_of_another_entry_tells_nothing_of_former_records(tmp_path: Path) -> None:
-    known = Known(replace(PROVED, former={}, last=Place(2, "another", 2)))
+    known = Recording(replace(PROVED, former={}, last=Place(2, "another", 2)))
     commits = [Commit({**each.info, "timestamp": 100}, each.txns) for each in AFTER_A_CHANGE]
     proof = verified(configured(tmp_path), commits=commits, known=known, since=Since(150))
     assert proof.read_all is not None
@@ -320,7 +302,7 @@ def test_touched_keys_have_their_newest_row(
     case: str,
     places: int,
     commits: Sequence[Commit],
-    known: Known,
+    known: Recording,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -336,21 +318,19 @@ def test_touched_keys_have_their_newest_row(
 
 def test_a_key_whose_earlier_row_ranks_higher_rests_on_the_earlier_proof(tmp_path: Path) -> None:
     proof = verified(upsert(tmp_path, ordered=True), GOOD, source=KEYED)
-    assert proof.reach is not None
-    assert proof.reach.before == Before(2, 1000, keys=1)
+    assert before(proof) == Before(2, 1000, keys=1)
 
 
 def test_rows_from_before_are_not_known_even_if_the_entry_is_in_the_first_version(
     tmp_path: Path,
 ) -> None:
-    first = Known(replace(PROVED, last=Place(1, "p-1", 0)))
+    first = Recording(replace(PROVED, last=Place(1, "p-1", 0)))
     commits = (commit(1, 0, 4), *(commit(n, 2 * n, 2 * n + 2) for n in (2, 3)))
     proof = verified(
         upsert(tmp_path, ordered=True), GOOD, commits=commits, source=KEYED, known=first
     )
     assert {*found(proof)} <= {Kind.OFFSETS_TABLE}
-    assert proof.reach is not None
-    assert proof.reach.before == Before(1, 1000, keys=1)
+    assert before(proof) == Before(1, 1000, keys=1)
 
 
 def test_a_key_without_an_order_has_exactly_its_newest_row(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ import pytest
 from confluent_kafka import Message
 
 from rivermouth.config import Config
-from rivermouth.verify.beginning import Known
 from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.proofs.key_rules import Change
 from rivermouth.verify.proofs.keyed import Latest
-from rivermouth.verify.proved import Place
+from rivermouth.verify.proved import Place, Recording
 from rivermouth.verify.result import Kind
 from tests.unit.verify.doubles import (
     CREATE,
@@ -28,6 +27,7 @@ from tests.unit.verify.doubles import (
     MemorySource,
     commit,
     configured,
+    found,
     message,
     row,
     value,
@@ -82,12 +82,12 @@ def run(seed: int, *, ordered: bool) -> Run:
 def proved(config: Config, made: Run, rows: Sequence[Row], after: int | None) -> dict[Kind, int]:
     """What a verification finds that begins after an entry (None: it reads all)."""
     place = Place(after or 1, f"p-{after}", after or 1)
-    known = Known(replace(PROVED, last=place)) if after else Known()
+    known = Recording(replace(PROVED, last=place)) if after else Recording()
     source = MemorySource({ZERO: made.records})
     since = LAST if after else None
     proof = verified(config, rows, commits=made.commits, source=source, since=since, known=known)
     assert (proof.read_all, proof.unchecked) == (None, ())
-    return {kind: number for kind, number in proof.counts.items() if number}
+    return found(proof)
 
 
 def cases(tmp_path: Path, seed: int, *, ordered: bool) -> tuple[Config, Run]:

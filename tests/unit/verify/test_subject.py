@@ -1,4 +1,4 @@
-"""What a subject says of offsets, and how it finds readers and the shape."""
+"""What a subject says of offsets, and how it finds readers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rivermouth.config.registry import SHAPES
 from rivermouth.verify.ledger.entry import LedgerRange
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import SCHEMA, ZERO, MemorySource, configured, entry, span, subject
@@ -18,18 +17,16 @@ OTHER = ("t", 1)
 KEYED = {"mode": "upsert", "keys": ["id"], "order_by": ["n"]}
 
 
-def test_readers_and_shape_are_those_that_the_configuration_names(tmp_path: Path) -> None:
+def test_readers_are_those_that_the_configuration_names(tmp_path: Path) -> None:
     keyed = subject(configured(tmp_path, key="string", **KEYED), MemorySource())
     assert keyed.reader(SCHEMA, ["n", "id"], {})(b'{"id":1,"n":2}') == (2, 1)
     read_key = keyed.key_reader(SCHEMA, "string", {})
     assert read_key is not None
     assert read_key(b"7") == (7,)
-    assert keyed.shape is SHAPES.by_name["upsert"]
     plain = subject(configured(tmp_path), MemorySource())
     assert plain.key_reader(SCHEMA, None, {}) is None
     with pytest.raises(Unreadable, match="of the form rot13"):
         plain.key_reader(SCHEMA, "rot13", {})
-    assert plain.shape is SHAPES.by_name["append"]
 
 
 def test_a_column_type_that_the_format_does_not_have_makes_the_table_unreadable(

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from rivermouth.config import Config, Topics
 from rivermouth.verify.ledger.entry import Commit, Partition
-from rivermouth.verify.pipeline import verify_pipeline
-from rivermouth.verify.proofs.proof import Bounds
+from rivermouth.verify.proofs import offsets_table as compared
 from rivermouth.verify.result import PipelineProof
 from tests.unit.verify.doubles import (
     CREATE,
-    QUARANTINE,
-    MemoryCommits,
-    MemoryRows,
     MemorySource,
-    MemoryTables,
     commit,
     configured,
-    keyed,
+    entry,
     message,
     row,
+    span,
+    subject,
     value,
+    verification,
 )
-from tests.unit.verify.offsets_rows import offsets_rows
+from tests.unit.verify.offsets_rows import offsets_rows, offsets_table
 
 pytestmark = pytest.mark.unit
 
@@ -41,30 +38,6 @@ def wrote(sequence: int, start: int, until: int, topic: str = "t", **more: Any) 
     """A commit that also tells where the log of its topic ended."""
     ends = {topic: {"0": until}}
     return commit(sequence, start, until, topic=topic, **{"ends": ends, **more})
-
-
-FEW = Bounds(1000, 2)
-
-
-def proven(
-    config: Config,
-    source: MemorySource,
-    rows: Sequence[Mapping[str, Any]],
-    commits: Sequence[Commit],
-    quarantine: Sequence[Mapping[str, Any]] = (),
-    first: int = 0,
-    bounds: Bounds = FEW,
-) -> PipelineProof:
-    """The verification of ``p``, without what the offsets table lacks here."""
-    tables = MemoryTables(
-        {
-            "t.p": MemoryRows(rows),
-            "t.p_quarantine": MemoryRows(quarantine, QUARANTINE),
-        },
-        {"t.p": MemoryCommits(keyed(commits, config), first, first)},
-    )
-    pipeline = config.pipelines["p"]
-    return verify_pipeline(config, tables, pipeline, source, lambda *told: None, bounds)
 
 
 def found(proof: PipelineProof) -> dict[str, int]:
@@ -111,7 +84,7 @@ def test_a_record_in_quarantine_that_can_be_decoded_is_a_fault(
 ) -> None:
     config = configured(tmp_path, key="string", **KEYED)
     source = MemorySource({("t", 0): [message(0, content, key)]})
-    proof = proven(config, source, [], [CREATE, wrote(1, 0, 1)], [bad(0, content, key)])
+    proof = verification(config, source, [], [CREATE, wrote(1, 0, 1)], [bad(0, content, key)])
     assert found(proof) == ({"wrongly_quarantined": 1} if wrong else {})
     assert proof.ok is not wrong
 
@@ -139,7 +112,7 @@ def test_rows_of_a_pipeline_that_is_no_longer_configured_are_counted_as_unchecke
     source = MemorySource({("t", 0): records(0, 1, 2, 3)})
     theirs = [row(each, 9, each - 7, OTHER) for each in (7, 8)]
     config = configured(tmp_path, **target)
-    proof = proven(config, source, [*rows(0, 1, 2, 3), *theirs], [*OURS, NEIGHBOUR])
+    proof = verification(config, source, [*rows(0, 1, 2, 3), *theirs], [*OURS, NEIGHBOUR])
     assert found(proof) == {}
     assert proof.unchecked == ("2 rows: their pipelines are no longer configured",)
 
@@ -149,7 +122,7 @@ def test_rows_of_a_topic_that_a_neighbour_read_once_are_left_to_its_verification
 ) -> None:
     source = MemorySource({("t", 0): records(0, 1, 2, 3)})
     config = with_q(configured(tmp_path), "new")
-    proof = proven(config, source, [*rows(0, 1, 2, 3), *THEIRS], [*OURS, NEIGHBOUR])
+    proof = verification(config, source, [*rows(0, 1, 2, 3), *THEIRS], [*OURS, NEIGHBOUR])
     assert (found(proof), proof.unchecked) == ({}, ())
 
 
@@ -158,7 +131,9 @@ def test_a_row_that_no_range_of_a_retired_pipeline_covers_is_still_unexpected(
 ) -> None:
     source = MemorySource({("t", 0): records(0, 1, 2, 3)})
     stray = row(9, 9, 50, OTHER)
-    proof = proven(configured(tmp_path), source, [*rows(0, 1, 2, 3), stray], [*OURS, NEIGHBOUR])
+    proof = verification(
+        configured(tmp_path), source, [*rows(0, 1, 2, 3), stray], [*OURS, NEIGHBOUR]
+    )
     assert found(proof) == {"unexpected": 1}
 
 
@@ -166,25 +141,9 @@ def test_rows_of_a_topic_of_which_clean_up_left_no_entry_are_unchecked(tmp_path:
     source = MemorySource({("t", 0): records(0, 1, 2, 3)})
     log = [wrote(1, 0, 4)]
     all_rows = [*rows(0, 1, 2, 3), *THEIRS]
-    proof = proven(configured(tmp_path), source, all_rows, log, first=5)
+    proof = verification(configured(tmp_path), source, all_rows, log, first=5)
     assert found(proof) == {}
     assert "2 rows: log clean-up removed their entries" in proof.unchecked
-
-
-# Topics
-
-
-def test_a_deleted_topic_that_had_been_read_is_unchecked(tmp_path: Path) -> None:
-    proof = proven(configured(tmp_path), MemorySource(topics={}), rows(0, 1, 2, 3), OURS)
-    assert found(proof) == {}
-    assert proof.unchecked == ("t: no longer in Kafka",)
-
-
-def test_a_deleted_topic_that_had_not_been_read_to_its_end_is_a_fault(tmp_path: Path) -> None:
-    log = [CREATE, wrote(1, 0, 4, ends={"t": {"0": 9}})]
-    proof = proven(configured(tmp_path), MemorySource(topics={}), rows(0, 1, 2, 3), log)
-    assert found(proof) == {"faults": 1}
-    assert "5 offsets of it were never read" in proof.problems[0]
 
 
 # Compaction
@@ -199,7 +158,7 @@ def test_every_row_is_looked_up_that_compaction_may_explain(
     aborted = frozenset({(("t", 0), each) for each in range(200, 300)})
     source = MemorySource(compacted=topic, aborted=aborted)
     log = [CREATE, wrote(1, 0, 300)]
-    proof = proven(configured(tmp_path, **target), source, rows(*range(300)), log)
+    proof = verification(configured(tmp_path, **target), source, rows(*range(300)), log)
     assert found(proof) == {"unexpected": 100}
     assert any(line.startswith("200 ") for line in proof.unchecked)
 
@@ -222,14 +181,8 @@ def test_the_offsets_table_is_compared_with_every_range_once(tmp_path: Path) -> 
     table[0]["records"] = 5
     table[5]["sequence"] = 9
     table.append({**table[7]})
-    tables = MemoryTables(
-        {"t.p": MemoryRows([]), "rivermouth.offsets": MemoryRows(table, schema_of(table))},
-        {"t.p": MemoryCommits(log)},
-    )
-    config = configured(tmp_path)
-    proof = verify_pipeline(
-        config, tables, config.pipelines["p"], MemorySource(), lambda *told: None, Bounds()
-    )
+    offsets = offsets_table(table)
+    proof = verification(configured(tmp_path), MemorySource(), [], log, projected=offsets)
     assert sorted(proof.problems) == [
         "offsets table, sequence 1 t-0: records is 5, expected 0",
         "offsets table, sequence 2 t-1: no row",
@@ -238,34 +191,35 @@ def test_the_offsets_table_is_compared_with_every_range_once(tmp_path: Path) -> 
     ]
 
 
-def schema_of(table: Sequence[Mapping[str, Any]]) -> pa.Schema:
-    return pa.Table.from_pylist([*table]).schema
-
-
-def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_square() -> None:
-    from rivermouth.verify.ledger.coverage import Coverage
-    from rivermouth.verify.ledger.entry import LedgerRange
-    from rivermouth.verify.ledger.log import Ledger
-    from rivermouth.verify.proofs import offsets_table
-    from rivermouth.verify.subject import Subject
-    from tests.unit.verify.doubles import entry
+def test_the_time_for_the_offsets_table_grows_with_its_rows_and_not_with_their_square(
+    tmp_path: Path,
+) -> None:
+    config = configured(tmp_path)
 
     def seconds(ranges: int) -> float:
-        entries = [entry(n, LedgerRange(("t", 0), 2 * n, 2 * n + 2)) for n in range(1, ranges)]
-        coverage = Coverage(entries)
-        subject = Subject.__new__(Subject)
-        readable = {("t", 0): (0, 4 * ranges)}
-        facts: dict[str, object] = {
-            "ledger": Ledger(ranges, tuple(entries), tuple(entries)),
-            "coverage": coverage,
-            "readable": readable,
-            "compacted": (),
-        }
-        for name, its in facts.items():
-            object.__setattr__(subject, name, its)
+        entries = [entry(n, span(2 * n, 2 * n + 2)) for n in range(1, ranges)]
+        asked = subject(config, MemorySource(), *entries)
         began = time.process_time()
         for each in entries:
-            offsets_table._counts(each, each.ranges[0], subject)
+            compared._counts(each, each.ranges[0], asked)
         return time.process_time() - began
 
     assert seconds(40_000) < 8 * max(seconds(10_000), 0.02)
+
+
+# Decoders
+
+
+@pytest.mark.parametrize("target", [{}, KEYED], ids=["append", "upsert"])
+def test_a_version_of_a_decoder_that_is_not_known_is_named_and_no_record_is_judged(
+    target: Mapping[str, Any], tmp_path: Path
+) -> None:
+    log = [CREATE, wrote(1, 0, 1), wrote(2, 1, 3, decoder={"version": 9})]
+    source = MemorySource({("t", 0): [*records(0, 1), message(2, b"?")]})
+    quarantine = [{**bad(2, b"?"), "commit": "p-2"}]
+    proof = verification(configured(tmp_path, **target), source, rows(0, 1), log, quarantine)
+    [line] = [each for each in proof.problems if "decoded" in each]
+    assert "entry 2 was decoded by version 9 of json" in line
+    assert line.endswith("upgrade rivermouth")
+    assert "the rows" in proof.unchecked
+    assert not any(each.startswith("t-0@") for each in proof.problems), "no record is judged"

@@ -1,8 +1,6 @@
-"""JSON by docs/json.md. Nothing is left to the parser of the writer.
+"""JSON by docs/json.md, which says what each type takes. ``json_document`` gives the values.
 
-``document`` gives the values; docs/json.md says what each type takes.
-
-Every rule is told there, so that nothing is left that this reader cannot tell.
+Every rule is on that page, so that nothing is left that this reader cannot tell.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from rivermouth.verify.formats.json_scalars import (
     timestamps,
     whole,
 )
-from rivermouth.verify.formats.reader import Reader, Undecodable, shown
+from rivermouth.verify.formats.reader import Reader, Undecodable, short
 
 Convert = Callable[[Any], Any]
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -60,7 +58,7 @@ def by_name(
     comes twice and may not.
     """
     if settings.any_case:
-        pairs = [(_without_case(name), held) for name, held in pairs]
+        pairs = [(_without_case(name), value) for name, value in pairs]
     found = dict(pairs)
     if len(found) < len(pairs) and not settings.repeated_names:
         check_once((name for name, _ in pairs if name in wanted), "")
@@ -72,7 +70,7 @@ def check_once(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise Undecodable(f"the name {shown(name)} comes twice{where}")
+            raise Undecodable(f"the name {short(name)} comes twice{where}")
         seen.add(name)
 
 
@@ -80,7 +78,7 @@ def _boolean(kind: pa.DataType, _: Settings) -> Convert:
     def convert(value: Any) -> bool:
         if value is True or value is False:
             return bool(value)
-        raise Undecodable(f"not {kind}: {shown(value)}")
+        raise Undecodable(f"not {kind}: {short(value)}")
 
     return convert
 
@@ -92,7 +90,7 @@ def _spelt(kind: pa.DataType, settings: Settings) -> Callable[[Any], str]:
     def spelt(value: Any) -> str:
         if type(value) is Spelt or (in_text and type(value) is str and is_json_number(value)):
             return str(value)
-        raise Undecodable(f"not {kind}: {shown(value)}")
+        raise Undecodable(f"not {kind}: {short(value)}")
 
     return spelt
 
@@ -105,7 +103,7 @@ def _integer(kind: pa.DataType, settings: Settings) -> Convert:
         found = value if type(value) is int else whole(spelt(value))
         if -limit <= found < limit:
             return int(found)
-        raise Undecodable(f"not {kind}: {shown(value)}")
+        raise Undecodable(f"not {kind}: {short(value)}")
 
     return convert
 
@@ -123,7 +121,7 @@ def _decimal(kind: pa.DataType, _: Settings) -> Convert:
             return decimal(str(value), kind)
         if type(value) is Spelt or (type(value) is str and is_decimal_text(value)):
             return decimal(value, kind)
-        raise Undecodable(f"not {kind}: {shown(value)}")
+        raise Undecodable(f"not {kind}: {short(value)}")
 
     return convert
 
@@ -132,7 +130,7 @@ def _text(kind: pa.DataType, settings: Settings) -> Convert:
     def strict(value: Any) -> str:
         if type(value) is str:
             return value
-        raise Undecodable(f"not text: {shown(value)}")
+        raise Undecodable(f"not text: {short(value)}")
 
     def anything(value: Any) -> str:
         if value is True or value is False:
@@ -151,7 +149,7 @@ def _binary(_: pa.DataType, __: Settings) -> Convert:
                 raise Undecodable(f"not base64: {fault}") from fault
             if base64.b64encode(found) == value.encode():  # no bit is left over
                 return found
-        raise Undecodable(f"not base64: {shown(value)}")
+        raise Undecodable(f"not base64: {short(value)}")
 
     return convert
 
@@ -163,10 +161,10 @@ def _struct(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> dict[str, Any]:
         if type(value) is not tuple:
-            raise Undecodable(f"not an object: {shown(value)}")
+            raise Undecodable(f"not an object: {short(value)}")
         found = by_name(value, wanted, settings)
         return {
-            each: None if (held := found.get(name)) is None else inner(held)
+            each: None if (json := found.get(name)) is None else inner(json)
             for each, (name, inner) in fields.items()
         }
 
@@ -178,7 +176,7 @@ def _list(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> list[Any]:
         if type(value) is not list:
-            raise Undecodable(f"not an array: {shown(value)}")
+            raise Undecodable(f"not an array: {short(value)}")
         return [None if each is None else inner(each) for each in value]
 
     return convert
@@ -189,7 +187,7 @@ def _map(kind: pa.DataType, settings: Settings) -> Convert:
 
     def convert(value: Any) -> list[tuple[str, Any]]:
         if type(value) is not tuple:
-            raise Undecodable(f"not an object: {shown(value)}")
+            raise Undecodable(f"not an object: {short(value)}")
         # A name that comes again stands where its last value does.
         last = {folded(name): at for at, (name, _) in enumerate(value)}
         if len(last) < len(value):
@@ -218,12 +216,12 @@ _BY_TYPE: Sequence[
 )
 
 
-def reader(schema: pa.Schema, columns: Sequence[str], told: Mapping[str, Any]) -> Reader:
+def reader(schema: pa.Schema, columns: Sequence[str], decoder: Mapping[str, Any]) -> Reader:
     """A reader of ``columns`` out of one JSON object, by the settings of an entry.
 
     See ``Reader``. Raises UnknownDecoder for settings that are not known.
     """
-    settings = settings_of(told)
+    settings = settings_of(decoder)
     folded = fold(settings)
     kinds = {name: schema.field(name).type for name in columns}
     wanted = {folded(name): converter(kind, settings) for name, kind in kinds.items()}
@@ -233,7 +231,7 @@ def reader(schema: pa.Schema, columns: Sequence[str], told: Mapping[str, Any]) -
     def read(value: bytes) -> tuple[Any, ...]:
         found = by_name(pairs(text_of(value)), wanted, settings)
         values = [
-            None if (held := found.get(name)) is None else convert(held)
+            None if (json := found.get(name)) is None else convert(json)
             for name, convert in in_order
         ]
         return tuple(values)

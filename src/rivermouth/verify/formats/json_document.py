@@ -3,8 +3,6 @@
 Python's scanner in C does the work. What it takes beyond RFC 8259 is refused here: ``NaN`` and the
 like, and half of a pair of surrogates. Values: ``tuple`` of pairs for an object, since a name may
 come twice; list, str, int, bool, None; ``Spelt`` for a number with a point or an exponent.
-
-The documents are sound: ``document.pairs_of`` has read them before.
 """
 
 from __future__ import annotations
@@ -120,7 +118,8 @@ _SPACES = re.compile(r"[ \t\r\n]*")
 def speller(kind: pa.DataType, fold: Fold) -> Scan:
     """What scans the value of a column of that type; names are compared as ``fold`` gives them.
 
-    Where a column of text has an object or an array, it gives their text; else what ``SPELT`` does.
+    It is for documents that ``pairs_of`` has read, and so are sound. Where a column of text has an
+    object or an array, it gives their text; else what ``SPELT`` does.
     """
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _text

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from rivermouth.verify.formats.json_document import Spelt
-from rivermouth.verify.formats.reader import Undecodable, UnknownDecoder, shown
+from rivermouth.verify.formats.reader import Undecodable, UnknownDecoder, short
 from rivermouth.verify.formats.scalars import rounded
 
 UNITS: Mapping[str, tuple[int, int]] = {
@@ -42,14 +42,14 @@ class Settings:
     any_case: bool = False
 
 
-def settings_of(told: Mapping[str, Any]) -> Settings:
+def settings_of(decoder: Mapping[str, Any]) -> Settings:
     """From ``decoder`` of an entry. Raises UnknownDecoder for what this version does not know."""
-    times = told.get("timestamps", {})
-    lenient = told.get("lenient", [])
+    times = decoder.get("timestamps", {})
+    lenient = decoder.get("lenient", [])
     if not isinstance(times, Mapping) or not isinstance(lenient, list):
         raise UnknownDecoder("settings of another form")
     unit, fraction = times.get("unit"), times.get("fraction")
-    odd = sorted({*told} - {"timestamps", "lenient"})
+    odd = sorted({*decoder} - {"timestamps", "lenient"})
     odd += [f"timestamps.{each}" for each in sorted({*times} - {"unit", "fraction"})]
     odd += [str(each) for each in lenient if each not in _LENIENT]
     odd += [f"unit {unit}"] if unit is not None and str(unit) not in UNITS else []
@@ -87,23 +87,23 @@ def exact(text: str) -> tuple[int, str, int]:
     """
     match = _PARTS.fullmatch(text)
     if match is None:
-        raise Undecodable(f"not a number: {shown(text)}")
+        raise Undecodable(f"not a number: {short(text)}")
     sign, whole, part, direction, power = match.groups("")
     digits = (whole + part).lstrip("0")
-    kept = digits.rstrip("0")
-    if not kept:
+    significant = digits.rstrip("0")
+    if not significant:
         return 1, "", 0
     power = power.lstrip("0")
     shift = _MOST if len(power) > _LONGEST else int(power or "0")
-    moved = (-shift if direction == "-" else shift) + len(digits) - len(kept) - len(part)
-    return (-1 if sign == "-" else 1), kept, moved
+    moved = (-shift if direction == "-" else shift) + len(digits) - len(significant) - len(part)
+    return (-1 if sign == "-" else 1), significant, moved
 
 
 def whole(text: str, widest: int = _WIDEST) -> int:
     """The value of a number that is whole, of at most ``widest`` digits. Raises Undecodable."""
     sign, digits, power = exact(text)
     if power < 0 or len(digits) + power > widest:
-        raise Undecodable(f"not a whole number of that size: {shown(text)}")
+        raise Undecodable(f"not a whole number of that size: {short(text)}")
     return sign * int(digits + "0" * power or "0")
 
 
@@ -112,32 +112,32 @@ def decimal(text: str, kind: pa.DataType) -> Decimal:
     precision, scale = kind.precision, kind.scale
     sign, digits, power = exact(text)
     if power < -scale or (digits and len(digits) + power > precision - scale):
-        raise Undecodable(f"not DECIMAL({precision},{scale}): {shown(text)}")
-    told = tuple(map(int, digits + "0" * (power + scale))) if digits else (0,)
-    return Decimal((sign < 0, told, -scale))
+        raise Undecodable(f"not DECIMAL({precision},{scale}): {short(text)}")
+    units = tuple(map(int, digits + "0" * (power + scale))) if digits else (0,)
+    return Decimal((sign < 0, units, -scale))
 
 
 def floating(text: str, kind: pa.DataType) -> float:
     """The FLOAT or DOUBLE that is nearest to a JSON number. Raises Undecodable."""
     if _ALONE.fullmatch(text):
         # Digits alone are an integer for whoever wrote them, and more of them fit no DOUBLE.
-        found = _held(int(text), kind) if len(text) < 400 else None
+        found = _exactly(int(text), kind) if len(text) < 400 else None
     else:
         found = float(text) if kind.bit_width == 64 else rounded(text)
     if found is None or found in (float("inf"), float("-inf")):
-        raise Undecodable(f"not {kind}: {shown(text)}")
+        raise Undecodable(f"not {kind}: {short(text)}")
     return found
 
 
 def from_int(number: int, kind: pa.DataType) -> float:
     """A FLOAT or DOUBLE of digits alone, which it must hold exactly. Raises Undecodable."""
-    found = _held(number, kind)
+    found = _exactly(number, kind)
     if found is None:
         raise Undecodable(f"not exactly {kind}: {str(number)[:60]}")
     return found
 
 
-def _held(number: int, kind: pa.DataType) -> float | None:
+def _exactly(number: int, kind: pa.DataType) -> float | None:
     try:
         found = float(number) if kind.bit_width == 64 else rounded(number)
     except OverflowError:
@@ -162,7 +162,7 @@ _DIGITS = 21
 def days(text: Any) -> int:
     """A DATE from ``2026-01-31``. Raises Undecodable."""
     if type(text) is not str or not _DATE.fullmatch(text):
-        raise Undecodable(f"not a date: {shown(text)}")
+        raise Undecodable(f"not a date: {short(text)}")
     return _days(text)
 
 
@@ -174,7 +174,7 @@ def timestamps(kind: pa.DataType, settings: Settings) -> Callable[[Any], int]:
         if type(value) is str:
             return _micros(value, zoned=zoned, cut=cut)
         if unit is None or not zoned or type(value) not in (int, Spelt):
-            raise Undecodable(f"not a time as text: {shown(value)}")
+            raise Undecodable(f"not a time as text: {short(value)}")
         number = value if type(value) is int else whole(value, _DIGITS)
         return _counted(number, unit, cut=cut)
 
@@ -193,12 +193,12 @@ def _counted(number: int, unit: str, *, cut: bool) -> int:
 def _micros(text: str, *, zoned: bool, cut: bool) -> int:
     match = _TIME.fullmatch(text)
     if match is None:
-        raise Undecodable(f"not a time: {shown(text)}")
+        raise Undecodable(f"not a time: {short(text)}")
     day, hour, minute, second, fraction, zone, ahead_h, ahead_m = match.groups()
     minutes = (_days(day) * 24 + int(hour)) * 60 + int(minute)
     if zone:
         if not zoned:
-            raise Undecodable(f"a time with a zone: {shown(text)}")
+            raise Undecodable(f"a time with a zone: {short(text)}")
         if ahead_h:
             ahead = int(ahead_h) * 60 + int(ahead_m or 0)
             minutes += ahead if zone[0] == "-" else -ahead
@@ -206,9 +206,9 @@ def _micros(text: str, *, zoned: bool, cut: bool) -> int:
     if fraction:
         found += int(fraction[:6].ljust(6, "0"))
         if not cut and fraction[6:].strip("0"):
-            raise Undecodable(f"digits after the microsecond: {shown(text)}")
+            raise Undecodable(f"digits after the microsecond: {short(text)}")
     if not _FIRST <= found < _UNTIL:
-        raise Undecodable(f"not in the years 1 to 9999 in UTC: {shown(text)}")
+        raise Undecodable(f"not in the years 1 to 9999 in UTC: {short(text)}")
     return found
 
 
@@ -217,4 +217,4 @@ def _days(text: str) -> int:
     try:
         return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - _EPOCH
     except ValueError as fault:
-        raise Undecodable(f"no such day: {shown(text)}") from fault
+        raise Undecodable(f"no such day: {short(text)}") from fault

@@ -21,7 +21,7 @@ class Undecodable(ValueError):
     """The bytes do not give the wanted columns: the writer refuses them too. The text says why."""
 
 
-def shown(value: object) -> str:
+def short(value: object) -> str:
     """A value as the text of ``Undecodable`` names it: short, however long or deep it is.
 
     The ``repr`` of objects within objects has an end of its own: Python's limit of recursion.

@@ -36,18 +36,18 @@ from rivermouth.verify.ledger.entry import Partition, shown
 class Identity:
     """Cluster id; topic ids of the topics that exist; those that Kafka compacts.
 
-    ``untold`` are topics whose settings the user may not read: Kafka may compact them.
+    ``unknown_policy`` are topics whose settings the user may not read: Kafka may compact them.
     """
 
     cluster: str
     topics: Mapping[str, str]
     compacted: frozenset[str]
-    untold: frozenset[str] = frozenset()
+    unknown_policy: frozenset[str] = frozenset()
 
     @property
     def thinned(self) -> frozenset[str]:
         """The topics of which compaction may have removed records."""
-        return self.compacted | self.untold
+        return self.compacted | self.unknown_policy
 
 
 class Source(Protocol):
@@ -77,7 +77,7 @@ class Source(Protocol):
         Yields an empty list last, once for each partition, when it has been read to the end.
         """
 
-    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+    def existing(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
         """Those of ``offsets`` at which there is a record, also one that was aborted."""
 
 
@@ -150,8 +150,8 @@ class KafkaSource:
         ids = {name: str(each.topic_id) for name, each in self._described(names).items()}
         policies = self._policies(ids)
         compacted = frozenset(name for name, each in policies.items() if "compact" in (each or ""))
-        untold = frozenset(name for name, each in policies.items() if not each)
-        return Identity(str(cluster.cluster_id), ids, compacted, untold)
+        unknown_policy = frozenset(name for name, each in policies.items() if not each)
+        return Identity(str(cluster.cluster_id), ids, compacted, unknown_policy)
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
         """See ``Source``."""
@@ -175,8 +175,8 @@ class KafkaSource:
             return {}
         answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
         none_on = KafkaError.TOPIC_AUTHORIZATION_FAILED
-        told = {str(each.name): self._wait(one, none_on=none_on) for each, one in answers.items()}
-        policies = {name: (each or {}).get("cleanup.policy") for name, each in told.items()}
+        found = {str(each.name): self._wait(one, none_on=none_on) for each, one in answers.items()}
+        policies = {name: (each or {}).get("cleanup.policy") for name, each in found.items()}
         return {name: each and each.value for name, each in policies.items()}
 
     def first_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -205,18 +205,25 @@ class KafkaSource:
         yield from ((partition, []) for partition in ranges if partition not in left)
         with closing(self._reader("read_committed")) as consumer:
             consumer.assign([TopicPartition(*each, ranges[each][0]) for each in left])
-            quiet_since = time.monotonic()
-            while left:
-                batches, ended = self._sort(consumer.consume(_BATCH, 0.5), left)
-                if batches or ended:
-                    quiet_since = time.monotonic()
-                elif time.monotonic() - quiet_since > self._timeout_s:
-                    raise self._stuck(left)
-                yield from batches.items()
-                for partition in ended:
+            yield from self._read_until(consumer, left)
+
+    def _read_until(
+        self, consumer: Consumer, ends: Mapping[Partition, int]
+    ) -> Iterator[tuple[Partition, list[Message]]]:
+        """What an assigned consumer gets before the ``ends``; an empty list last, as ``read``."""
+        left, quiet_since = {**ends}, time.monotonic()
+        while left:
+            batches, ended = self._sort(consumer.consume(_BATCH, 0.5), left)
+            if batches or ended:
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > self._timeout_s:
+                raise self._stuck(left)
+            yield from batches.items()
+            for partition in ended:
+                del left[partition]
+                if left:
                     consumer.pause([TopicPartition(*partition)])
-                    del left[partition]
-                    yield partition, []
+                yield partition, []
 
     def _sort(
         self, messages: Iterable[Message], left: Mapping[Partition, int]
@@ -244,29 +251,16 @@ class KafkaSource:
                 batches.setdefault(partition, []).append(each)
         return batches, list(ended)
 
-    def held(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
+    def existing(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
         """See ``Source``. What lies between two offsets is read too, if it is not much."""
         wanted = sorted({*offsets})
         found: set[int] = set()
         with closing(self._reader("read_uncommitted")) as consumer:
             for first, last in _stretches(wanted):
                 consumer.assign([TopicPartition(*partition, first)])
-                found |= self._present(consumer, partition, last)
+                for _, messages in self._read_until(consumer, {partition: last + 1}):
+                    found.update(int(each.offset() or 0) for each in messages)
         return found & {*wanted}
-
-    def _present(self, consumer: Consumer, partition: Partition, last: int) -> set[int]:
-        """The offsets of all records up to ``last``, from where the consumer stands."""
-        left, found = {partition: last + 1}, set[int]()
-        quiet_since = time.monotonic()
-        while True:
-            batches, ended = self._sort(consumer.consume(_BATCH, 0.5), left)
-            found.update(int(each.offset() or 0) for each in batches.get(partition, ()))
-            if ended:
-                return found
-            if batches:
-                quiet_since = time.monotonic()
-            elif time.monotonic() - quiet_since > self._timeout_s:
-                raise self._stuck(left)
 
     def _reader(self, isolation: str) -> Consumer:
         reading = {

@@ -41,9 +41,7 @@ def readable(
         return Readable({})
     topics = {partition[0] for partition in coverage} | {*ledger.effective[-1].topics}
     identity = source.identity(topics)
-    other = _other_topics(ledger, identity)
-    deleted = _deleted_topics(ledger, identity, configured)
-    other = {topic: why for topic, why in other.items() if topic not in deleted}
+    other, deleted = _other_topics(ledger, identity, configured)
     for topic, why in sorted({**deleted, **other}.items()):
         if topic in other:
             findings.add(Kind.FAULT, f"topic {topic}: {why}")
@@ -67,13 +65,13 @@ def readable(
             findings.leave(Unchecked.ENDED, line, span.until - until)
             findings.add(Kind.FAULT, line)
     _note_uncovered(ledger, coverage, source, configured, gone, findings)
-    note_untold(identity, findings)
+    note_unknown_policies(identity, findings)
     return Readable(ranges, identity.thinned)
 
 
-def note_untold(identity: Identity, findings: Findings) -> None:
+def note_unknown_policies(identity: Identity, findings: Findings) -> None:
     """Name the topics of which nobody may tell whether Kafka compacts them."""
-    for topic in sorted(identity.untold):
+    for topic in sorted(identity.unknown_policy):
         findings.not_told.append(f"whether Kafka compacts {topic} (DescribeConfigs)")
 
 
@@ -95,9 +93,8 @@ def _note_uncovered(
     found = [each for each in source.partitions(topics) if configured.has(*each)]
     new = [each for each in found if each not in known]
     for partition, end in sorted(source.end_offsets(new).items()):
-        if end:
-            line = f"{shown(partition)}[0,{end}): no entry covers it"
-            findings.leave(Unchecked.UNCOVERED, line, end)
+        line = f"{shown(partition)}[0,{end}): no entry covers it"
+        findings.leave(Unchecked.UNCOVERED, line, end)
 
 
 def leave_out_expired(
@@ -108,8 +105,8 @@ def leave_out_expired(
     Retention goes on while a long verification reads, and a reader passes over what is gone
     without a word. So this is asked once all has been read.
     """
-    held = [each for each, (start, until) in ranges.items() if start < until]
-    for partition, first in source.first_offsets(held).items():
+    some = [each for each, (start, until) in ranges.items() if start < until]
+    for partition, first in source.first_offsets(some).items():
         start, until = ranges[partition]
         now = min(max(start, first), until)
         _note_expired(partition, start, now, findings)
@@ -117,9 +114,8 @@ def leave_out_expired(
 
 
 def _note_expired(partition: Partition, start: int, until: int, findings: Findings) -> None:
-    if start < until:
-        line = f"{shown(partition)}[{start},{until}): expired in Kafka"
-        findings.leave(Unchecked.EXPIRED, line, until - start)
+    line = f"{shown(partition)}[{start},{until}): expired in Kafka"
+    findings.leave(Unchecked.EXPIRED, line, until - start)
 
 
 def _note_deleted(
@@ -143,43 +139,36 @@ def _note_deleted(
         findings.add(Kind.FAULT, line)
 
 
-def _deleted_topics(ledger: Ledger, identity: Identity, configured: Topics) -> dict[str, str]:
-    """Topics that are no longer there. Under the name of one that is not configured any more there
-    may be another topic.
+def _other_topics(
+    ledger: Ledger, identity: Identity, configured: Topics
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Topics that are not those of the ledger, and topics that are no longer there; and why.
+
+    Under the name of one that is not configured any more there may be another topic.
     """
-    found: dict[str, str] = {}
-    for entry in ledger.effective:
-        for topic in _accepted(entry):
-            found.pop(topic, None)
-        for topic, topic_id in entry.topics.items():
-            now = identity.topics.get(topic)
-            if now is None:
-                found[topic] = "no longer in Kafka"
-            elif differ(now, topic_id) and not configured.take(topic):
-                found[topic] = f"no longer in Kafka, another topic has its name (id {now})"
-    return found
-
-
-def _other_topics(ledger: Ledger, identity: Identity) -> dict[str, str]:
-    """Topics that are not those of the ledger, and why."""
-    found: dict[str, str] = {}
+    other: dict[str, str] = {}
+    deleted: dict[str, str] = {}
     recorded: dict[str, str] = {}
     for entry in ledger.effective:
         for topic in _accepted(entry):
-            found.pop(topic, None)
-            recorded.pop(topic, None)
+            for each in (other, deleted, recorded):
+                each.pop(topic, None)
         if entry.cluster != identity.cluster:
             why = f"recorded in cluster {entry.cluster}, this is cluster {identity.cluster}"
-            found.update(dict.fromkeys(entry.topics, why))
+            other.update(dict.fromkeys(entry.topics, why))
         for topic, topic_id in entry.topics.items():
             now = identity.topics.get(topic)
+            if now is None:
+                deleted[topic] = "no longer in Kafka"
+            elif differ(now, topic_id) and not configured.take(topic):
+                deleted[topic] = f"no longer in Kafka, another topic has its name (id {now})"
             if differ(recorded.get(topic, ""), topic_id):
-                found[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
+                other[topic] = f"recorded with the ids {recorded[topic]} and {topic_id}"
             elif now is not None and differ(now, topic_id):
-                found.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
+                other.setdefault(topic, f"recorded with the id {topic_id}, its id is now {now}")
             if topic_id not in NOT_TOLD:
                 recorded.setdefault(topic, topic_id)
-    return found
+    return {topic: why for topic, why in other.items() if topic not in deleted}, deleted
 
 
 def _accepted(entry: LedgerEntry) -> Iterable[str]:

@@ -27,17 +27,10 @@ from rivermouth.verify.ledger.entry import (
     shown,
     written,
 )
+from rivermouth.verify.ledger.restored import Restorable, restored_version
 from rivermouth.verify.result import Findings, Kind
 
 Problem = tuple[Kind, str]
-
-
-@dataclass(frozen=True)
-class _Node:
-    """An effective entry and those before it: a list that branches at a RESTORE."""
-
-    entry: LedgerEntry
-    before: _Node | None
 
 
 class Chain:
@@ -54,27 +47,26 @@ class Chain:
         self._pipeline = pipeline
         self._app = f"rivermouth/{pipeline}"
         self._trimmed = trimmed
-        self._newest: _Node | None = None
-        self._at_version: list[tuple[int, _Node | None]] = []
+        self._standing = Restorable[LedgerEntry]()
         self._emptied = False
         self._commits: set[str] = set()
 
     def effective(self) -> tuple[LedgerEntry, ...]:
         """The entries on which the newest version of the table rests, in order."""
-        return tuple(reversed([*_entries(self._newest)]))
+        return self._standing.items()
 
     def take(self, version: int, commit: Commit) -> None:
         """Add the next commit of the log."""
         if self._app in commit.txns:
             self._take_entry(version, commit)
         elif str(commit.info.get("operation")) == "RESTORE":
-            self._restore(version, commit.info.get("operationParameters") or {})
+            self._restore(version, commit)
             self._emptied = False
         elif empties(commit):
             self._emptied = True
         # A RESTORE to an emptied table leaves no entry effective. That the entries before it lack
         # their rows, if nobody accepts it, is for the rows to show.
-        self._at_version.append((version, None if self._emptied else self._newest))
+        self._standing.note(version, empty=self._emptied)
 
     def _take_entry(self, version: int, commit: Commit) -> None:
         try:
@@ -88,7 +80,9 @@ class Chain:
             self.problems.append((entry.sequence, kind, f"{where}: {line}"))
         self._commits.add(entry.commit)
         self.recorded.append(entry)
-        self._newest = _Node(entry, None if entry.accepts == "reset" else self._newest)
+        if entry.accepts == "reset":
+            self._standing.clear()
+        self._standing.add(entry)
         self._emptied = False
 
     def _check(self, entry: LedgerEntry, txn: int) -> Iterator[Problem]:
@@ -101,9 +95,9 @@ class Chain:
             yield Kind.FAULT, f"its txn has version {txn}, expected {entry.sequence}"
         if entry.commit in self._commits:
             yield Kind.FAULT, f"an earlier entry has the same commit id {entry.commit}"
-        if self._newest is None and self._trimmed:
+        before = self._standing.newest
+        if before is None and self._trimmed:
             return  # what it follows was removed
-        before = self._newest.entry if self._newest else None
         if entry.accepts == "restore":
             yield from self._check_restored(entry, before)
         elif entry.accepts is None:
@@ -128,15 +122,13 @@ class Chain:
             wrong = _unlike(entry, expected)
             yield Kind.FAULT, f"its position is not that of the restored entry: {wrong}"
 
-    def _restore(self, version: int, parameters: Mapping[str, Any]) -> None:
-        target = parameters.get("version")
-        if not str(target).isdigit():  # restored to a point in time, for example
+    def _restore(self, version: int, commit: Commit) -> None:
+        target = restored_version(commit)
+        if target is None:  # restored to a point in time, for example
             line = f"RESTORE at version {version}: it does not tell which version it restored"
             self.problems.append((0, Kind.FAULT, line))
-            return
-        # A RESTORE to before the first readable commit: no entry here is effective.
-        nodes = [node for at, node in self._at_version if at <= int(str(target))]
-        self._newest = nodes[-1] if nodes else None
+        else:  # to before the first readable commit: then no entry here is effective
+            self._standing.restore(target)
 
 
 def empties(commit: Commit) -> bool:
@@ -197,9 +189,9 @@ def _check_replayed(entry: LedgerEntry) -> Iterator[Problem]:
     if entry.replayed and any(each.start < each.until for each in entry.ranges):
         yield Kind.FAULT, "it replays records, and covers offsets of its own"
     for each in entry.replayed:
-        stands = entry.position.get(each.partition)
-        if each.until != stands or each.start >= each.until:
-            yield Kind.FAULT, f"it replays {each}, which does not end at the position {stands}"
+        position = entry.position.get(each.partition)
+        if each.until != position or each.start >= each.until:
+            yield Kind.FAULT, f"it replays {each}, which does not end at the position {position}"
 
 
 def _apply_changes(entry: LedgerEntry, position: dict[Partition, int]) -> Iterator[Problem]:
@@ -235,13 +227,6 @@ def _unlike(entry: LedgerEntry, expected: Mapping[Partition, int]) -> str:
     )
 
 
-def _entries(node: _Node | None) -> Iterator[LedgerEntry]:
-    """The entry of a node and those before it, newest first."""
-    while node is not None:
-        yield node.entry
-        node = node.before
-
-
 _TELLING = ('"accepts"', '"changes"', '"replayed"')
 """Only an entry whose text holds one of these is parsed: most are long, and say none of it."""
 
@@ -275,24 +260,23 @@ def read_back(commits: Commits, pipeline: str, versions: Sequence[int]) -> Itera
         if version > reach:
             yield Step(version, commit)
         elif app in commit.txns:
-            told = _told(commit)
-            said = {"changes": "changes" in told, "replays": "replayed" in told}
-            yield Step(version, commit, effective=True, **said)
-            accepts = told.get("accepts")
+            facts = _parsed(commit)
+            yield Step(version, commit, True, "changes" in facts, "replayed" in facts)
+            accepts = facts.get("accepts")
             if isinstance(accepts, dict) and accepts.get("kind") == "reset":
                 return
             restored = False
         else:
             yield Step(version, commit)
             if str(commit.info.get("operation")) == "RESTORE":
-                target = str((commit.info.get("operationParameters") or {}).get("version"))
-                restored = target.isdigit()
-                reach = int(target) if restored else reach
+                target = restored_version(commit)
+                restored = target is not None
+                reach = reach if target is None else target
             elif restored and empties(commit):
                 return
 
 
-def _told(commit: Commit) -> Mapping[str, Any]:
+def _parsed(commit: Commit) -> Mapping[str, Any]:
     """What an entry accepts or replays, with all else that it says; empty where it does neither."""
     text = str(commit.info.get("userMetadata"))
     if not any(each in text for each in _TELLING):

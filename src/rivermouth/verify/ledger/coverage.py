@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 
 Offsets = NDArray[np.int64]
-Held = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 
 
 Ranged = tuple[int, int, int]
@@ -53,15 +53,15 @@ class Former:
         """Whether the offset lies in any."""
         return bool(self.times(partition, np.array([offset], np.int64))[0])
 
-    def of_entries(self, partition: Partition, offsets: Offsets, entries: Offsets) -> Held:
+    def of_entries(self, partition: Partition, offsets: Offsets, entries: Offsets) -> Flags:
         """Which offsets lie in a range of the entry that stands beside them."""
-        held = np.zeros(len(offsets), bool)
+        inside = np.zeros(len(offsets), bool)
         if partition not in self._ranges:
-            return held
+            return inside
         for entry in np.unique(entries).tolist():
             for start, until in self._of_entry[partition].get(entry, ()):
-                held |= (entries == entry) & (offsets >= start) & (offsets < until)
-        return held
+                inside |= (entries == entry) & (offsets >= start) & (offsets < until)
+        return inside
 
     def ends(self) -> dict[Partition, int]:
         """The offset after the last one of each partition."""
@@ -145,8 +145,8 @@ class Coverage:
                     until = min(known, default=changes.moved[partition][0] or 0)
                     unknown = [(first, until, _REMOVED)] if first < until else []
                     former.setdefault(partition, []).extend(unknown)
-                kept, gone = _cut(ranges.pop(partition, ()), first)
-                ranges |= {partition: kept} if kept else {}
+                left, gone = _cut(ranges.pop(partition, ()), first)
+                ranges |= {partition: left} if left else {}
                 former.setdefault(partition, []).extend(gone)
             for each in entry.ranges:
                 if each.start < each.until:

@@ -7,10 +7,8 @@ by the offsets of their records: the first, then in turn how many are deleted an
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Protocol
 
 from rivermouth.verify.result import Findings
@@ -47,7 +45,7 @@ class Deletion:
     """
 
     version: int
-    rows: Mapping[tuple[str, int], Sequence[tuple[int, int]]] = field(default_factory=dict)
+    rows: Mapping[Partition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     unlisted: int = 0
 
     @property
@@ -74,59 +72,6 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
             raise ValueError(f"no run of offsets: {skipped}, {taken}")
         yield at + skipped, at + skipped + taken
         at += skipped + taken
-
-
-class StandingDeletes:
-    """Takes the commits of a table in order; knows which DELETEs of others stand at the newest."""
-
-    def __init__(self) -> None:
-        self._newest: _Node | None = None
-        self._at_version: list[tuple[int, _Node | None]] = []
-
-    def take(self, version: int, commit: Commit, *, empties: bool) -> None:
-        """Add the next commit; ``empties``: it removes all rows, where it is not ours."""
-        if any(app.startswith("rivermouth/") for app in commit.txns):
-            return
-        operation = str(commit.info.get("operation")).upper()
-        if operation == "RESTORE":
-            target = str((commit.info.get("operationParameters") or {}).get("version"))
-            reached = target.isdigit() and bisect_right(
-                self._at_version, int(target), key=itemgetter(0)
-            )
-            self._newest = self._at_version[reached - 1][1] if reached else None
-        elif empties:
-            self._newest = None
-        elif operation == "DELETE":
-            rows = _told(commit.info.get("operationMetrics"))
-            self._newest = _Node(version, rows, self._newest)
-        else:
-            return
-        self._at_version.append((version, self._newest))
-
-    def rows(self) -> dict[int, int | None]:
-        """Those that stand, by version; each with its number of rows, where its commit tells it."""
-        found: dict[int, int | None] = {}
-        node = self._newest
-        while node is not None:
-            found[node.version] = node.rows
-            node = node.before
-        return found
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A DELETE that stands, and those before it: a list that branches at a RESTORE."""
-
-    version: int
-    rows: int | None
-    before: _Node | None = field(repr=False)
-
-
-def _told(metrics: Mapping[str, Any] | None) -> int | None:
-    """How many rows a DELETE took: Spark's name for it, and deltalake's."""
-    names = ("numDeletedRows", "num_deleted_rows")
-    found = (str((metrics or {}).get(name)) for name in names)
-    return next((int(each) for each in found if each.isdigit()), None)
 
 
 Partition = tuple[str, int]
@@ -294,7 +239,7 @@ def written(facts: Mapping[str, Any], metrics: Mapping[str, Any]) -> int | None:
 
 def _applied(facts: Mapping[str, Any]) -> int:
     """The records of an entry that took effect; it has counts."""
-    moved = [told["ranges"] for told in facts["topics"].values() if "ranges" in told]
+    moved = [its["ranges"] for its in facts["topics"].values() if "ranges" in its]
     parts = [_numbered("", each["partitions"]) for each in moved]
     pairs = zip(moved, parts, strict=True)
     return sum(sum(_spread(each["applied"], len(its))) for each, its in pairs)
@@ -310,18 +255,18 @@ def _of_topics(topics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What an entry says of its topics: numbers in the order of the partitions."""
     position, ends = dict[Partition, int](), dict[Partition, int]()
     ranges: list[LedgerRange] = []
-    for topic, told in topics.items():
-        listed = told.get("position", [])
-        places = _numbered(topic, told.get("partitions", []))
-        stands = {each: at for each, at in zip(places, listed, strict=True) if at is not None}
-        position |= stands
-        beyond = zip(places, _spread(told.get("ends"), len(places)), strict=True)
-        ends |= {each: stands.get(each, 0) + by for each, by in beyond if by is not None}
-        moved = told.get("ranges", {"partitions": [], "spans": []})
+    for topic, facts in topics.items():
+        listed = facts.get("position", [])
+        places = _numbered(topic, facts.get("partitions", []))
+        positions = {each: at for each, at in zip(places, listed, strict=True) if at is not None}
+        position |= positions
+        beyond = zip(places, _spread(facts.get("ends"), len(places)), strict=True)
+        ends |= {each: positions.get(each, 0) + by for each, by in beyond if by is not None}
+        moved = facts.get("ranges", {"partitions": [], "spans": []})
         parts = _numbered(topic, moved["partitions"])
         for each, span in zip(parts, _spread(moved["spans"], len(parts)), strict=True):
-            ranges.append(LedgerRange(each, stands[each] - span, stands[each]))
-    ids = {topic: str(told["id"]) for topic, told in topics.items() if "id" in told}
+            ranges.append(LedgerRange(each, positions[each] - span, positions[each]))
+    ids = {topic: str(facts["id"]) for topic, facts in topics.items() if "id" in facts}
     found = {"topics": ids, "ranges": tuple(ranges), "position": position, "ends": ends}
     return {**found, "assigned": frozenset(each for each in topics if topics[each].get("assigned"))}
 

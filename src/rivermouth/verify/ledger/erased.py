@@ -1,7 +1,4 @@
-"""Rows that are gone on purpose: what entries say of it, held against the log and the ranges.
-
-A taker may name several givers. What it draws is moved to another of its givers where a later taker
-needs just that one. So the sum of all draws does not depend on which giver is asked first.
+"""Rows that are gone on purpose: what entries say of it, compared with the log and the ranges.
 
 An entry names the rows that a DELETE of others took, by the offsets of their records. It is
 believed as far as the log bears it out: that DELETE is in the log and stands, it took no fewer rows
@@ -21,9 +18,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rivermouth.verify.ledger.coverage import Coverage, Offsets, Span
+from rivermouth.verify.ledger.coverage import Coverage, Flags, Offsets, Span
 from rivermouth.verify.ledger.entry import Deletion, LedgerEntry, Partition, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.result import Findings, Kind, Unchecked, count
@@ -33,7 +29,12 @@ Step = tuple[int, int]
 
 
 class Budgets:
-    """What each giver has left; None: it has no limit."""
+    """What each giver has left; None: it has no limit.
+
+    A taker may name several givers. What it draws is moved to another of its givers where a later
+    taker needs just that one. So the sum of all draws does not depend on which giver is asked
+    first. Here the entries take of what the DELETEs took.
+    """
 
     def __init__(self, amounts: Mapping[int, int | None]) -> None:
         self._left = {each: 1 << 62 if most is None else most for each, most in amounts.items()}
@@ -101,7 +102,7 @@ class Erased:
         self._left: Counter[int] = Counter()
         """How many rows may be missing that nobody can name, by the version of the DELETE."""
         self._used = 0
-        self._told: dict[int, list[Deletion]] = {}
+        self._deletions: dict[int, list[Deletion]] = {}
         """What entries say, by the version of the DELETE: several may tell one, a part each."""
         self._runs: dict[Partition, list[Span]] = {}
         """Named offsets; the entry of a run is the first one after the DELETE that took it. Each
@@ -110,13 +111,13 @@ class Erased:
             follows = bisect_left(versions, deletion.version)
             self._follows[deletion.version] = follows
             self._left[deletion.version] += deletion.unlisted
-            self._told.setdefault(deletion.version, []).append(deletion)
+            self._deletions.setdefault(deletion.version, []).append(deletion)
             for partition, found in deletion.rows.items():
                 runs = Span([(start, until, follows) for start, until in found])
                 self._runs.setdefault(partition, []).append(runs)
-        self._budgets = Budgets({each: ledger.deletes.get(each) for each in self._told})
+        self._budgets = Budgets({each: ledger.deletes.get(each) for each in self._deletions})
 
-    def mask(self, partition: Partition, offsets: Offsets, entries: Offsets) -> NDArray[np.bool_]:
+    def mask(self, partition: Partition, offsets: Offsets, entries: Offsets) -> Flags:
         """Which of the offsets are those of rows that are named, of ``entries`` beside them.
 
         A DELETE took nothing of an entry that came after it: the offset that is named is then that
@@ -150,8 +151,8 @@ class Erased:
         """
         able = [
             version
-            for version, told in self._told.items()
-            if number < self._follows[version] and any(_names(each, entry) for each in told)
+            for version, deletions in self._deletions.items()
+            if number < self._follows[version] and any(_names(each, entry) for each in deletions)
         ]
         return self._budgets.draw(number, able, lack)
 
@@ -171,7 +172,7 @@ class Erased:
             self._left[version] = 0
         return False
 
-    def may_lack_of(self, entries: Offsets) -> NDArray[np.bool_]:
+    def may_lack_of(self, entries: Offsets) -> Flags:
         """The same for many rows, by their entries."""
         found = np.zeros(len(entries), bool)
         for place, entry in enumerate(entries.tolist()):
@@ -183,10 +184,9 @@ class Erased:
     def report(self, findings: Findings) -> None:
         """Say how many rows are gone on purpose, and of how many nobody can tell whether."""
         findings.erased = self.rows
-        if self._used:
-            rows = count(self._used, "row")
-            line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
-            findings.leave(Unchecked.ERASED, line, self._used)
+        rows = count(self._used, "row")
+        line = f"{rows}: missing; accepted DELETEs took so many, nobody can tell which"
+        findings.leave(Unchecked.ERASED, line, self._used)
 
 
 def _unnamed(version: int) -> int:
@@ -206,8 +206,11 @@ def _names(deletion: Deletion, entry: LedgerEntry) -> bool:
 def _believed(ledger: Ledger, coverage: Coverage, findings: Findings) -> Iterator[Deletion]:
     """What entries say of deleted rows, without what cannot be."""
     changed = [each for each in ledger.effective if each.changes is not None]
-    told = [(entry, each) for entry in ledger.effective for each in entry.deletes]
-    claims = [(entry, _without_former(changed, each)) for entry, each in told]
+    claims = [
+        (entry, _without_former(changed, each))
+        for entry in ledger.effective
+        for each in entry.deletes
+    ]
     named: Counter[int] = Counter()
     for _, each in claims:
         named[each.version] += each.count
@@ -271,8 +274,3 @@ def _wrong(
             if ledger.effective[index].version > at:
                 return f"{shown(partition)}@{offset} was written later"
     return ""
-
-
-def nothing_erased() -> Erased:
-    """Where no DELETE is accepted."""
-    return Erased(Ledger(-1), Coverage(()), Findings(""))

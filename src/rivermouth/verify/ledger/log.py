@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rivermouth.verify.ledger.chain import Chain, empties, entry_of, read_back
-from rivermouth.verify.ledger.entry import Commit, Commits, LedgerEntry, StandingDeletes
+from rivermouth.verify.ledger.entry import Commit, Commits, LedgerEntry
+from rivermouth.verify.ledger.restored import DeletesOfOthers
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Findings, Kind, Unchecked
 
@@ -109,7 +110,7 @@ def read_ledger(
         findings.add(Kind.FAULT, line)
     chain = Chain(pipeline, trimmed=trimmed)
     others: dict[str, Chain] = {}
-    deletes = StandingDeletes()
+    deletes = DeletesOfOthers()
     foreign: list[Foreign] = []
     for before, version in zip([versions[0] - 1, *versions], versions, strict=False):
         if version != before + 1:
@@ -157,19 +158,12 @@ _NAMED = 5
 """So many commits of others are named."""
 
 
-@dataclass(frozen=True)
-class Void:
-    """Why nothing can be built on an entry."""
+def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings) -> Ledger | str:
+    """The ledger from the entry at ``place`` on; or why that entry is not in effect.
 
-    reason: str
-
-
-def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings) -> Ledger | Void:
-    """The ledger from the entry at ``place`` on, if that entry is in effect.
-
-    It is, where its commit is in the log, no RESTORE led to before it, nothing took all rows since,
-    and no later entry accepts a change of the source or replays records. Nothing of the log before
-    it is read.
+    It is in effect where its commit is in the log, no RESTORE led to before it, nothing took all
+    rows since, and no later entry accepts a change of the source or replays records. Nothing of the
+    log before it is read.
     """
     if place.version not in commits.versions():
         return _gone(place)
@@ -194,7 +188,7 @@ def read_since(commits: Commits, pipeline: str, place: Place, findings: Findings
 
 def void_since(
     commits: Commits, pipeline: str, place: Place, versions: Sequence[int]
-) -> Void | None:
+) -> str | None:
     """Why ``read_since`` would read nothing; None where it would read the ledger.
 
     ``versions`` are those of ``commits``. Nothing of the later entries is kept or checked.
@@ -205,7 +199,7 @@ def void_since(
     first = _entry_in(pipeline, place.version, commit)
     if first is None or place_of(first) != place:
         return _another(place)
-    void: Void | None = None
+    void: str | None = None
     emptied: Foreign | None = None
     for step in read_back(commits, pipeline, [each for each in versions if each >= place.version]):
         if step.version == place.version and step.effective:
@@ -224,7 +218,7 @@ def void_since(
 
 def read_since_time(
     commits: Commits, pipeline: str, time_ms: float, findings: Findings
-) -> Ledger | Void:
+) -> Ledger | str:
     """The same from the newest entry that was committed before a time and is in effect.
 
     The log is read back to that entry, and from there on once more.
@@ -234,7 +228,7 @@ def read_since_time(
         entry = _entry_in(pipeline, step.version, step.commit) if step.effective else None
         if entry is not None and 0 < entry.committed_ms < time_ms:
             return read_since(commits, pipeline, place_of(entry), findings)
-    return Void("the log holds no entry from before that time")
+    return "the log holds no entry from before that time"
 
 
 def place_of(entry: LedgerEntry) -> Place:
@@ -266,26 +260,26 @@ def _entry_in(pipeline: str, version: int, commit: Commit) -> LedgerEntry | None
         return None
 
 
-def _gone(place: Place) -> Void:
-    held = f"version {place.version}, which holds entry {place.sequence}"
-    return Void(f"{held}, is not in the log any more")
+def _gone(place: Place) -> str:
+    commit = f"version {place.version}, which holds entry {place.sequence}"
+    return f"{commit}, is not in the log any more"
 
 
-def _another(place: Place) -> Void:
-    return Void(f"version {place.version} is another commit than that of entry {place.sequence}")
+def _another(place: Place) -> str:
+    return f"version {place.version} is another commit than that of entry {place.sequence}"
 
 
-def _rolled_back(place: Place) -> Void:
-    return Void(f"entry {place.sequence} was rolled back since")
+def _rolled_back(place: Place) -> str:
+    return f"entry {place.sequence} was rolled back since"
 
 
-def _changed(sequence: int) -> Void:
-    return Void(f"entry {sequence} accepts a change of the source")
+def _changed(sequence: int) -> str:
+    return f"entry {sequence} accepts a change of the source"
 
 
-def _replayed(sequence: int) -> Void:
-    return Void(f"entry {sequence} replays records of earlier entries")
+def _replayed(sequence: int) -> str:
+    return f"entry {sequence} replays records of earlier entries"
 
 
-def _emptied(foreign: Foreign) -> Void:
-    return Void(f"version {foreign.version}, {foreign.operation} by others, took all rows")
+def _emptied(foreign: Foreign) -> str:
+    return f"version {foreign.version}, {foreign.operation} by others, took all rows"

@@ -1,7 +1,7 @@
 """Tables with a row for each record: every visible record is there or in quarantine, once.
 
-Memory: at most 16 partitions are read at once, each through a window of ``Bounds.window`` offsets
-that takes about 5 bytes per offset (80 MiB for all at the default of 2^20) and the sampled rows of
+Memory: at most 16 partitions are read at once, each through a window of ``Bounds.window`` offsets.
+It takes about 5 bytes per offset (80 MiB for all at the default of 2^20) and the sampled rows of
 that window; a quarantined record takes 17 bytes. The table's offsets wait on disk, 8 bytes a row.
 So a topic of any size can be verified.
 
@@ -10,154 +10,133 @@ offsets, above that for every 101st offset. Where all are compared of any number
 2^14 offsets, so that at most 262,144 rows are in memory; so it is, too, once a change of the
 source was accepted.
 
-Of rows that the pipeline's own code made, the values are not compared: see ``made_rows``. Where it
-may make several of one record, their number is compared by entry: see ``several_rows``. Then the
+Of rows that the pipeline's own code made, the values are not compared: see ``decoding``. Where it
+may make several of one record, their number is compared by entry: see ``rows_by_offset``. Then the
 offsets of a window take 8 bytes a row in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import Undecodable
-from rivermouth.verify.ledger.coverage import Offsets
-from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.ledger.coverage import Flags, Offsets
+from rivermouth.verify.ledger.entry import shown
 from rivermouth.verify.proofs.decoding import Comparison, EntryReaders, LeftOut, MadeReaders
 from rivermouth.verify.proofs.proof import Bounds, Stored, Workspace
-from rivermouth.verify.proofs.quarantine import Quarantined
-from rivermouth.verify.proofs.replay import replay
+from rivermouth.verify.proofs.replay import Seen, replay
 from rivermouth.verify.proofs.rows_by_offset import RowsByOffset
-from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
+from rivermouth.verify.proofs.windows import Window, by_window, stride_of
+from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 
 
-class PartitionCheck:
-    """Compares what Kafka shows of a partition with the table's rows and the quarantine."""
+@dataclass
+class Appended:
+    """What the windows of a table share.
 
-    def __init__(
-        self,
-        subject: Subject,
-        partition: Partition,
-        rows: RowsByOffset,
-        quarantined: Quarantined | None,
-        comparison: Comparison,
-        readers: MadeReaders,
-        left_out: LeftOut,
-    ) -> None:
-        self._subject = subject
-        self._partition = partition
-        self._by_offset = rows
-        self._quarantined = quarantined
-        self._comparison = comparison
-        self._readers = readers
-        self._left_out = left_out
-        self._span = subject.coverage.spans[partition]
-        self.former = 0
-        """Rows that a range from before an accepted change of the source explains."""
-        self._compacted_away = 0
-        self._number = -1
-        self._next()
+    ``former`` counts rows that a range from before an accepted change of the source explains,
+    ``removed`` those that compaction may explain.
+    """
 
-    def see(self, offsets: Offsets, messages: Sequence[Message]) -> None:
-        """Take visible records, ascending."""
-        numbers = (offsets - self._span.start) // self._by_offset.window
-        for number in np.unique(numbers).tolist():
-            while self._number < number:
-                self._close()
-                self._next()
-            first, last = np.searchsorted(numbers, [number, number + 1])
-            self._visible[offsets[first:last] - self._start] = True
-            if self._samples:
-                self._compare(offsets[first:last], messages[first:last])
+    subject: Subject
+    stored: Stored
+    rows: RowsByOffset
+    comparison: Comparison
+    readers: MadeReaders
+    left_out: LeftOut
+    former: int = 0
+    removed: int = 0
 
-    def finish(self) -> int:
-        """Check what is left; returns how many rows compaction may explain."""
-        self._close()
-        while self._start + self._by_offset.window < self._span.until:
-            self._next()
-            self._close()
-        return self._compacted_away
 
-    def _next(self) -> None:
-        self._number += 1
-        self._start = self._span.start + self._number * self._by_offset.window
-        size = min(self._by_offset.window, self._span.until - self._start)
-        self._visible = np.zeros(size, bool)
-        rows = self._by_offset.offsets(self._partition, self._number) - self._start
-        self._rows = np.bincount(rows, minlength=size).astype(np.int32)
-        self._samples = self._by_offset.samples(self._partition, self._number)
+class AppendCheck:
+    """Compares what Kafka shows of a window with the table's rows and the quarantine."""
 
-    def _close(self) -> None:
-        """Compare what the window shows with what the table and quarantine hold."""
-        former = self._former(len(self._rows))
-        self._rows = self._by_offset.several.as_one(self._span, self._start, self._rows, former)
-        held = self._rows.copy()
-        if self._quarantined is not None:
-            bad = self._quarantined.within(self._start, self._start + len(held)) - self._start
-            held[np.unique(bad)] += 1
-        twice = np.flatnonzero(held > 1 + former)
-        number = int((held[twice] - 1 - former[twice]).sum())
+    def __init__(self, shared: Appended, window: Window) -> None:
+        self._shared = shared
+        self._subject = shared.subject
+        self._window = window
+        self._partition, self._start = window.partition, window.start
+        self._quarantined = shared.stored.quarantined(window.partition)
+        self._visible = np.zeros(window.size, bool)
+        rows = shared.rows.offsets(window.partition, window.number) - window.start
+        self._rows = np.bincount(rows, minlength=window.size).astype(np.int32)
+        self._samples = shared.rows.samples(window.partition, window.number)
+
+    def see(self, seen: Seen) -> None:
+        """See ``WindowCheck``."""
+        self._visible[seen.offsets - self._start] = True
+        if self._samples:
+            self._compare(seen.offsets, seen.messages)
+
+    def close(self) -> None:
+        """See ``WindowCheck``: with what the table and quarantine have."""
+        span, former = self._window.span, self._former()
+        self._rows = self._shared.rows.several.as_one(span, self._start, self._rows, former)
+        found = self._rows.copy()
+        bad = self._quarantined.within(self._start, self._window.until) - self._start
+        found[np.unique(bad)] += 1
+        twice = np.flatnonzero(found > 1 + former)
+        number = int((found[twice] - 1 - former[twice]).sum())
         self._report(Kind.DUPLICATED, "more than once in table and quarantine", twice, number)
-        missing = np.flatnonzero(self._visible & (held == 0))
-        missing = self._without_erased(missing, held > former)
+        missing = np.flatnonzero(self._visible & (found == 0))
+        missing = self._without_erased(missing, found > former)
         offsets = missing + self._start
-        missing = missing[self._left_out.without(self._partition, offsets, self._entries(offsets))]
-        self._report(Kind.MISSING, "neither in the table nor in quarantine", missing, len(missing))
+        entries = self._window.entries(offsets)
+        missing = missing[self._shared.left_out.without(self._partition, offsets, entries)]
+        self._report(Kind.MISSING, "neither in the table nor in quarantine", missing)
         if self._subject.has_former(self._partition):
-            more = held - self._visible
-            counted = (more > 0) & self._readable(len(held))
-            self.former += int(np.minimum(more, former)[counted].sum())
+            more = found - self._visible
+            counted = (more > 0) & self._readable()
+            self._shared.former += int(np.minimum(more, former)[counted].sum())
         unseen = np.flatnonzero((self._rows > former) & ~self._visible)
         if len(unseen):
             unseen = self._unexplained(unseen)
-        what = "in the table, but Kafka shows no such record"
-        self._report(Kind.UNEXPECTED, what, unseen, len(unseen))
+        self._report(Kind.UNEXPECTED, "in the table, but Kafka shows no such record", unseen)
 
-    def _without_erased(
-        self, missing: NDArray[np.intp], held: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
+    def _without_erased(self, missing: NDArray[np.intp], there: Flags) -> NDArray[np.intp]:
         """Without the rows that are gone on purpose; one that is named but there is a finding.
 
-        ``held``: there is a row that no earlier range explains.
+        ``there``: where there is a row that no earlier range explains.
         """
-        erased = self._subject.erased
+        erased, span, several = self._subject.erased, self._window.span, self._shared.rows.several
         if erased.any_named():
-            there = np.flatnonzero(held)
-            there = there[self._named(there + self._start)]
-            there = there[~self._by_offset.several.of(self._span, there + self._start)]
+            wrong = np.flatnonzero(there)
+            wrong = wrong[self._named(wrong + self._start)]
+            wrong = wrong[~several.of(span, wrong + self._start)]
             what = "the ledger says that it was deleted on purpose, but it is there"
-            self._report(Kind.UNEXPECTED, what, there, len(there))
+            self._report(Kind.UNEXPECTED, what, wrong)
             named = self._named(missing + self._start)
             erased.rows += int(named.sum())
             missing = missing[~named]
-        several = self._by_offset.several.of(self._span, missing + self._start)
+        single = ~several.of(span, missing + self._start)
         lacks = np.zeros(len(missing), bool)  # the rows of several are compared by their number
-        lacks[~several] = erased.may_lack_of(self._entries(missing[~several] + self._start))
+        entries = self._window.entries(missing[single] + self._start)
+        lacks[single] = erased.may_lack_of(entries)
         return missing[~lacks]
 
-    def _named(self, offsets: Offsets) -> NDArray[np.bool_]:
+    def _named(self, offsets: Offsets) -> Flags:
         """Which offsets are those of rows that are named as deleted on purpose."""
-        return self._subject.erased.mask(self._partition, offsets, self._entries(offsets))
+        entries = self._window.entries(offsets)
+        return self._subject.erased.mask(self._partition, offsets, entries)
 
-    def _entries(self, offsets: Offsets) -> Offsets:
-        """The index of the entry that covers each offset; where none does, that of any."""
-        return self._span.entries[self._span.index(offsets)]
-
-    def _former(self, size: int) -> NDArray[np.int64]:
+    def _former(self) -> Offsets:
         """How many rows ranges from before accepted changes may have left at each offset."""
         if not self._subject.has_former(self._partition):
-            return np.broadcast_to(np.int64(0), size)
-        offsets = np.arange(self._start, self._start + size, dtype=np.int64)
-        times = self._subject.coverage.former.times(self._partition, offsets)
+            return np.broadcast_to(np.int64(0), self._window.size)
+        times = self._subject.coverage.former.times(self._partition, self._window.offsets())
         return times + self._subject.removed_changes
 
-    def _readable(self, size: int) -> NDArray[np.bool_]:
+    def _readable(self) -> Flags:
         start, until = self._subject.readable[self._partition]
-        offsets = np.arange(self._start, self._start + size)
+        offsets = self._window.offsets()
         return (offsets >= start) & (offsets < until)
 
     def _unexplained(self, unseen: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -169,47 +148,49 @@ class PartitionCheck:
             first = source.first_offsets([self._partition])[self._partition]
             unseen = unseen[unseen + self._start >= first]
         wrong = self._subject.unexplained(self._partition, unseen + self._start)
-        self._compacted_away += len(unseen) - int(wrong.sum())
+        self._shared.removed += len(unseen) - int(wrong.sum())
         return unseen[wrong]
 
-    def _report(self, kind: Kind, what: str, found: NDArray[np.intp], number: int) -> None:
-        offsets = (found[:PROBLEM_LINES] + self._start).tolist()
-        lines = [f"{shown(self._partition)}@{offset}: {what}" for offset in offsets]
-        self._subject.findings.add(kind, *lines, count=number)
+    def _report(
+        self, kind: Kind, what: str, found: NDArray[np.intp], number: int | None = None
+    ) -> None:
+        offsets = found + self._start
+        self._subject.findings.add_offsets(kind, shown(self._partition), offsets, what, number)
 
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose rows were sampled."""
-        entries = self._entries(offsets)
-        beside = self._bad_beside_former(offsets)
-        named = self._subject.erased.mask(self._partition, offsets, entries)
-        gone = {*offsets[named].tolist()}
+        entries = self._window.entries(offsets)
+        ambiguous = self._bad_beside_former(offsets)
+        gone = {*offsets[self._named(offsets)].tolist()}
         for offset, entry, each in zip(offsets.tolist(), entries.tolist(), messages, strict=True):
             rows = self._samples.get(offset)
-            if rows is None or offset in beside:
+            if rows is None or offset in ambiguous:
                 continue  # the row is not that of a bad record
             where = f"{shown(self._partition)}@{offset}"
-            read = self._readers.of(entry)
-            due = (each.timestamp()[1] * 1000, *self._subject.metadata.of_record(entry, each))
             try:
-                told = [self._comparison.differences(read, each.value(), due, row) for row in rows]
+                lines = [self._differences(entry, each, row) for row in rows]
             except Undecodable as fault:
-                told = [f"in the table, but verify cannot decode its record: {fault}"]
-            found = next((line for line in told if line), "")
-            explained = "" in told or offset in gone
+                lines = [f"in the table, but verify cannot decode its record: {fault}"]
+            found = next((line for line in lines if line), "")
+            explained = "" in lines or offset in gone
             if found and explained and self._subject.may_be_former(self._partition, offset):
                 continue  # the others are from before a change; this record's is there, or deleted
             if found:
                 self._subject.findings.add(Kind.DIFFERENT, f"{where}: {found}")
 
+    def _differences(self, entry: int, message: Message, row: Sequence[Any]) -> str:
+        readers = self._shared.readers
+        due = (message.timestamp()[1] * 1000, *self._subject.metadata.of_record(entry, message))
+        return self._shared.comparison.differences(
+            readers.of(entry), message.value(), due, row, made=readers.made(entry)
+        )
+
     def _bad_beside_former(self, offsets: Offsets) -> set[int]:
         """The offsets of bad records at which a row may be from before an accepted change."""
-        if self._quarantined is None or not self._subject.has_former(self._partition):
+        if not self._subject.has_former(self._partition):
             return set()
         bad = offsets[self._quarantined.mask(offsets)].tolist()
         return {each for each in bad if self._subject.may_be_former(self._partition, each)}
-
-
-_STRIDE = 101
 
 
 def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> None:
@@ -217,42 +198,30 @@ def verify_append(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     made = bool(subject.pipeline.made_by)  # the values are not those of the records
     columns = [] if made else [each.name for each in subject.pipeline.columns]
     stored.require([*columns, "_kafka"])
-    metadata = subject.metadata
+    metadata, findings = subject.metadata, subject.findings
     metadata.require(stored.table.schema)
-    comparison = Comparison(columns, metadata.fields)
-    plain = EntryReaders(subject, stored.table.schema, columns)
-    readers, left_out = MadeReaders(subject, plain), LeftOut(subject.ledger.effective)
-    total, bounds = subject.coverage.total(), workspace.bounds
+    bounds = workspace.bounds
     if any(map(subject.has_former, subject.coverage)):
         # Where a row of a former record stands, only its values tell that the due one is missing.
         bounds = Bounds.of_every_value()
-    stride = 1 if total <= bounds.values else _STRIDE
-    if stride > 1:
-        line = f"values at offsets that are not a multiple of {stride}"
-        subject.findings.leave(Unchecked.SAMPLED, line, total - total // stride)
+    stride = stride_of(subject, bounds)
     rows = RowsByOffset(subject, columns, workspace.folder, bounds.window, stride)
     rows.read(stored.table)
-    checks: dict[Partition, PartitionCheck] = {}
-    removed, former = 0, rows.former
-    for seen in replay(subject, stored, workspace.progress):
-        each = seen.partition
-        if each not in checks:
-            quarantined = stored.quarantine.get(each)
-            checks[each] = PartitionCheck(
-                subject, each, rows, quarantined, comparison, readers, left_out
-            )
-        if seen.messages:
-            checks[each].see(seen.offsets, seen.messages)
-        if seen.done:
-            check = checks.pop(each)
-            removed += check.finish()
-            former += check.former
-    if removed:
-        line = f"{count(removed, 'row')}: Kafka has no such record, as after compaction"
-        subject.findings.leave(Unchecked.COMPACTED, line, removed)
-    if former:
-        line = f"{count(former, 'row')}: from before an accepted change of the source"
-        subject.findings.leave(Unchecked.FORMER, line, former)
-    left_out.report(subject.findings)
+    shared = Appended(
+        subject,
+        stored,
+        rows,
+        Comparison(columns, metadata.fields),
+        MadeReaders(subject, EntryReaders(subject, stored.table.schema, columns)),
+        LeftOut(subject.ledger.effective),
+    )
+    replayed = replay(subject, stored, workspace.progress)
+    by_window(replayed, subject.coverage, bounds.window, partial(AppendCheck, shared))
+    line = f"{count(shared.removed, 'row')}: Kafka has no such record, as after compaction"
+    findings.leave(Unchecked.COMPACTED, line, shared.removed)
+    former = rows.former + shared.former
+    line = f"{count(former, 'row')}: from before an accepted change of the source"
+    findings.leave(Unchecked.FORMER, line, former)
+    shared.left_out.report(findings)
     rows.several.report(subject)
-    comparison.report(subject.findings)
+    shared.comparison.report(findings)

@@ -4,9 +4,10 @@ A column that was added later is null in the rows from before: those records wer
 it, whatever they hold under its name. In the same way the version and the settings of the decoder
 are those of the entry.
 
-Each row is proved by its coordinates and by the timestamp of its record; its values are not
-compared. A record that has no row may have been left out by the code, but no more of them than the
-commit says: it tells how many rows it wrote, and its entry how many records took effect.
+A row that the pipeline's own code made is proved by its coordinates and by the timestamp of its
+record; its values are not compared. A record that has no row may have been left out by the code,
+but no more of them than the commit says: it tells how many rows it wrote, and its entry how many
+records took effect.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ from rivermouth.verify.formats.reader import (
     Undecodable,
     UnknownDecoder,
 )
-from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.coverage import Flags, Offsets
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition, shown
 from rivermouth.verify.result import Findings, Kind, Unchecked, count
 from rivermouth.verify.subject import Decoder, Subject
@@ -50,8 +51,12 @@ def decoded_key(read: Reader, key: bytes | None) -> tuple[Any, ...]:
     return read(key)
 
 
-class NotCompared(Exception):
-    """The record can be decoded, but the values of its row are not those of the record."""
+def check_key(key: Sequence[Any], order: Sequence[Any] = ()) -> None:
+    """Raises CannotTell where a value cannot be told, Undecodable where a key column is null."""
+    if any(each is NOT_VERIFIABLE for each in (*key, *order)):
+        raise CannotTell("a key or order column")
+    if any(each is None for each in key):
+        raise Undecodable("a key column is null")
 
 
 def key_part(value: Any, width: int | None) -> Any:
@@ -72,46 +77,50 @@ class Comparison:
 
     That is the timestamp, and the fields ``metadata``.
 
-    ``untold`` counts the values that the reader could not tell; the others of a row are compared.
-    ``made`` counts the rows whose values are none of the record's.
+    ``unknown`` counts the values that the reader could not tell; the others of a row are compared.
+    ``made`` counts the rows that own code made: their values are none of the record's.
     """
 
     def __init__(self, columns: Sequence[str], metadata: Sequence[str] = ()) -> None:
-        self.untold = 0
+        self.unknown = 0
         self.made = 0
         self._columns = tuple(columns)
-        self._told = ("_kafka.timestamp", *(f"_kafka.{each}" for each in metadata))
+        self._kafka_names = ("_kafka.timestamp", *(f"_kafka.{each}" for each in metadata))
 
     def differences(
-        self, read: Reader, value: bytes | None, told: Sequence[Any], row: Sequence[Any]
+        self,
+        read: Reader,
+        value: bytes | None,
+        kafka: Sequence[Any],
+        row: Sequence[Any],
+        *,
+        made: bool = False,
     ) -> str:
         """Names the columns of ``row`` that the record does not have so; empty where none.
 
-        ``read`` is the reader of the record's entry. ``told`` are the timestamp in microseconds and
-        the metadata. ``row`` are the canonical values of the columns, then those two. Raises
-        Undecodable where the record value cannot be read.
+        ``read`` is the reader of the record's entry. ``kafka`` are the timestamp in microseconds
+        and the metadata. ``row`` are the canonical values of the columns, then those two. ``made``:
+        own code made the row. Raises Undecodable where the record value cannot be read.
         """
         number = len(self._columns)
-        self.untold += sum(each is NOT_VERIFIABLE for each in told)
+        self.unknown += sum(each is NOT_VERIFIABLE for each in kafka)
         try:
             found = decoded(read, value)
         except CannotTell:
-            self.untold += number
-            return differences(self._told, told, row[number:])
-        except NotCompared:
+            self.unknown += number
+            return differences(self._kafka_names, kafka, row[number:])
+        if made:
             self.made += 1
-            return differences(self._told, told, row[number:])
-        self.untold += sum(each is NOT_VERIFIABLE for each in found)
-        return differences((*self._columns, *self._told), (*found, *told), row)
+            return differences(self._kafka_names, kafka, row[number:])
+        self.unknown += sum(each is NOT_VERIFIABLE for each in found)
+        return differences((*self._columns, *self._kafka_names), (*found, *kafka), row)
 
     def report(self, findings: Findings) -> None:
         """Say how many values could not be told, and how many rows were not compared."""
-        if self.made:
-            line = f"the values of {count(self.made, 'row')}: transform or select made them"
-            findings.leave(Unchecked.MADE, line, self.made)
-        if self.untold:
-            line = f"{count(self.untold, 'value')}: verify cannot tell what Spark makes of them"
-            findings.leave(Unchecked.VALUES, line, self.untold)
+        line = f"the values of {count(self.made, 'row')}: transform or select made them"
+        findings.leave(Unchecked.MADE, line, self.made)
+        line = f"{count(self.unknown, 'value')}: verify cannot tell what Spark makes of them"
+        findings.leave(Unchecked.VALUES, line, self.unknown)
 
 
 def differences(names: Sequence[str], expected: Sequence[Any], found: Sequence[Any]) -> str:
@@ -126,7 +135,10 @@ Made = TypeVar("Made")
 
 
 class EntryReaders:
-    """Gives the reader of ``columns`` for each effective entry, by its index."""
+    """Gives readers for each effective entry, by its index: of ``columns``, and of message keys.
+
+    They raise Unreadable where an entry names a decoder, or a form of keys, that is not known.
+    """
 
     def __init__(self, subject: Subject, schema: pa.Schema, columns: Sequence[str]) -> None:
         self._entries = subject.ledger.effective
@@ -134,54 +146,40 @@ class EntryReaders:
         self._schema = schema
         self._columns = tuple(columns)
         self._known: dict[int, Reader] = {}
-        self._made: dict[tuple[tuple[str, ...], str], Reader] = {}
+        self._of_values: dict[tuple[tuple[str, ...], str], Reader] = {}
+        self._of_keys: dict[tuple[str | None, str], Reader | None] = {}
 
     def of(self, entry: int) -> Reader:
-        """Reads all columns; those that the entry did not know are null.
-
-        Raises Unreadable where the entry names a decoder that is not known.
-        """
+        """Reads all columns; those that the entry did not know are null."""
         if entry not in self._known:
             its = self._entries[entry]
             names = tuple(each for each in self._columns if each in its.columns)
             key = names, _text(its.decoder)
-            if key not in self._made:
-                self._made[key] = _known(its, lambda: self._make(names, its.decoder))
-            self._known[entry] = self._made[key]
+            if key not in self._of_values:
+                self._of_values[key] = _known(its, lambda: self._make(names, its.decoder))
+            self._known[entry] = self._of_values[key]
         return self._known[entry]
+
+    def of_keys(self, entry: int) -> Reader | None:
+        """Reads message keys by the setting of the entry; None: null values had no meaning."""
+        its = self._entries[entry]
+        name = its.config.get("key")
+        key = name, _text(its.decoder)
+        if key not in self._of_keys:
+            make = self._subject.key_reader
+            self._of_keys[key] = _known(its, lambda: make(self._schema, name, its.decoder))
+        return self._of_keys[key]
 
     def _make(self, names: tuple[str, ...], decoder: Decoder) -> Reader:
         read = self._subject.reader(self._schema, names, decoder)
-        return read if names == self._columns else self._spread(names, read)
+        if names == self._columns:
+            return read
 
-    def _spread(self, names: tuple[str, ...], read: Reader) -> Reader:
         def spread(value: bytes) -> tuple[Any, ...]:
             found = dict(zip(names, read(value), strict=True))
             return tuple(found.get(name) for name in self._columns)
 
         return spread
-
-
-class EntryKeyReaders:
-    """Gives the reader of message keys for each effective entry: by its own ``source.key``."""
-
-    def __init__(self, subject: Subject, schema: pa.Schema) -> None:
-        self._entries = subject.ledger.effective
-        self._subject = subject
-        self._schema = schema
-        self._made: dict[tuple[str | None, str], Reader | None] = {}
-
-    def of(self, entry: int) -> Reader | None:
-        """None where null values had no meaning. Raises Unreadable for an unknown form, and where
-        the entry names a decoder that is not known.
-        """
-        its = self._entries[entry]
-        name = its.config.get("key")
-        key = name, _text(its.decoder)
-        if key not in self._made:
-            make = self._subject.key_reader
-            self._made[key] = _known(its, lambda: make(self._schema, name, its.decoder))
-        return self._made[key]
 
 
 def _text(decoder: Decoder) -> str:
@@ -202,10 +200,7 @@ _SHOWN = 3
 
 
 class MadeReaders:
-    """Readers as ``plain`` gives them, but for entries whose rows were made.
-
-    Their reader says whether the record can be decoded, and raises NotCompared where it can.
-    """
+    """Readers as ``plain`` gives them; for entries whose rows own code made, those of records."""
 
     def __init__(self, subject: Subject, plain: EntryReaders) -> None:
         self._all = bool(subject.pipeline.made_by)
@@ -216,15 +211,11 @@ class MadeReaders:
 
     def of(self, entry: int) -> Reader:
         """The reader for the records of an entry, by its index."""
-        if not self._all and not self._entries[entry].transform:
-            return self._plain.of(entry)
-        read = self._records.of(entry)
+        return (self._records if self.made(entry) else self._plain).of(entry)
 
-        def made(value: bytes) -> NoReturn:
-            read(value)
-            raise NotCompared
-
-        return made
+    def made(self, entry: int) -> bool:
+        """Whether own code made the rows of an entry."""
+        return self._all or bool(self._entries[entry].transform)
 
 
 class LeftOut:
@@ -237,16 +228,14 @@ class LeftOut:
         self._found: Counter[int] = Counter()
         self._shown: dict[int, list[str]] = {}
 
-    def without(
-        self, partition: Partition, missing: Offsets, entries: NDArray[Any]
-    ) -> NDArray[np.bool_]:
+    def without(self, partition: Partition, missing: Offsets, entries: NDArray[Any]) -> Flags:
         """Which of these offsets, each of a visible record without a row, must have one.
 
         ``entries`` are the indices of their entries. The others are counted.
         """
         if not self._may.any():
             return np.ones(len(missing), bool)
-        may: NDArray[np.bool_] = self._may[entries]
+        may: Flags = self._may[entries]
         for entry in np.unique(entries[may]).tolist():
             here = missing[may & (entries == entry)]
             self._found[entry] += len(here)
@@ -265,6 +254,5 @@ class LeftOut:
                 line = f"entry {self._entries[entry].sequence}: {count(found, 'record')} without a"
                 line += f" row, but {most} left out by {self._entries[entry].transform}; among them"
                 findings.add(Kind.MISSING, f"{line} {', '.join(self._shown[entry])}", count=more)
-        if left:
-            line = f"{count(left, 'record')} without a row: the transform left them out"
-            findings.leave(Unchecked.LEFT_OUT, line, left)
+        line = f"{count(left, 'record')} without a row: the transform left them out"
+        findings.leave(Unchecked.LEFT_OUT, line, left)

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.proofs.decoding import Comparison, EntryReaders
-from rivermouth.verify.proofs.key_rules import Change, Expected, Key, Rank, Row, Rule, Untold, rank
+from rivermouth.verify.proofs.key_rules import (
+    Change,
+    Expected,
+    Key,
+    Rank,
+    Row,
+    Rule,
+    UnknownKeys,
+    rank,
+)
 from rivermouth.verify.proofs.replay import Doubts
 from rivermouth.verify.result import Kind, count
 from rivermouth.verify.subject import Subject
@@ -54,8 +63,8 @@ def table_rows(
             batch = batch.take(pa.array(_verified(subject, batch, keys, touched)))
         names = ("topic", "partition", "offset", "timestamp")
         facts = zip(*(row_field(batch, "_kafka", name).to_pylist() for name in names), strict=True)
-        told = subject.metadata.of_rows(batch)
-        found = zip(tuples(batch, keys), tuples(batch, columns), facts, told, strict=True)
+        metadata = subject.metadata.of_rows(batch)
+        found = zip(tuples(batch, keys), tuples(batch, columns), facts, metadata, strict=True)
         for key, values, (topic, partition, offset, stamp), more in found:
             if topic is None or partition is None or offset is None:
                 unknown += 1
@@ -71,15 +80,12 @@ def _verified(
 ) -> NDArray[np.intp]:
     """Which rows of a batch are wanted."""
     wanted = np.array([key in touched for key in tuples(batch, keys)], bool)
-    found, _ = coordinates(*(row_field(batch, "_kafka", name) for name in _COORDINATES))
+    found, _ = coordinates(batch, "_kafka")
     known = np.zeros(batch.num_rows, bool)
     for each in found:
         known[each.rows] = True
         wanted[each.rows] |= each.offsets >= subject.begins(each.partition)
     return np.flatnonzero(wanted | ~known)
-
-
-_COORDINATES = ("topic", "partition", "offset")
 
 
 class KeyCheck:
@@ -97,7 +103,7 @@ class KeyCheck:
         readers: EntryReaders,
         rule: Rule,
         doubts: Doubts,
-        untold: Untold,
+        unknown: UnknownKeys,
     ) -> None:
         self.expected = 0
         self.not_verifiable = 0
@@ -105,7 +111,7 @@ class KeyCheck:
         self.former = 0
         self.earlier = 0
         self._doubts = doubts
-        self._untold = untold
+        self._unknown = unknown
         ours = {topic for topic, _ in subject.coverage}
         retired = {*subject.retired, *subject.retired.former}
         self._theirs = (subject.shared | {topic for topic, _ in retired}) - ours
@@ -163,11 +169,11 @@ class KeyCheck:
             named = [each for each in before if follows in took[each[1:3]]]
             former = all(self._subject.may_be_former(each.partition, each.offset) for each in named)
             # A key has one row at a time: where an earlier one of it stands, none of it was taken.
-            kept = any(_same_record(row, each) for row in rows for each in before)
-            if not named or (former and kept):
+            still_there = any(_same_record(row, each) for row in rows for each in before)
+            if not named or (former and still_there):
                 continue  # it took the row of an earlier record at that offset
             stood = self._rule.expected(before, self._readable_from, certain=certain)
-            if stood.row in named or not stood.certain or self._others or self._untold.deletes:
+            if stood.row in named or not stood.certain or self._others or self._unknown.deletes:
                 erased.rows += 1
             elif former:
                 continue  # the row of an earlier record, too
@@ -180,7 +186,7 @@ class KeyCheck:
 
     def _absent(self, key: Key, found: Expected, row: Change) -> None:
         lost = self._may_be_lost(found, row)
-        if lost or self._others or self._untold.deletes:
+        if lost or self._others or self._unknown.deletes:
             self.not_verifiable += 1
             return
         if self._subject.erased.may_lack(row.entry):
@@ -212,9 +218,9 @@ class KeyCheck:
 
     def _explained(self, found: Expected, row: Row) -> bool:
         """Whether records or entries that cannot be read any more may have left this row."""
-        if self._is_theirs(row) or self._untold.deletes:
+        if self._is_theirs(row) or self._unknown.deletes:
             return True
-        if (row.partition, row.offset) in self._untold.places:
+        if (row.partition, row.offset) in self._unknown.places:
             return True
         if found.certain or not self._not_verifiable(row):
             return False
@@ -234,8 +240,8 @@ class KeyCheck:
 
     def _is_earlier(self, found: Expected, row: Row) -> bool:
         """Whether the row is of an entry before those that are verified, and may rank highest."""
-        told = not self._untold.deletes and not self._is_theirs(row)
-        return told and found.row is not None and not self._is_verified(row)
+        ours = not self._unknown.deletes and not self._is_theirs(row)
+        return ours and found.row is not None and not self._is_verified(row)
 
     def _may_stand(self, found: Expected, row: Row) -> bool:
         """Whether the row may be right if its record was once there."""
@@ -275,11 +281,11 @@ class KeyCheck:
         return is_first and self._subject.may_be_former(row.partition, row.offset)
 
     def _compare(self, key: Key, found: Expected, expected: Change, row: Row) -> None:
-        held = (*row.values, row.timestamp_us, *row.metadata)
-        told = (expected.timestamp_us, *expected.metadata)
+        values = (*row.values, row.timestamp_us, *row.metadata)
+        kafka = (expected.timestamp_us, *expected.metadata)
         read = self._readers.of(expected.entry)
         try:
-            line = self._comparison.differences(read, expected.value, told, held)
+            line = self._comparison.differences(read, expected.value, kafka, values)
         except Undecodable as fault:
             line = f"{expected}: not in quarantine, but verify cannot decode it: {fault}"
             self._subject.findings.add(Kind.DIFFERENT, line)

@@ -5,8 +5,8 @@ A rule is written from the description of its shape and shares nothing with the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from rivermouth.verify.ledger.entry import Partition, shown
@@ -49,10 +49,11 @@ class Row(NamedTuple):
         return f"{shown(self.partition)}@{self.offset}"
 
 
-class Untold(NamedTuple):
-    """Records of which nobody can tell the key or the order, and whether one may delete a row."""
+@dataclass
+class UnknownKeys:
+    """Records of which nobody can tell the key or the order; ``deletes``: one may delete a row."""
 
-    places: Collection[tuple[Partition, int]] = ()
+    places: set[tuple[Partition, int]] = field(default_factory=set)
     deletes: bool = False
 
 

@@ -1,19 +1,10 @@
 """Tables with a row for each key: the latest record of it, or the first one.
 
-Memory: that of ``pairing``. A quarantined record takes 17 bytes. Every key is compared, with the
+Memory: that of a ``Pairing``. A quarantined record takes 17 bytes. Every key is compared, with the
 coordinates of its record and the values of all columns.
 
 Expired records, compaction and trimmed entries may have left rows that are not verifiable: such
 keys are counted as unchecked, never as wrong.
-
-The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
-records of its key in its own partition; of what is left the highest rank wins. A tombstone in an
-entry deletes the row from before that entry; otherwise the winner replaces that row only if its
-rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest. Without
-order_by the winner always replaces that row.
-
-The entries of the ledger count in their order; inside an entry the record with the lowest topic,
-partition and offset is the first one. Its row stays. Later records of its key are repeats.
 """
 
 from __future__ import annotations
@@ -25,21 +16,19 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
+from rivermouth.verify.formats.reader import CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import Partition, shown
-from rivermouth.verify.proofs import proof
 from rivermouth.verify.proofs.decoding import (
     Comparison,
-    EntryKeyReaders,
     EntryReaders,
+    check_key,
     decoded,
     decoded_key,
 )
 from rivermouth.verify.proofs.key_check import KeyCheck, Touched, table_rows
-from rivermouth.verify.proofs.key_rules import Change, Expected, Key, Rank, Row, Rule, Untold
-from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.key_rules import Change, Expected, Key, Rank, Row, Rule, UnknownKeys
+from rivermouth.verify.proofs.proof import Pairing, Stored, Workspace, plain, size
 from rivermouth.verify.proofs.replay import Doubts, Seen, replay
-from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
@@ -56,21 +45,17 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
     subject.metadata.require(table.schema)
     comparison = Comparison(columns, subject.metadata.fields)
     readers = EntryReaders(subject, table.schema, columns)
-    number = proof.buckets(coverage.total(), workspace.bounds)
-    changes = Buckets(workspace.folder / "changes", number)
-    rows = Buckets(workspace.folder / "rows", number)
-    keyed = _Changes(subject, table)
+    keys, keyed = Pairing(subject, workspace), _Changes(subject, table)
     for seen in replay(subject, stored, workspace.progress):
         for key, change in keyed.of(seen):
             keyed.touched.add(key)
-            changes.add(key, change, len(change.value or b"") + proof.size(change.metadata))
+            keys.records.add(key, change, len(change.value or b"") + size(change.metadata))
     for key, row in table_rows(subject, table, columns, keyed.touched):
-        rows.add(key, row, proof.size(row.values) + proof.size(row.metadata))
+        keys.rows.add(key, row, size(row.values) + size(row.metadata))
     doubts = Doubts(workspace.folder / "doubts")
-    untold = Untold(keyed.untold, keyed.untold_deletes)
-    check = KeyCheck(subject, comparison, readers, rule, doubts, untold)
-    for its_changes, its_rows in proof.by_bucket(changes, rows, workspace):
-        _check_bucket(check, its_changes, its_rows)
+    check = KeyCheck(subject, comparison, readers, rule, doubts, keyed.unknown)
+    for key, changes, rows in keys.by_key(list, _add):
+        check.check(key, changes, [Row(*each) for each in rows])
     check.settle()
     subject.findings.earlier_keys = check.earlier
     _report(subject, check, keyed, comparison)
@@ -81,40 +66,26 @@ def verify_keyed(subject: Subject, stored: Stored, workspace: Workspace, rule: R
 def _report(subject: Subject, check: KeyCheck, keyed: _Changes, comparison: Comparison) -> None:
     """Say what could not be checked."""
     findings = subject.findings
-    if check.not_verifiable:
-        keys = count(check.not_verifiable, "key")
-        line = f"{keys}: not verifiable without records that Kafka no longer holds"
-        findings.leave(Unchecked.KEYS, line, check.not_verifiable)
-    if check.former:
-        keys = count(check.former, "key")
-        line = f"{keys}: with rows from before an accepted change of the source"
-        findings.leave(Unchecked.FORMER, line, check.former)
-    if check.retired:
-        line = f"{count(check.retired, 'row')}: their pipelines are no longer configured"
-        findings.leave(Unchecked.RETIRED, line, check.retired)
-    if keyed.untold:
-        records = count(len(keyed.untold), "record")
-        line = f"{records}: verify cannot tell what Spark makes of their key or order"
-        findings.leave(Unchecked.VALUES, line, len(keyed.untold))
+    keys = count(check.not_verifiable, "key")
+    line = f"{keys}: not verifiable without records that Kafka no longer holds"
+    findings.leave(Unchecked.KEYS, line, check.not_verifiable)
+    keys = count(check.former, "key")
+    line = f"{keys}: with rows from before an accepted change of the source"
+    findings.leave(Unchecked.FORMER, line, check.former)
+    line = f"{count(check.retired, 'row')}: their pipelines are no longer configured"
+    findings.leave(Unchecked.RETIRED, line, check.retired)
+    unknown = len(keyed.unknown.places)
+    line = f"{count(unknown, 'record')}: verify cannot tell what Spark makes of their key or order"
+    findings.leave(Unchecked.VALUES, line, unknown)
     comparison.report(findings)
 
 
-def _check_bucket(check: KeyCheck, changes: proof.Items, rows: proof.Items) -> None:
-    by_key: dict[Key, tuple[list[Change], list[Row]]] = {}
-    for key, facts in changes:
-        by_key.setdefault(key, ([], []))[0].append(Change(*facts))
-    for key, facts in rows:
-        by_key.setdefault(key, ([], []))[1].append(Row(*facts))
-    for key, (its_changes, its_rows) in by_key.items():
-        check.check(key, its_changes, its_rows)
+def _add(changes: list[Change], facts: tuple[Any, ...]) -> None:
+    changes.append(Change(*facts))
 
 
 class _Changes:
-    """Turns visible records into keyed changes.
-
-    ``untold`` are the places of records of which nobody can tell the key or the order;
-    ``untold_deletes``: one of them has a null value.
-    """
+    """Turns visible records into keyed changes."""
 
     def __init__(self, subject: Subject, table: Rows) -> None:
         keys, order_by = subject.pipeline.target.keys, subject.pipeline.target.order_by
@@ -122,12 +93,10 @@ class _Changes:
         # winners only, which parses those again. To decode every column of every record, and to
         # keep the values on disk, costs more, even where every record wins.
         columns = [*dict.fromkeys((*keys, *order_by))]
-        self.untold: set[tuple[Partition, int]] = set()
-        self.untold_deletes = False
+        self.unknown = UnknownKeys()
         self.touched = Touched()
         self._subject = subject
         self._readers = EntryReaders(subject, table.schema, columns)
-        self._key_readers = EntryKeyReaders(subject, table.schema)
         self._keys = len(keys)
         self._order = [columns.index(name) for name in order_by]
 
@@ -145,29 +114,24 @@ class _Changes:
                 line = f"{where}: not in quarantine, but verify cannot decode it: {fault}"
                 self._subject.findings.add(Kind.DIFFERENT, line)
             except CannotTell:
-                self.untold.add((seen.partition, int(message.offset() or 0)))
-                self.untold_deletes = self.untold_deletes or message.value() is None
+                self.unknown.places.add((seen.partition, int(message.offset() or 0)))
+                self.unknown.deletes |= message.value() is None
 
     def _change(self, partition: Partition, message: Message, entry: int) -> tuple[Key, Change]:
         value = message.value()
         order: tuple[Any, ...] = ()
-        read_key = self._key_readers.of(entry)
+        read_key = self._readers.of_keys(entry)
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())
         else:
             found = decoded(self._readers.of(entry), value)
             key, order = found[: self._keys], tuple(found[index] for index in self._order)
-        for each in (*key, *order):
-            if each is NOT_VERIFIABLE:
-                raise CannotTell("a key or order column")
-        if None in key:
-            raise Undecodable("a key column is null")
+        check_key(key, order)
         stamp = message.timestamp()[1] * 1000
         offset = int(message.offset() or 0)
-        told = self._subject.metadata.of_record(entry, message)
-        return proof.plain(key), Change(
-            entry, partition, offset, proof.plain(order), stamp, value, told
-        )
+        metadata = self._subject.metadata.of_record(entry, message)
+        change = Change(entry, partition, offset, plain(order), stamp, value, metadata)
+        return plain(key), change
 
 
 def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> None:
@@ -179,8 +143,11 @@ def verify_latest(subject: Subject, stored: Stored, workspace: Workspace) -> Non
 class Latest:
     """The newest record of a key wins. See ``Rule``.
 
-    ``ordered``: it must have the greater rank. Else the winner of an entry replaces the row that
-    stood, whatever its rank.
+    The entries of the ledger count in their order. Inside an entry, a tombstone removes the earlier
+    records of its key in its own partition; of what is left the highest rank wins. A tombstone in
+    an entry deletes the row from before that entry; otherwise the winner replaces that row only if
+    its rank is higher. The rank is (order_by columns, topic, partition, offset), nulls lowest. If
+    the keys are not ``ordered``, the winner always replaces that row.
     """
 
     def __init__(self, *, ordered: bool) -> None:
@@ -232,7 +199,11 @@ def verify_first(subject: Subject, stored: Stored, workspace: Workspace) -> None
 
 
 class First:
-    """The first record of a key wins. See ``Rule``."""
+    """The first record of a key wins. See ``Rule``.
+
+    The entries of the ledger count in their order; inside an entry the record with the lowest
+    topic, partition and offset is the first one. Its row stays. Later records are repeats.
+    """
 
     def expected(self, changes: Sequence[Change], readable_from: int, *, certain: bool) -> Expected:
         """See ``Rule.expected``: nothing that came earlier makes a key certain, it would win."""

@@ -1,7 +1,7 @@
 """The metrics of a table of totals, repeated from their description: states that can be added.
 
-A table of totals holds an estimate, that of a HyperLogLog sketch. It is compared with the number
-here, within six standard errors. A sketch of few values is no estimate: it keeps a hash of each.
+Of distinct values a table holds an estimate, that of a HyperLogLog sketch. It is compared with the
+number here, within six standard errors. A sketch of few values is exact: it keeps a hash of each.
 
 The state of a metric is None as long as it has met no value. A null is no value, for none of them.
 A sum of decimals with more than 28 digits may be too large on the way although it fits in the end.
@@ -53,10 +53,10 @@ def merged(one: bytes, other: bytes) -> bytes:
 
 def distinct(hashes: bytes) -> tuple[int, float]:
     """How many values there were, and how far from it the estimate of a sketch may be."""
-    kept = np.frombuffer(hashes, np.uint64)
-    if len(kept) < KEPT:
-        return len(kept), _tolerance(len(kept), 0.0)
-    number = round((KEPT - 1) * _SPACE / (float(kept.max()) + 1))
+    smallest = np.frombuffer(hashes, np.uint64)
+    if len(smallest) < KEPT:
+        return len(smallest), _tolerance(len(smallest), 0.0)
+    number = round((KEPT - 1) * _SPACE / (float(smallest.max()) + 1))
     return number, _tolerance(number, 1 / math.sqrt(KEPT - 2))
 
 
@@ -104,7 +104,7 @@ class Metric:
             return state
         return self.joined(state, self.begun(value))
 
-    def kept(self, state: State) -> State:
+    def on_disk(self, state: State) -> State:
         """The state as it waits on disk, and as ``joined`` takes it."""
         return packed(state) if isinstance(state, set) else state
 

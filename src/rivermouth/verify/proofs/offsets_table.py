@@ -44,8 +44,8 @@ class Allowed:
     @staticmethod
     def by(config: Config) -> Allowed:
         """What the configuration allows now."""
-        kept = config.offsets_retention
-        return Allowed(time.time() * 1000, kept.total_seconds() * 1000 if kept else None)
+        age = config.offsets_retention
+        return Allowed(time.time() * 1000, age.total_seconds() * 1000 if age else None)
 
     def is_new(self, entry: LedgerEntry) -> bool:
         """Whether a run may be writing its rows at this moment."""
@@ -104,9 +104,8 @@ def _report_left(ranges: _Ranges, ledger: Ledger, findings: Findings, allowed: A
             continue
         where = f"offsets table, sequence {entry.sequence} {shown(partition)}"
         findings.add(Kind.OFFSETS_TABLE, f"{where}: no row")
-    if deleted:
-        line = f"{deleted} rows of the offsets table: deleted by offsets_retention"
-        findings.leave(Unchecked.PROJECTED, line, deleted)
+    line = f"{deleted} rows of the offsets table: deleted by offsets_retention"
+    findings.leave(Unchecked.PROJECTED, line, deleted)
 
 
 class _Comparison:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from rivermouth.verify.ledger.entry import Partition
-from rivermouth.verify.proofs.quarantine import Quarantined
+from rivermouth.verify.proofs.quarantine import NO_RECORDS, Quarantined
 from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, Unreadable
@@ -48,6 +48,10 @@ class Stored:
     table: Rows
     quarantine: Mapping[Partition, Quarantined]
 
+    def quarantined(self, partition: Partition) -> Quarantined:
+        """The quarantined records of a partition."""
+        return self.quarantine.get(partition, NO_RECORDS)
+
     def require(self, columns: Iterable[str]) -> None:
         """Raises Unreadable where the table does not have all these columns."""
         lacking = sorted({*columns} - {*self.table.schema.names})
@@ -80,31 +84,58 @@ _BUCKETS_MAX = 1024
 _BUCKET_BYTES = 64 << 20
 Items = Iterator[tuple[Any, tuple[Any, ...]]]
 """Keys, and the facts of each."""
+Added = TypeVar("Added")
 
 
-def buckets(records: int, bounds: Bounds) -> int:
-    """Over how many files the keys of so many records are spread."""
-    return min(_BUCKETS_MAX, 1 + records // bounds.bucket)
+class Pairing:
+    """What records say of keys, and the rows of the table: put together key by key, on disk."""
 
+    def __init__(self, subject: Subject, workspace: Workspace) -> None:
+        self._workspace = workspace
+        number = min(_BUCKETS_MAX, 1 + subject.coverage.total() // workspace.bounds.bucket)
+        self.records = Buckets(workspace.folder / "records", number)
+        self.rows = Buckets(workspace.folder / "rows", number)
 
-def by_bucket(shown: Buckets, rows: Buckets, workspace: Workspace) -> Iterator[tuple[Items, Items]]:
-    """Both sides of one bucket after the other; what is too much for one is split."""
-    number, limit = len(shown.items), 2 * workspace.bounds.bucket
-    for each in range(number):
-        items = shown.items[each] + rows.items[each]
-        parts = max(-(-items // limit), (shown.sizes[each] + rows.sizes[each]) // _BUCKET_BYTES)
-        if parts <= 1:
-            yield shown.take(each), rows.take(each)
-            continue
-        again = [
-            Buckets(workspace.folder / f"{kind}-{each}", parts, skip=number)
-            for kind in ("shown", "rows")
-        ]
-        for whole, split in zip((shown, rows), again, strict=True):
-            for key, facts in whole.take(each):
-                split.add(key, facts, size(facts))
-        for part in range(parts):
-            yield again[0].take(part), again[1].take(part)
+    def by_key(
+        self, begin: Callable[[], Added], add: Callable[[Added, tuple[Any, ...]], None]
+    ) -> Iterator[tuple[tuple[Any, ...], Added, list[tuple[Any, ...]]]]:
+        """Each key, what its records say and its rows.
+
+        ``add`` puts what one record says to what those before said, for the first to ``begin()``.
+        """
+        for records, rows in self._by_bucket():
+            by_key: dict[Any, tuple[Added, list[tuple[Any, ...]]]] = {}
+            for key, facts in records:
+                if key not in by_key:
+                    by_key[key] = begin(), []
+                add(by_key[key][0], facts)
+            for key, row in rows:
+                if key not in by_key:
+                    by_key[key] = begin(), []
+                by_key[key][1].append(row)
+            yield from ((key, *both) for key, both in by_key.items())
+
+    def _by_bucket(self) -> Iterator[tuple[Items, Items]]:
+        """Both sides of one bucket after the other; what is too much for one is split."""
+        sides = (self.records, self.rows)
+        number, limit = len(self.records.items), 2 * self._workspace.bounds.bucket
+        for each in range(number):
+            items = sum(side.items[each] for side in sides)
+            parts = max(
+                -(-items // limit), sum(side.sizes[each] for side in sides) // _BUCKET_BYTES
+            )
+            if parts <= 1:
+                yield self.records.take(each), self.rows.take(each)
+                continue
+            again = [
+                Buckets(self._workspace.folder / f"{kind}-{each}", parts, skip=number)
+                for kind in ("records", "rows")
+            ]
+            for whole, split in zip(sides, again, strict=True):
+                for key, facts in whole.take(each):
+                    split.add(key, facts, size(facts))
+            for part in range(parts):
+                yield again[0].take(part), again[1].take(part)
 
 
 def size(values: Iterable[Any]) -> int:

@@ -15,16 +15,15 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from rivermouth.config import TableName
-from rivermouth.verify.ledger.coverage import Coverage, Offsets
+from rivermouth.verify.ledger.coverage import Coverage, Flags, Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.rows_by_offset import beginning
-from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked
+from rivermouth.verify.result import Findings, Kind, Unchecked
 from rivermouth.verify.tables.ports import Tables, coordinates
 
 _COLUMNS = ("commit", "topic", "partition", "offset", "key", "value")
 _TOO_LARGE = "RM606"
-Flags = NDArray[np.bool_]
 
 
 class Quarantined:
@@ -42,7 +41,7 @@ class Quarantined:
         self._large = offsets[:0] if large is None else self.offsets[large[order]]
         self._seen = np.zeros(len(order), bool)
 
-    def mask(self, offsets: Offsets) -> NDArray[np.bool_]:
+    def mask(self, offsets: Offsets) -> Flags:
         """Which of ``offsets`` (ascending) are in quarantine."""
         return np.isin(offsets, self.offsets)
 
@@ -66,6 +65,9 @@ class Quarantined:
         """The quarantined offsets in ``[start, until)`` that no visible record has."""
         first, last = np.searchsorted(self.offsets, [start, until])
         return self.offsets[first:last][~self._seen[first:last]]
+
+
+NO_RECORDS = Quarantined(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def read_quarantine(
@@ -92,8 +94,7 @@ def read_quarantine(
     coded = [name for name in ("code",) if name in rows_of.schema.names]
     for batch in rows_of.batches([*_COLUMNS, *coded], begins):
         ours = batch.filter(pc.is_in(batch.column("commit"), commits))
-        columns = [ours.column(name) for name in ("topic", "partition", "offset")]
-        found, _ = coordinates(*columns)
+        found, _ = coordinates(ours)
         keys, values = ours.column("key").to_pylist(), ours.column("value").to_pylist()
         hashes = np.array([_hash(*each) for each in zip(keys, values, strict=True)], np.int64)
         large = _too_large(ours) if coded else np.zeros(ours.num_rows, bool)
@@ -101,11 +102,10 @@ def read_quarantine(
         for each in found:
             now = _count(each.partition, each.offsets, tags[each.rows], coverage, findings)
             former += int((~now).sum())
-            kept = (each.offsets[now], hashes[each.rows][now], large[each.rows][now])
-            parts.setdefault(each.partition, []).append(kept)
-    if former:
-        line = f"{former:,} in quarantine: from before an accepted change of the source"
-        findings.leave(Unchecked.FORMER, line, former)
+            piece = (each.offsets[now], hashes[each.rows][now], large[each.rows][now])
+            parts.setdefault(each.partition, []).append(piece)
+    line = f"{former:,} in quarantine: from before an accepted change of the source"
+    findings.leave(Unchecked.FORMER, line, former)
     rows = {
         partition: Quarantined(
             np.concatenate([each[0] for each in pieces]),
@@ -114,15 +114,17 @@ def read_quarantine(
         )
         for partition, pieces in parts.items()
     }
-    for partition, held in rows.items():
-        _check_twice(partition, held.offsets, findings)
-    findings.quarantined = sum(len(held.offsets) for held in rows.values())
+    for partition, its in rows.items():
+        again = its.offsets[1:][its.offsets[1:] == its.offsets[:-1]]
+        what = "in quarantine more than once"
+        findings.add_offsets(Kind.DUPLICATED, shown(partition), np.unique(again), what, len(again))
+    findings.quarantined = sum(len(its.offsets) for its in rows.values())
     return rows
 
 
 def _count(
     partition: Partition, offsets: Offsets, tags: Offsets, coverage: Coverage, findings: Findings
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Count the rows of a partition per range. Which of them are not of former records."""
     former = coverage.former.of_entries(partition, offsets, tags)
     offsets, tags = offsets[~former], tags[~former]
@@ -132,22 +134,9 @@ def _count(
     if span is not None:
         np.add.at(span.quarantined, index[inside], 1)
         inside[inside] = span.entries[index[inside]] == tags[inside]
-    stray = offsets[~inside]
-    lines = [
-        f"{shown(partition)}@{offset}: in quarantine, but the entry of its commit does not cover it"
-        for offset in stray[:PROBLEM_LINES].tolist()
-    ]
-    findings.add(Kind.UNEXPECTED, *lines, count=len(stray))
+    what = "in quarantine, but the entry of its commit does not cover it"
+    findings.add_offsets(Kind.UNEXPECTED, shown(partition), offsets[~inside], what)
     return ~former
-
-
-def _check_twice(partition: Partition, offsets: Offsets, findings: Findings) -> None:
-    again = offsets[1:][offsets[1:] == offsets[:-1]]
-    lines = [
-        f"{shown(partition)}@{offset}: in quarantine more than once"
-        for offset in np.unique(again)[:PROBLEM_LINES].tolist()
-    ]
-    findings.add(Kind.DUPLICATED, *lines, count=len(again))
 
 
 def _too_large(rows: pa.RecordBatch) -> Flags:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Message
-from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.kafka.client import Source
 from rivermouth.verify.kafka.readable import leave_out_expired
-from rivermouth.verify.ledger.coverage import Offsets
+from rivermouth.verify.ledger.coverage import Flags, Offsets
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.proofs.decoding import (
-    EntryKeyReaders,
     EntryReaders,
+    check_key,
     decoded,
     decoded_key,
     key_part,
@@ -28,7 +27,7 @@ from rivermouth.verify.proofs.proof import Progress, Stored
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.sent_records import SentTopics
 from rivermouth.verify.proofs.spill import Spill
-from rivermouth.verify.result import PROBLEM_LINES, Findings, Kind, Unchecked, count
+from rivermouth.verify.result import Findings, Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows
 
@@ -44,26 +43,22 @@ class Doubts:
 
     def __init__(self, folder: Path) -> None:
         self._spill = Spill(folder)
-        self._names: dict[tuple[Partition, int], None] = {}
 
     def add(self, partition: Partition, offset: int, kind: Kind, line: str) -> None:
         """Keep a finding about the row of one record."""
-        name = (partition, offset // _OFFSETS)
-        self._names[name] = None
-        self._spill.add_items(name, [(offset, kind.value, line)])
+        self._spill.add_items((partition, offset // _OFFSETS), [(offset, kind.value, line)])
 
     def settle(self, source: Source, findings: Findings) -> int:
         """Add the findings whose records Kafka still has; returns how many it has not."""
         explained = 0
-        for name in sorted(self._names):
+        for name in sorted(self._spill.names()):
             doubts = [*self._spill.take_items(name)]
-            held = source.held(name[0], [offset for offset, _, _ in doubts])
+            existing = source.existing(name[0], [offset for offset, _, _ in doubts])
             for offset, kind, line in doubts:
-                if offset in held:
+                if offset in existing:
                     findings.add(Kind(kind), line)
                 else:
                     explained += 1
-        self._names.clear()
         return explained
 
 
@@ -77,15 +72,13 @@ class Verdicts:
         parts = subject.pipeline.target.key_parts
         self._keys = [(self._columns.index(each.column), each.width_us) for each in parts]
         self._topics = SentTopics(subject.ledger.effective, self._columns)
-        self._untold = 0
+        self._unknown = 0
 
     @cached_property
-    def _readers(self) -> tuple[EntryReaders, EntryKeyReaders] | None:
-        """Of values and of message keys; None where a shape has a table without the columns."""
-        if not {*self._columns} <= {*self._schema.names}:
-            return None
-        of_values = EntryReaders(self._subject, self._schema, self._columns)
-        return of_values, EntryKeyReaders(self._subject, self._schema)
+    def _readers(self) -> EntryReaders | None:
+        """None where a shape has a table without the columns."""
+        known = {*self._columns} <= {*self._schema.names}
+        return EntryReaders(self._subject, self._schema, self._columns) if known else None
 
     def judge(
         self, partition: Partition, message: Message, entry: int, *, too_large: bool = False
@@ -95,14 +88,14 @@ class Verdicts:
         ``too_large``: it is in quarantine because a total would not fit. In a table of totals that
         is for its proof to judge, which sees all records of the key.
         """
-        if too_large and self._subject.shape.totals:
+        if too_large and self._subject.pipeline.shape.totals:
             return
         try:
             self._decode(message, entry)
         except Undecodable:
             return
         except CannotTell:
-            self._untold += 1
+            self._unknown += 1
             return
         where = f"{shown(partition)}@{message.offset()}"
         line = f"{where}: in quarantine, but the record can be decoded"
@@ -110,10 +103,9 @@ class Verdicts:
 
     def report(self) -> None:
         """Say how many records could not be judged."""
-        if self._untold:
-            records = count(self._untold, "record")
-            line = f"{records} in quarantine: verify cannot tell what Spark makes of them"
-            self._subject.findings.leave(Unchecked.VERDICTS, line, self._untold)
+        records = count(self._unknown, "record")
+        line = f"{records} in quarantine: verify cannot tell what Spark makes of them"
+        self._subject.findings.leave(Unchecked.VERDICTS, line, self._unknown)
 
     def _knew_more(self, entry: int) -> bool:
         """Whether an entry was decoded with columns that are not configured any more."""
@@ -125,19 +117,17 @@ class Verdicts:
             raise CannotTell("the table has other columns")
         if self._knew_more(entry):
             raise CannotTell("the record was decoded with columns that are not configured any more")
-        readers, key_readers = self._readers
-        read_key = key_readers.of(entry)
+        read_key = self._readers.of_keys(entry)
         value = message.value()
         if value is None and read_key is not None:
             key = decoded_key(read_key, message.key())
         else:
-            found = decoded(readers.of(entry), value)
+            found = decoded(self._readers.of(entry), value)
             self._topics.check(entry, found)
             key = tuple(key_part(found[index], width) for index, width in self._keys)
             if any(each is NOT_VERIFIABLE for each in found):
                 raise CannotTell("a value")
-        if any(each is None for each in key):
-            raise Undecodable("a key column is null")
+        check_key(key)
 
 
 _PARTITIONS_AT_ONCE = 16
@@ -156,8 +146,19 @@ class Seen:
     messages: Sequence[Message]
     offsets: Offsets
     ranges: Offsets
-    good: NDArray[np.bool_]
+    good: Flags
     done: bool
+
+    def part(self, first: int, last: int) -> Seen:
+        """The records from the place ``first`` up to, not including, ``last``."""
+        cut = slice(first, last)
+        return replace(
+            self,
+            messages=self.messages[cut],
+            offsets=self.offsets[cut],
+            ranges=self.ranges[cut],
+            good=self.good[cut],
+        )
 
 
 def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[Seen]:
@@ -167,7 +168,6 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
     in quarantine, and at the end leaves out what expired meanwhile and reports quarantined offsets
     that Kafka does not show. Raises SourceError.
     """
-    quarantine = stored.quarantine
     verdicts = Verdicts(subject, stored.table)
     total, done = subject.coverage.total(), 0
     partitions = iter(subject.readable.items())
@@ -178,16 +178,16 @@ def replay(subject: Subject, stored: Stored, progress: Progress) -> Iterator[See
             now = int(messages[-1].offset() or 0) + 1 if messages else group[partition][1]
             done, reached[partition] = done + now - reached[partition], now
             progress(subject.pipeline.name, done, total)
-            yield _seen(subject, quarantine.get(partition), verdicts, partition, messages)
+            yield _seen(subject, stored.quarantined(partition), verdicts, partition, messages)
     leave_out_expired(subject.readable, subject.source, subject.findings)
     verdicts.report()
-    for partition, rows in quarantine.items():
+    for partition, rows in stored.quarantine.items():
         _report_unseen(subject, partition, rows)
 
 
 def _seen(
     subject: Subject,
-    rows: Quarantined | None,
+    rows: Quarantined,
     verdicts: Verdicts,
     partition: Partition,
     messages: Sequence[Message],
@@ -200,16 +200,14 @@ def _seen(
         messages = [each for each, keep in zip(messages, inside.tolist(), strict=True) if keep]
         offsets, ranges = offsets[inside], ranges[inside]
     np.add.at(span.visible, ranges, 1)
-    bad = rows.mask(offsets) if rows is not None else np.zeros(len(offsets), bool)
-    if rows is not None:
-        large = rows.too_large(offsets)
-        for position in np.flatnonzero(bad).tolist():
-            if not rows.same(messages[position]):
-                where = f"{shown(partition)}@{offsets[position]}"
-                line = f"{where}: quarantine holds other bytes than Kafka"
-                subject.findings.add(Kind.DIFFERENT, line)
-            entry, too_large = int(span.entries[ranges[position]]), bool(large[position])
-            verdicts.judge(partition, messages[position], entry, too_large=too_large)
+    bad, large = rows.mask(offsets), rows.too_large(offsets)
+    for position in np.flatnonzero(bad).tolist():
+        if not rows.same(messages[position]):
+            where = f"{shown(partition)}@{offsets[position]}"
+            line = f"{where}: quarantine holds other bytes than Kafka"
+            subject.findings.add(Kind.DIFFERENT, line)
+        entry, too_large = int(span.entries[ranges[position]]), bool(large[position])
+        verdicts.judge(partition, messages[position], entry, too_large=too_large)
     return Seen(partition, messages, offsets, ranges, ~bad, done)
 
 
@@ -219,13 +217,8 @@ def _report_unseen(subject: Subject, partition: Partition, rows: Quarantined) ->
     start, until = subject.readable[partition]
     unseen = np.unique(rows.unseen(start, until))
     wrong = subject.unexplained(partition, unseen)
-    if not wrong.all():
-        removed = len(unseen) - int(wrong.sum())
-        line = f"{shown(partition)}: {removed:,} in quarantine: Kafka has no such record"
-        subject.findings.leave(Unchecked.COMPACTED, f"{line}, as after compaction", removed)
-    unseen = unseen[wrong]
-    lines = [
-        f"{shown(partition)}@{offset}: in quarantine, but Kafka shows no such record"
-        for offset in unseen[:PROBLEM_LINES].tolist()
-    ]
-    subject.findings.add(Kind.UNEXPECTED, *lines, count=len(unseen))
+    removed = len(unseen) - int(wrong.sum())
+    line = f"{shown(partition)}: {removed:,} in quarantine: Kafka has no such record"
+    subject.findings.leave(Unchecked.COMPACTED, f"{line}, as after compaction", removed)
+    what = "in quarantine, but Kafka shows no such record"
+    subject.findings.add_offsets(Kind.UNEXPECTED, shown(partition), unseen[wrong], what)

@@ -1,14 +1,4 @@
-"""The rows of a table on disk, by partition and by window of offsets.
-
-Kafka no longer shows their records. So they are counted, and looked through for doubles.
-
-Each kind of warehouse skips by it the files whose statistics say that no row of them fulfils it.
-
-Each row belongs to the entry whose ranges hold its offset, and the commit of an entry tells how
-many rows it wrote. So a row that is lost, or there once more, changes the number of its entry. Not
-told: which row that is, how many rows a record should have, and a row that is lost where another
-one of its entry is doubled.
-"""
+"""The rows of a table on disk, by partition and by window of offsets."""
 
 from __future__ import annotations
 
@@ -20,33 +10,34 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rivermouth.verify.ledger.coverage import Offsets, Span
+from rivermouth.verify.ledger.coverage import Flags, Offsets, Span
 from rivermouth.verify.ledger.entry import Partition, shown
 from rivermouth.verify.ledger.log import Ledger
 from rivermouth.verify.proofs.spill import Spill
-from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
+from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Rows, coordinates, row_field, tuples
 
 
 class FormerRows:
-    """Their offsets wait on disk, in windows of ``window`` offsets."""
+    """Rows whose records Kafka no longer shows, since an operator accepted a change of the source.
+
+    They are counted, and searched for doubles. Their offsets wait on disk, in windows of ``window``
+    offsets.
+    """
 
     def __init__(self, subject: Subject, folder: Path, window: int) -> None:
         self.count = 0
         self._subject = subject
         self._spill = Spill(folder)
         self._window = window
-        self._names: dict[tuple[Partition, int], None] = {}
 
     def add(self, partition: Partition, offsets: Offsets) -> None:
         """Keep the offsets of rows of a partition."""
         self.count += len(offsets)
         numbers = offsets // self._window
         for number in np.unique(numbers).tolist():
-            name = (partition, number)
-            self._names[name] = None
-            self._spill.add(name, offsets[numbers == number].tobytes())
+            self._spill.add((partition, number), offsets[numbers == number].tobytes())
 
     def check(self) -> None:
         """Add a finding for each row that is there more often than ranges cover its offset.
@@ -56,16 +47,17 @@ class FormerRows:
         if may_explode(self._subject):
             return
         former, removed = self._subject.coverage.former, self._subject.removed_changes
-        for partition, number in sorted(self._names):
-            held = np.frombuffer(self._spill.take((partition, number)), np.int64)
-            offsets, times = np.unique(held, return_counts=True)
+        for partition, number in sorted(self._spill.names()):
+            rows = np.frombuffer(self._spill.take((partition, number)), np.int64)
+            offsets, times = np.unique(rows, return_counts=True)
             more = times - former.times(partition, offsets) - removed
-            lines = [
-                f"{shown(partition)}@{offset}: more than once in the table"
-                for offset in offsets[more > 0][:PROBLEM_LINES].tolist()
-            ]
-            number_of = int(more[more > 0].sum())
-            self._subject.findings.add(Kind.DUPLICATED, *lines, count=number_of)
+            self._subject.findings.add_offsets(
+                Kind.DUPLICATED,
+                shown(partition),
+                offsets[more > 0],
+                "more than once in the table",
+                int(more[more > 0].sum()),
+            )
 
 
 _EACH = 32
@@ -76,8 +68,9 @@ def beginning(ledger: Ledger, offset: str) -> str | None:
     """What holds for all rows from the first verified offsets on; None: all rows are read.
 
     It holds for a row without coordinates too, and where there are many partitions for more rows
-    than are wanted. ``offset`` is the column with the offset of a record; topic and partition are
-    beside it.
+    than are wanted. Each kind of warehouse skips by it the files whose statistics say that no row
+    of them fulfils it. ``offset`` is the column with the offset of a record; topic and partition
+    are columns of the same struct.
     """
     if ledger.since is None:
         return None
@@ -114,7 +107,13 @@ def may_explode(subject: Subject) -> bool:
 
 
 class SeveralRows:
-    """The rows of the entries whose records may have several, and how many there should be."""
+    """The rows of the entries whose records may have several, and how many there should be.
+
+    Each row belongs to the entry whose ranges hold its offset, and the commit of an entry tells how
+    many rows it wrote. So a row that is lost, or there once more, changes the number of its entry.
+    Not known: which row that is, how many rows a record should have, and a row that is lost where
+    another one of its entry is doubled.
+    """
 
     def __init__(self, subject: Subject) -> None:
         entries = subject.ledger.effective
@@ -130,7 +129,7 @@ class SeveralRows:
             entries = span.entries[span.index(offsets)]
             self._found += np.bincount(entries, minlength=len(self._found))
 
-    def of(self, span: Span, offsets: Offsets) -> NDArray[np.bool_]:
+    def of(self, span: Span, offsets: Offsets) -> Flags:
         """Which offsets are those of records that may have several rows."""
         if not self._explodes.any():
             return np.zeros(len(offsets), bool)
@@ -156,10 +155,9 @@ class SeveralRows:
         """Compare the rows of each entry with those that its commit wrote."""
         for number in np.flatnonzero(self._explodes).tolist():
             self._compare(subject, number)
-        if self._records:
-            records = count(self._records, "record")
-            line = f"how many rows each of {records} has: the target says explode"
-            subject.findings.leave(Unchecked.EXPLODED, line, self._records)
+        records = count(self._records, "record")
+        line = f"how many rows each of {records} has: the target says explode"
+        subject.findings.leave(Unchecked.EXPLODED, line, self._records)
 
     def _compare(self, subject: Subject, number: int) -> None:
         entry, found = self._entries[number], int(self._found[number])
@@ -187,9 +185,8 @@ class SeveralRows:
         while left and subject.erased.may_lack(number):  # which says so itself
             left -= 1
         where = f"entry {entry.sequence}: {count(lack, 'row')} of {entry.written:,} missing"
-        if gone:
-            line = f"{where}; accepted DELETEs took rows of it, nobody can tell how many"
-            subject.findings.leave(Unchecked.ERASED, line, gone)
+        line = f"{where}; accepted DELETEs took rows of it, nobody can tell how many"
+        subject.findings.leave(Unchecked.ERASED, line, gone)
         if left:
             subject.findings.add(Kind.MISSING, where, count=left)
 
@@ -228,8 +225,7 @@ class RowsByOffset:
         """
         begins = beginning(self._subject.ledger, "_kafka.offset")
         for batch in table.batches([*self._columns, "_kafka"], begins):
-            names = ("topic", "partition", "offset")
-            found, unknown = coordinates(*(row_field(batch, "_kafka", name) for name in names))
+            found, unknown = coordinates(batch, "_kafka")
             if unknown:
                 line = f"{count(unknown, 'row')} without Kafka coordinates"
                 self._subject.findings.add(Kind.UNEXPECTED, line, count=unknown)
@@ -238,12 +234,10 @@ class RowsByOffset:
                     self._keep(batch, each.partition, each.rows, each.offsets)
         self._former.check()
         findings = self._subject.findings
-        if self._before:
-            line = f"{count(self._before, 'row')}: log clean-up removed their entries"
-            findings.leave(Unchecked.TRIMMED, line, self._before)
-        if self._retired:
-            line = f"{count(self._retired, 'row')}: their pipelines are no longer configured"
-            findings.leave(Unchecked.RETIRED, line, self._retired)
+        line = f"{count(self._before, 'row')}: log clean-up removed their entries"
+        findings.leave(Unchecked.TRIMMED, line, self._before)
+        line = f"{count(self._retired, 'row')}: their pipelines are no longer configured"
+        findings.leave(Unchecked.RETIRED, line, self._retired)
 
     def offsets(self, partition: Partition, number: int) -> Offsets:
         """The offsets that the table holds of a window, unsorted; they are forgotten here."""
@@ -280,8 +274,10 @@ class RowsByOffset:
 
     def _values(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
         stamps = row_field(batch, "_kafka", "timestamp").to_pylist()
-        rows, told = tuples(batch, self._columns), self._subject.metadata.of_rows(batch)
-        return [(*row, stamp, *more) for row, stamp, more in zip(rows, stamps, told, strict=True)]
+        rows, metadata = tuples(batch, self._columns), self._subject.metadata.of_rows(batch)
+        return [
+            (*row, stamp, *more) for row, stamp, more in zip(rows, stamps, metadata, strict=True)
+        ]
 
     def _outside(self, partition: Partition, offsets: Offsets) -> None:
         earlier = self._subject.coverage.former.times(partition, offsets) > 0
@@ -296,8 +292,5 @@ class RowsByOffset:
         before = self._subject.before_ledger
         known = [each for each in offsets.tolist() if not before(partition, each)]
         self._before += len(offsets) - len(known)
-        lines = [
-            f"{shown(partition)}@{each}: in the table, but in no range of the ledger"
-            for each in known[:PROBLEM_LINES]
-        ]
-        self._subject.findings.add(Kind.UNEXPECTED, *lines, count=len(known))
+        what = "in the table, but in no range of the ledger"
+        self._subject.findings.add_offsets(Kind.UNEXPECTED, shown(partition), known, what)

@@ -12,15 +12,15 @@ left out may lack: its entry tells how many records those are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from confluent_kafka import Message
-from numpy.typing import NDArray
 
 from rivermouth.config.registry import SENT, resolve
 from rivermouth.verify.formats.reader import CannotTell, Undecodable
-from rivermouth.verify.ledger.coverage import Offsets
-from rivermouth.verify.ledger.entry import Partition, shown
+from rivermouth.verify.ledger.coverage import Flags, Offsets
+from rivermouth.verify.ledger.entry import shown
 from rivermouth.verify.proofs.decoding import EntryReaders, decoded
 from rivermouth.verify.proofs.proof import Stored, Workspace
 from rivermouth.verify.proofs.replay import Seen, replay
@@ -33,62 +33,41 @@ from rivermouth.verify.proofs.sent_records import (
     SentRecords,
     SentTopics,
     Sinks,
-    mark,
+    fingerprint,
     may_change,
 )
-from rivermouth.verify.result import PROBLEM_LINES, Kind, Unchecked, count
+from rivermouth.verify.proofs.windows import Window, by_window, stride_of
+from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
-
-Mask = NDArray[np.bool_]
 
 
 class SentCheck:
-    """Compares one partition with what was sent of it."""
+    """Compares one window of a partition with what was sent of it."""
 
-    def __init__(self, sinks: Sinks, partition: Partition) -> None:
+    def __init__(self, sinks: Sinks, window: Window) -> None:
         self._sinks = sinks
         self._subject = sinks.subject
-        self._partition = partition
-        self._window = sinks.sent.window
-        self._span = self._subject.coverage.spans[partition]
-        self._number = -1
-        self._next()
-
-    def see(self, seen: Seen) -> None:
-        """Take visible records, ascending."""
-        numbers = (seen.offsets - self._span.start) // self._window
-        for number in np.unique(numbers).tolist():
-            while self._number < number:
-                self._close()
-                self._next()
-            here = np.flatnonzero((numbers == number) & seen.good)
-            offsets = seen.offsets[here]
-            messages = [seen.messages[each] for each in here.tolist()]
-            self._due[offsets - self._start] = True
-            self._find_topics(offsets, messages)
-            self._compare(offsets, messages)
-
-    def finish(self) -> None:
-        """Check what is left."""
-        self._close()
-        while self._start + self._window < self._span.until:
-            self._next()
-            self._close()
-
-    def _next(self) -> None:
-        self._number += 1
-        self._start = self._span.start + self._number * self._window
-        size = min(self._window, self._span.until - self._start)
-        offsets = np.arange(self._start, self._start + size, dtype=np.int64)
-        entries = self._span.entries[self._span.index(offsets)]
-        self._topic, self._once = self._sinks.topics.of_entry[entries], self._sinks.once[entries]
-        self._former = self._sinks.former.times(self._partition, offsets)
-        self._due, self._told, self._lost = (np.zeros(size, bool) for _ in range(3))
-        self._copies, self._elsewhere = np.zeros((2, size), np.int64)
-        self._found = self._sinks.sent.take(self._partition, self._number)
+        self._window = window
+        self._partition, self._start = window.partition, window.start
+        offsets = window.offsets()
+        entries = window.entries(offsets)
+        self._topic, self._once = sinks.topics.of_entry[entries], sinks.once[entries]
+        self._former = sinks.former.times(self._partition, offsets)
+        self._due, self._distinct, self._lost = (np.zeros(window.size, bool) for _ in range(3))
+        self._copies, self._elsewhere = np.zeros((2, window.size), np.int64)
+        self._found = sinks.sent.take(self._partition, window.number)
         self._places = self._found[:, 0] - self._start
         self._here = np.zeros(len(self._found), bool)
-        self._split(0, size)
+        self._split(0, window.size)
+
+    def see(self, seen: Seen) -> None:
+        """See ``WindowCheck``."""
+        here = np.flatnonzero(seen.good)
+        offsets = seen.offsets[here]
+        messages = [seen.messages[each] for each in here.tolist()]
+        self._due[offsets - self._start] = True
+        self._find_topics(offsets, messages)
+        self._compare(offsets, messages)
 
     def _split(self, start: int, until: int) -> None:
         """Which copies are in the topic of their record, of the places ``[start, until)``."""
@@ -100,7 +79,7 @@ class SentCheck:
 
     def _find_topics(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Find the topics of records that name them. One that names none is not due."""
-        entries = self._span.entries[self._span.index(offsets)].tolist()
+        entries = self._window.entries(offsets).tolist()
         asked = np.flatnonzero(self._topic[offsets - self._start] == BY_ROW).tolist()
         topics = self._sinks.topics
         for each in asked:
@@ -113,15 +92,16 @@ class SentCheck:
                 self._different(int(offsets[each]), f"not in quarantine, but {fault}")
             except CannotTell:
                 # Else it is counted there; what own code made is not compared at all.
-                self._sinks.untold += not (topics.made[entry] or self._is_compared(place))
+                self._sinks.unknown += not (topics.made[entry] or self._is_compared(place))
                 first, last = np.searchsorted(self._places, [place, place + 1])
-                held, whole = self._found[first:last, 1].tolist(), self._sinks.sent.whole.tolist()
-                self._topic[place] = topics.likely(entry, held, whole)
+                holding = self._found[first:last, 1].tolist()
+                self._topic[place] = topics.likely(entry, holding, self._sinks.sent.whole)
         if asked:
             first, last = int(offsets[asked[0]]), int(offsets[asked[-1]])
             self._split(first - self._start, last - self._start + 1)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """See ``WindowCheck``."""
         function = self._topic == FUNCTION
         self._sinks.in_a_function += int((self._due & function).sum())
         due = self._due & ~function
@@ -131,7 +111,7 @@ class SentCheck:
         self._leave(Unchecked.NOT_SENT, "not in the sink", may_lack)
         self._report(Kind.MISSING, "not in the sink", self._without_left_out(missing & ~may_lack))
         # A former record may have several copies, so their number does not tell.
-        hidden = due & (self._copies > 0) & (self._former > 0) & ~self._told & ~self._lost
+        hidden = due & (self._copies > 0) & (self._former > 0) & ~self._distinct & ~self._lost
         what = "not told in the sink from a former one at the same offset"
         self._leave(Unchecked.FORMER, what, hidden)
         more = np.maximum(self._copies - 1 - self._former, 0)
@@ -143,27 +123,27 @@ class SentCheck:
         self._subject.findings.repeated = (self._subject.findings.repeated or 0) + repeated
         self._report_unseen((self._copies + self._elsewhere > self._former) & ~self._due)
 
-    def _without_left_out(self, missing: Mask) -> Mask:
+    def _without_left_out(self, missing: Flags) -> Flags:
         """Without the records of which own code made no row, as far as their entries tell of it."""
         places = np.flatnonzero(missing)
         offsets = places + self._start
-        entries = self._span.entries[self._span.index(offsets)]
+        entries = self._window.entries(offsets)
         due = self._sinks.left_out.without(self._partition, offsets, entries)
         found = np.zeros(len(missing), bool)
         found[places[due]] = True
         return found
 
-    def _report_unseen(self, unseen: Mask) -> None:
+    def _report_unseen(self, unseen: Flags) -> None:
         """What was sent, but is no good record that Kafka shows."""
         offsets = (np.flatnonzero(unseen) + self._start).tolist()
-        told = [e for e in offsets if not self._subject.not_verifiable(self._partition, e)]
-        if told:  # more may have expired since the partition was read
+        known = [e for e in offsets if not self._subject.not_verifiable(self._partition, e)]
+        if known:  # more may have expired since the partition was read
             first = self._subject.source.first_offsets([self._partition])[self._partition]
-            told = [each for each in told if each >= first]
-        known = np.array(told, np.int64)
-        wrong = self._subject.unexplained(self._partition, known)
+            known = [each for each in known if each >= first]
+        places = np.array(known, np.int64) - self._start
+        wrong = self._subject.unexplained(self._partition, places + self._start)
         found, removed = np.zeros(len(unseen), bool), np.zeros(len(unseen), bool)
-        found[known[wrong] - self._start], removed[known[~wrong] - self._start] = True, True
+        found[places[wrong]], removed[places[~wrong]] = True, True
         what = "in the sink that Kafka does not have, as after compaction"
         self._leave(Unchecked.COMPACTED, what, removed)
         what = "in the sink, but Kafka shows no such good record"
@@ -171,42 +151,40 @@ class SentCheck:
 
     def _compare(self, offsets: Offsets, messages: Sequence[Message]) -> None:
         """Compare the values of the records whose values were read in the sink."""
-        entries = self._span.entries[self._span.index(offsets)].tolist()
+        entries = self._window.entries(offsets).tolist()
         for offset, entry, each in zip(offsets.tolist(), entries, messages, strict=True):
             place = offset - self._start
             if not self._is_compared(place) or not self._copies[place]:
                 continue
             first, last = np.searchsorted(self._places, [place, place + 1])
-            marks = self._found[first:last, 2][self._here[first:last]]
+            prints = self._found[first:last, 2][self._here[first:last]]
             try:
                 values = decoded(self._sinks.readers.of(entry), each.value())
             except Undecodable as fault:
                 what = f"not in quarantine, but verify cannot decode it: {fault}"
                 self._different(offset, what)
             except CannotTell:
-                self._sinks.untold += 1
+                self._sinks.unknown += 1
             else:
                 if self._sinks.topics.made[entry]:
                     self._sinks.made += 1
                     continue
-                self._compare_values(offset, values, marks)
+                self._compare_values(offset, values, prints)
 
     def _is_compared(self, place: int) -> bool:
         """Whether the values of a record are compared, if it is in the sink."""
         return not (place + self._start) % self._sinks.stride or bool(self._former[place])
 
-    def _compare_values(
-        self, offset: int, values: tuple[object, ...], marks: NDArray[np.int64]
-    ) -> None:
+    def _compare_values(self, offset: int, values: tuple[object, ...], prints: Offsets) -> None:
         """Compare a record with its copies; those of former records may have other values."""
-        place, own = offset - self._start, mark(values)
-        others = marks[marks != own]
+        place, own = offset - self._start, fingerprint(values)
+        others = prints[prints != own]
         if own != UNREAD and (
-            not len(others) or (len(others) < len(marks) and self._former[place])
+            not len(others) or (len(others) < len(prints) and self._former[place])
         ):
-            self._told[place] = True
+            self._distinct[place] = True
         elif own == UNREAD or (others == UNREAD).any() or may_change(values, self._sinks.kinds):
-            self._sinks.untold += 1
+            self._sinks.unknown += 1
         elif not self._former[place]:
             unreadable = bool((others == UNREADABLE).all())
             self._different(
@@ -219,26 +197,20 @@ class SentCheck:
         line = f"{shown(self._partition)}@{offset}: {what}"
         self._subject.findings.add(Kind.DIFFERENT, line)
 
-    def _leave(self, what: Unchecked, line: str, found: Mask) -> None:
+    def _leave(self, what: Unchecked, line: str, found: Flags) -> None:
         number = int(found.sum())
-        if number:
-            told = f"{shown(self._partition)}: {count(number, 'record')} {line}"
-            self._subject.findings.leave(what, told, number)
+        line = f"{shown(self._partition)}: {count(number, 'record')} {line}"
+        self._subject.findings.leave(what, line, number)
 
-    def _report(self, kind: Kind, what: str, found: Mask, number: int | None = None) -> None:
-        offsets = np.flatnonzero(found)
-        lines = [
-            f"{shown(self._partition)}@{offset + self._start}: {what}"
-            for offset in offsets[:PROBLEM_LINES].tolist()
-        ]
-        self._subject.findings.add(kind, *lines, count=len(offsets) if number is None else number)
+    def _report(self, kind: Kind, what: str, found: Flags, number: int | None = None) -> None:
+        offsets = np.flatnonzero(found) + self._start
+        self._subject.findings.add_offsets(kind, shown(self._partition), offsets, what, number)
 
 
 def _summed(places: Offsets, times: Offsets, size: int) -> Offsets:
     return np.bincount(places, weights=times, minlength=size).astype(np.int64)
 
 
-_STRIDE = 101
 _WINDOW = 1 << 17
 
 
@@ -251,31 +223,21 @@ def verify_sent(subject: Subject, stored: Stored, workspace: Workspace) -> None:
         _in_a_function(subject, good)
         return
     stored.require(columns)
-    total, bounds = subject.coverage.total(), workspace.bounds
-    stride = 1 if total <= bounds.values else _STRIDE
-    if stride > 1:
-        line = f"values at offsets that are not a multiple of {stride}"
-        subject.findings.leave(Unchecked.SAMPLED, line, total - total // stride)
-    former, window = FormerIds(subject), min(bounds.window, _WINDOW)
+    stride = stride_of(subject, workspace.bounds)
+    former, window = FormerIds(subject), min(workspace.bounds.window, _WINDOW)
     sent = SentRecords(subject, topics.names, workspace.folder, window, stride, former)
     schema = stored.table.schema
     sent.read(resolve(SENT)(schema, columns))
     kinds = [schema.field(each).type for each in columns]
     readers = EntryReaders(subject, schema, columns)
     sinks = Sinks(subject, sent, topics, former, readers, kinds, stride)
-    checks: dict[Partition, SentCheck] = {}
     subject.findings.repeated = 0
-    for seen in replay(subject, stored, workspace.progress):
-        if seen.partition not in checks:
-            checks[seen.partition] = SentCheck(sinks, seen.partition)
-        checks[seen.partition].see(seen)
-        if seen.done:
-            checks.pop(seen.partition).finish()
+    replayed = replay(subject, stored, workspace.progress)
+    by_window(replayed, subject.coverage, window, partial(SentCheck, sinks))
     sinks.report()
     _in_a_function(subject, sinks.in_a_function)
 
 
 def _in_a_function(subject: Subject, good: int) -> None:
-    if good:
-        line = f"{count(good, 'record')}: only the function knows what became of them"
-        subject.findings.leave(Unchecked.SINK, line, good)
+    line = f"{count(good, 'record')}: only the function knows what became of them"
+    subject.findings.leave(Unchecked.SINK, line, good)

@@ -1,11 +1,7 @@
 """What topics and functions hold of a pipeline that sends, by the ids in the headers of records.
 
-What Spark writes as JSON is not always read as what it was: NaN, and times beyond the years 1 to
-9999. A difference there proves nothing.
-
-Topics are numbers here: places in ``names``.
-
-On disk by partition and window of the offsets that were read: 24 bytes for each record.
+Topics are numbers here: places in ``SentTopics.names``. What was sent waits on disk, by partition
+and window of the offsets that were read: 24 bytes for each record.
 """
 
 from __future__ import annotations
@@ -13,7 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,8 @@ from numpy.typing import NDArray
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Reader, Undecodable
 from rivermouth.verify.kafka.client import headers_of
-from rivermouth.verify.kafka.readable import note_untold
-from rivermouth.verify.ledger.coverage import Former, Offsets
+from rivermouth.verify.kafka.readable import note_unknown_policies
+from rivermouth.verify.ledger.coverage import Flags, Former, Offsets
 from rivermouth.verify.ledger.entry import LedgerEntry, Partition
 from rivermouth.verify.proofs.decoding import EntryReaders, LeftOut, decoded
 from rivermouth.verify.proofs.spill import Spill
@@ -33,16 +31,16 @@ from rivermouth.verify.result import Kind, Unchecked, count
 from rivermouth.verify.subject import Subject
 
 UNREAD = 0
-"""The mark of a record whose values are not known."""
+"""The fingerprint of a record whose values are not known."""
 UNREADABLE = 1
-"""The mark of a record that does not give the columns."""
+"""The fingerprint of a record that does not give the columns."""
 _SECONDS = -62_135_596_800, 253_402_300_800
 """The years 1 to 9999, in seconds since 1970."""
 _DAY = 86_400
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def mark(values: tuple[Any, ...]) -> int:
+def fingerprint(values: tuple[Any, ...]) -> int:
     """A number of 64 bits for the values of a record; other values have another, nearly surely.
 
     ``UNREAD`` where one of them cannot be told.
@@ -54,7 +52,10 @@ def mark(values: tuple[Any, ...]) -> int:
 
 
 def may_change(values: Sequence[Any], kinds: Sequence[pa.DataType]) -> bool:
-    """Whether the values of a record may be others after a way through JSON."""
+    """Whether the values of a record may be others after a way through JSON.
+
+    So are NaN, and times beyond the years 1 to 9999. A difference there proves nothing.
+    """
     return any(_may_change(value, kind) for value, kind in zip(values, kinds, strict=True))
 
 
@@ -65,7 +66,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value or value.copy_abs()
     if isinstance(value, dict):
-        return {name: _plain(held) for name, held in value.items()}
+        return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value
@@ -85,7 +86,7 @@ def _may_change(value: Any, kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return any(_may_change(value.get(each.name), each.type) for each in kind)
     if pa.types.is_map(kind):
-        parts = ((name, kind.key_type, held) for name, held in value)
+        parts = ((name, kind.key_type, item) for name, item in value)
         return any(_may_change(n, key) or _may_change(v, kind.item_type) for n, key, v in parts)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return any(_may_change(each, kind.value_type) for each in value)
@@ -145,8 +146,8 @@ class SentTopics:
         self._partitioned_by = [each.config.get("partition_column") for each in entries]
         self._columns = tuple(columns)
         self.made = np.array([bool(each.transform) for each in entries], bool)
-        told = zip(self._listed, self._chosen_by, strict=True)
-        self.of_entry = np.array([_number(*each) for each in told], np.int64)
+        pairs = zip(self._listed, self._chosen_by, strict=True)
+        self.of_entry = np.array([_number(*each) for each in pairs], np.int64)
 
     def of_record(self, entry: int, values: Sequence[object]) -> int:
         """The topic of a record of an entry that has ``BY_ROW``, by the values of its columns.
@@ -155,7 +156,7 @@ class SentTopics:
         """
         if self.made[entry]:
             raise CannotTell("own code names the topic")
-        name = self._told(self._chosen_by[entry], values)
+        name = self._value(self._chosen_by[entry], values)
         for number in self._listed[entry]:
             if name == self.names[number]:
                 return number
@@ -168,11 +169,11 @@ class SentTopics:
         if self.of_entry[entry] == BY_ROW:
             self.of_record(entry, values)
         if column := self._partitioned_by[entry]:
-            number = self._told(column, values)
+            number = self._value(column, values)
             if isinstance(number, int) and number < 0:
                 raise Undecodable("its partition is negative")
 
-    def _told(self, column: object, values: Sequence[object]) -> object:
+    def _value(self, column: object, values: Sequence[object]) -> object:
         if column not in self._columns:
             raise CannotTell("the column that names the place is not configured any more")
         found = values[self._columns.index(str(column))]
@@ -180,17 +181,17 @@ class SentTopics:
             raise CannotTell("the name of the place")
         return found
 
-    def likely(self, entry: int, held: Collection[int], whole: Collection[bool]) -> int:
+    def likely(self, entry: int, holding: Collection[int], whole: Iterable[bool]) -> int:
         """The topic of a record that nobody can tell: one that holds it, or may have lost it."""
         listed = self._listed[entry]
         lost = [number for number, each in enumerate(whole) if not each and number in listed]
-        return next((each for each in listed if each in held), [*lost, *listed][0])
+        return next((each for each in listed if each in holding), [*lost, *listed][0])
 
 
 def _topics(entry: LedgerEntry) -> list[str]:
     """The topics of an entry: a list where a column chooses, else the name of one."""
-    told = entry.config.get("kafka")
-    return [told] if isinstance(told, str) else [*map(str, told or ())]
+    names = entry.config.get("kafka")
+    return [names] if isinstance(names, str) else [*map(str, names or ())]
 
 
 def _number(listed: list[int], column: object) -> int:
@@ -208,11 +209,11 @@ _SENT = {
     Unchecked.FORMER: "before a change that was accepted, or by entries that were rolled back",
 }
 Copies = NDArray[np.int64]
-"""Rows of offset, number of the topic, mark, and how many such copies there are; ascending."""
+"""Rows of offset, number of the topic, fingerprint, and how many such copies; ascending."""
 
 
 class SentRecords:
-    """The records of a pipeline in ``topics``: whose they are, and a mark of their values.
+    """The records of a pipeline in ``topics``: whose they are, and a fingerprint of their values.
 
     ``read`` reads their values as JSON. Of offsets that are no multiple of ``stride`` no value is
     read, unless only the value tells the record from a former one. ``whole``: for each topic,
@@ -248,7 +249,7 @@ class SentRecords:
             self._keep(self.topics.index(partition[0]), messages, read)
         # Only now: retention may have removed records while they were read.
         first, known = source.first_offsets(partitions), source.identity(self.topics)
-        note_untold(known, self._subject.findings)
+        note_unknown_policies(known, self._subject.findings)
         gone = {each[0] for each, offset in first.items() if offset}
         gone |= {topic for (topic, _), left in holes.items() if left and topic in known.thinned}
         self.whole = np.array([each in known.topics and each not in gone for each in self.topics])
@@ -258,13 +259,13 @@ class SentRecords:
 
     def take(self, partition: Partition, number: int) -> Copies:
         """What was sent of one window; it is forgotten here."""
-        held = np.zeros((0, 4), np.int64)
+        counted = np.zeros((0, 4), np.int64)
         waiting: list[Copies] = []
         for piece in self._spill.take_items((partition, number)):
             waiting.append(np.frombuffer(piece, np.int64).reshape(-1, 3))
             if sum(map(len, waiting)) >= _PIECE:
-                held, waiting = _counted(held, waiting), []
-        return _counted(held, waiting)
+                counted, waiting = _counted(counted, waiting), []
+        return _counted(counted, waiting)
 
     def _keep(self, topic: int, messages: Iterable[Message], read: Reader) -> None:
         found: dict[tuple[Partition, int], list[tuple[int, int, int]]] = defaultdict(list)
@@ -277,9 +278,8 @@ class SentRecords:
                 _, partition, offset = owner
                 number = self._number(partition, offset)
                 if number is not None:
-                    told = self._mark(read, partition, offset, each.value())
-                    copy = (offset, topic, told)
-                    found[partition, number].append(copy)
+                    of_values = self._fingerprint(read, partition, offset, each.value())
+                    found[partition, number].append((offset, topic, of_values))
         for key, copies in found.items():
             self._spill.add_items(key, [np.array(copies, np.int64).tobytes()])
 
@@ -300,21 +300,23 @@ class SentRecords:
             subject.findings.add(Kind.UNEXPECTED, line)
         return None
 
-    def _mark(self, read: Reader, partition: Partition, offset: int, value: bytes | None) -> int:
+    def _fingerprint(
+        self, read: Reader, partition: Partition, offset: int, value: bytes | None
+    ) -> int:
         if offset % self._stride and not self._former.has(partition, offset):
             return UNREAD
         try:
-            return mark(decoded(read, value))
+            return fingerprint(decoded(read, value))
         except Undecodable:
             return UNREADABLE
         except CannotTell:
             return UNREAD
 
 
-def _counted(held: Copies, pieces: Iterable[Copies]) -> Copies:
-    """``held`` and single copies together: one row for all that are equal."""
+def _counted(counted: Copies, pieces: Iterable[Copies]) -> Copies:
+    """``counted`` and single copies together: one row for all that are equal."""
     single = [np.column_stack((each, np.ones(len(each), np.int64))) for each in pieces]
-    rows = np.concatenate((held, *single))
+    rows = np.concatenate((counted, *single))
     if not len(rows):
         return rows
     rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
@@ -338,39 +340,41 @@ def _owner(name: object, text: object) -> tuple[str, Partition, int] | None:
 _AT_MOST_ONCE = "at-most-once"
 
 
+@dataclass
 class Sinks:
     """Where each entry sent its records, and counts.
 
     ``kinds`` are the types of the columns.
     """
 
-    def __init__(
-        self,
-        subject: Subject,
-        sent: SentRecords,
-        topics: SentTopics,
-        former: FormerIds,
-        readers: EntryReaders,
-        kinds: Sequence[pa.DataType],
-        stride: int,
-    ) -> None:
-        self.subject, self.sent, self.topics, self.former = subject, sent, topics, former
-        self.readers, self.kinds, self.stride = readers, kinds, stride
-        self.in_a_function = 0
-        self.untold = 0
-        """Records whose values could not be compared."""
-        self.made = 0
-        """Records of which own code made what was sent; values are not compared."""
-        self.left_out = LeftOut(subject.ledger.effective)
-        configs = [each.config for each in subject.ledger.effective]
-        self.once = np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
+    subject: Subject
+    sent: SentRecords
+    topics: SentTopics
+    former: FormerIds
+    readers: EntryReaders
+    kinds: Sequence[pa.DataType]
+    stride: int
+    in_a_function: int = 0
+    unknown: int = 0
+    """Records whose values could not be compared."""
+    made: int = 0
+    """Records of which own code made what was sent; values are not compared."""
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """The records of which own code made nothing."""
+        return LeftOut(self.subject.ledger.effective)
+
+    @cached_property
+    def once(self) -> Flags:
+        """Which entries send at most once."""
+        configs = [each.config for each in self.subject.ledger.effective]
+        return np.array([each.get("delivery") == _AT_MOST_ONCE for each in configs], bool)
 
     def report(self) -> None:
         """Say how many records could not be compared, and how many were left out."""
         self.left_out.report(self.subject.findings)
-        if self.made:
-            line = f"the values of {count(self.made, 'record')}: transform or select made them"
-            self.subject.findings.leave(Unchecked.MADE, line, self.made)
-        if self.untold:
-            line = f"the values of {count(self.untold, 'record')} in the sink: verify cannot tell"
-            self.subject.findings.leave(Unchecked.VALUES, line, self.untold)
+        line = f"the values of {count(self.made, 'record')}: transform or select made them"
+        self.subject.findings.leave(Unchecked.MADE, line, self.made)
+        line = f"the values of {count(self.unknown, 'record')} in the sink: verify cannot tell"
+        self.subject.findings.leave(Unchecked.VALUES, line, self.unknown)

@@ -40,6 +40,11 @@ class Spill:
         file.unlink()
         return content
 
+    def names(self) -> list[Any]:
+        """All names that were given to ``add``."""
+        self._flush()
+        return [*self._numbers]
+
     def add_items(self, name: object, items: list[Any]) -> None:
         """Append Python values to ``name``; read them back with ``take_items``."""
         self.add(name, pickle.dumps(items, pickle.HIGHEST_PROTOCOL))

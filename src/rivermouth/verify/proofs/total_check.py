@@ -17,11 +17,11 @@ from confluent_kafka import Message
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE, CannotTell, Undecodable
 from rivermouth.verify.ledger.entry import shown
-from rivermouth.verify.proofs import proof
-from rivermouth.verify.proofs.decoding import EntryReaders, decoded, key_part
+from rivermouth.verify.proofs.decoding import EntryReaders, check_key, decoded, key_part
 from rivermouth.verify.proofs.key_check import shown_key
 from rivermouth.verify.proofs.key_rules import Key
 from rivermouth.verify.proofs.measures import Metric, State
+from rivermouth.verify.proofs.proof import plain, size
 from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.replay import Seen
 from rivermouth.verify.proofs.spill import Buckets
@@ -35,21 +35,21 @@ _HASHES = 500_000
 class Added(NamedTuple):
     """What some records of one key and one entry add.
 
-    ``good``: they are not in quarantine; of others only sums are told. ``untold``: a bit for each
+    ``good``: they are not in quarantine; of others only sums are told. ``unknown``: a bit for each
     metric of which a value cannot be told.
     """
 
     entry: int
     good: bool
     records: int
-    untold: int
+    unknown: int
     states: tuple[State, ...]
 
 
 class TotalRecords:
     """Adds records up, and puts what they add into ``buckets``: some of it early, to bound memory.
 
-    ``untold`` counts good records of which nobody can tell the key; ``unjudged`` those in
+    ``unknown`` counts good records of which nobody can tell the key; ``unjudged`` those in
     quarantine as too large.
     """
 
@@ -57,7 +57,7 @@ class TotalRecords:
         self, subject: Subject, schema: pa.Schema, metrics: Sequence[Metric], buckets: Buckets
     ) -> None:
         columns = [each.name for each in subject.pipeline.columns]
-        self.untold = self.unjudged = 0
+        self.unknown = self.unjudged = 0
         self._subject = subject
         self._metrics = metrics
         self._buckets = buckets
@@ -72,12 +72,12 @@ class TotalRecords:
         self._open: dict[tuple[Key, int, bool], _Group] = {}
         self._hashed = 0
 
-    def see(self, seen: Seen, quarantined: Quarantined | None) -> None:
+    def see(self, seen: Seen, quarantined: Quarantined) -> None:
         """Add the records that are good, and those that are in quarantine as too large."""
         if not seen.messages:
             return
         entries = self._subject.coverage.spans[seen.partition].entries[seen.ranges]
-        large = seen.good & False if quarantined is None else quarantined.too_large(seen.offsets)
+        large = quarantined.too_large(seen.offsets)
         facts = zip(
             seen.messages, entries.tolist(), seen.good.tolist(), large.tolist(), strict=True
         )
@@ -92,27 +92,24 @@ class TotalRecords:
                     line = f"{where}: not in quarantine, but verify cannot decode it: {fault}"
                     self._subject.findings.add(Kind.DIFFERENT, line)
             except CannotTell:
-                self.untold += good
+                self.unknown += good
                 self.unjudged += not good
 
     def flush(self) -> None:
         """Put everything into the buckets."""
         for (key, entry, good), group in self._open.items():
             pairs = zip(self._metrics, group.states, strict=True)
-            states = tuple(metric.kept(state) for metric, state in pairs)
-            added = Added(entry, good, group.records, group.untold, states)
-            self._buckets.add(key, added, proof.size(states))
+            states = tuple(metric.on_disk(state) for metric, state in pairs)
+            added = Added(entry, good, group.records, group.unknown, states)
+            self._buckets.add(key, added, size(states))
         self._open.clear()
         self._hashed = 0
 
     def _read(self, message: Message, entry: int) -> tuple[Key, tuple[Any, ...]]:
         found = decoded(self._readers.of(entry), message.value())
         key = tuple(key_part(found[place], width) for place, width in self._parts)
-        if any(each is NOT_VERIFIABLE for each in key):
-            raise CannotTell("a key column")
-        if None in key:
-            raise Undecodable("a key column is null")
-        return proof.plain(key), found
+        check_key(key)
+        return plain(key), found
 
     def _add(self, key: Key, found: tuple[Any, ...], entry: int, *, good: bool) -> None:
         group = self._open.get((key, entry, good))
@@ -122,7 +119,7 @@ class TotalRecords:
         for index, (metric, place) in self._wanted[good]:
             value = True if place < 0 else found[place]
             if value is NOT_VERIFIABLE:
-                group.untold |= 1 << index
+                group.unknown |= 1 << index
             elif value is not None:
                 state = group.states[index]
                 more = metric.begun(value) if state is None else metric.with_value(state, value)
@@ -134,7 +131,7 @@ class TotalRecords:
 
 class _Group:
     def __init__(self, states: list[State]) -> None:
-        self.records = self.untold = 0
+        self.records = self.unknown = 0
         self.states = states
 
 
@@ -159,7 +156,7 @@ class _Batch:
 
     records: list[int] = field(default_factory=lambda: [0, 0])
     states: list[tuple[State, ...]] = field(default_factory=lambda: [(), ()])
-    untold: int = 0
+    unknown: int = 0
 
 
 class KeyTotals:
@@ -168,15 +165,16 @@ class KeyTotals:
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self.batches: dict[int, _Batch] = {}
         self.states: list[State] = [None] * len(metrics)
-        self.untold = 0
+        self.unknown = 0
         self.records = 0
         self._metrics = metrics
 
-    def add(self, added: Added) -> None:
-        """Take what some records add; sums are kept for each entry, all others in one."""
+    def add(self, facts: tuple[Any, ...]) -> None:
+        """Take the facts of an ``Added``; sums are kept for each entry, all others in one."""
+        added = Added(*facts)
         batch = self.batches.setdefault(added.entry, _Batch())
         batch.records[added.good] += added.records
-        batch.untold |= added.untold
+        batch.unknown |= added.unknown
         sums = [each.function == "sum" for each in self._metrics]
         old = batch.states[added.good] or (None,) * len(sums)
         batch.states[added.good] = tuple(
@@ -186,7 +184,7 @@ class KeyTotals:
             )
         )
         if added.good:
-            self.untold |= added.untold
+            self.unknown |= added.unknown
             self.records += added.records
             self.states = [
                 each.joined(before, now)
@@ -238,25 +236,25 @@ class TotalCheck:
     def _judge(self, name: str, totals: KeyTotals) -> None:
         """Whether just those records are in quarantine as too large that have to be there."""
         sums = [index for index, each in enumerate(self._metrics) if each.function == "sum"]
-        standing: dict[int, State] = dict.fromkeys(sums)
-        untold = False
+        so_far: dict[int, State] = dict.fromkeys(sums)
+        unknown = False
         for entry, batch in sorted(totals.batches.items()):
-            untold = untold or any(batch.untold >> index & 1 for index in sums)
-            known = self._knows.all and self._knows.keys and self._knows.large and not untold
+            unknown = unknown or any(batch.unknown >> index & 1 for index in sums)
+            known = self._knows.all and self._knows.keys and self._knows.large and not unknown
             if known:
-                self._judge_batch(name, entry, batch, standing)
+                self._judge_batch(name, entry, batch, so_far)
             else:
                 self.verdicts += batch.records[False]
             for index in sums:
                 good = batch.states[True][index] if batch.states[True] else None
-                standing[index] = self._metrics[index].joined(standing[index], good)
+                so_far[index] = self._metrics[index].joined(so_far[index], good)
 
     def _judge_batch(
-        self, name: str, entry: int, batch: _Batch, standing: Mapping[int, State]
+        self, name: str, entry: int, batch: _Batch, so_far: Mapping[int, State]
     ) -> None:
         beyond: list[str] = []
         in_any_order = True
-        for index, before in standing.items():
+        for index, before in so_far.items():
             metric = self._metrics[index]
             bad, good = (each[index] if each else None for each in batch.states)
             added = metric.joined(bad, good)
@@ -282,7 +280,7 @@ class TotalCheck:
         kinds = self._kinds[-len(self._metrics) :]
         facts = zip(self._metrics, totals.states, row, kinds, strict=True)
         for index, (metric, state, found, kind) in enumerate(facts):
-            if totals.untold >> index & 1:
+            if totals.unknown >> index & 1:
                 self.values += 1
                 continue
             expected = _shown(metric.shown(state), kind)

@@ -8,22 +8,19 @@ A row does not say which records were added to it. So where some of them can no 
 total can be compared: its key is counted as unchecked. Only what can never be is called wrong then,
 for example fewer records than Kafka still shows.
 
-Memory: that of ``pairing``, where the records of one key and one entry count as one; and at most
+Memory: that of a ``Pairing``, where the records of one key and one entry count as one; and at most
 500,000 hashes of values, and one key's numbers of distinct values, 512 KiB each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from rivermouth.verify.proofs import proof
-from rivermouth.verify.proofs.key_rules import Key
 from rivermouth.verify.proofs.measures import Metric
-from rivermouth.verify.proofs.proof import Stored, Workspace
+from rivermouth.verify.proofs.proof import Pairing, Stored, Workspace, size
 from rivermouth.verify.proofs.replay import replay
-from rivermouth.verify.proofs.spill import Buckets
 from rivermouth.verify.proofs.total_check import (
-    Added,
     KeyTotals,
     Knowledge,
     TotalCheck,
@@ -31,7 +28,7 @@ from rivermouth.verify.proofs.total_check import (
 )
 from rivermouth.verify.result import Unchecked, count
 from rivermouth.verify.subject import Subject
-from rivermouth.verify.tables.ports import Rows, tuples
+from rivermouth.verify.tables.ports import tuples
 
 
 def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> None:
@@ -50,41 +47,21 @@ def verify_totals(subject: Subject, stored: Stored, workspace: Workspace) -> Non
     keys, names = [each.name for each in target.key_parts], [each.name for each in metrics]
     stored.require([*keys, *names])
     kinds = [stored.table.schema.field(each).type for each in (*keys, *names)]
-    number = proof.buckets(subject.coverage.total(), workspace.bounds)
-    shown = Buckets(workspace.folder / "shown", number)
-    rows = Buckets(workspace.folder / "rows", number)
-    records = TotalRecords(subject, schema, metrics, shown)
+    by_key = Pairing(subject, workspace)
+    records = TotalRecords(subject, schema, metrics, by_key.records)
     for seen in replay(subject, stored, workspace.progress):
-        records.see(seen, stored.quarantine.get(seen.partition))
+        records.see(seen, stored.quarantined(seen.partition))
     records.flush()
-    for key, values in _rows(stored.table, keys, names):
-        rows.add(key, values, proof.size(values))
+    for batch in stored.table.batches([*keys, *names]):
+        for key, values in zip(tuples(batch, keys), tuples(batch, names), strict=True):
+            by_key.rows.add(key, values, size(values))
     reasons = [*_unread(subject)]
     some = not any(each.deletes for each in subject.ledger.effective)
-    knowledge = Knowledge(not reasons, some, not records.untold, not records.unjudged)
+    knowledge = Knowledge(not reasons, some, not records.unknown, not records.unjudged)
     check = TotalCheck(subject, metrics, kinds, knowledge)
-    for its_records, its_rows in proof.by_bucket(shown, rows, workspace):
-        _check_bucket(check, metrics, its_records, its_rows)
+    for key, totals, rows in by_key.by_key(partial(KeyTotals, metrics), KeyTotals.add):
+        check.check(key, totals, rows)
     _report(subject, check, records, reasons)
-
-
-def _rows(
-    table: Rows, keys: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[Key, tuple[object, ...]]]:
-    for batch in table.batches([*keys, *names]):
-        yield from zip(tuples(batch, keys), tuples(batch, names), strict=True)
-
-
-def _check_bucket(
-    check: TotalCheck, metrics: Sequence[Metric], records: proof.Items, rows: proof.Items
-) -> None:
-    by_key: dict[Key, tuple[KeyTotals, list[tuple[object, ...]]]] = {}
-    for key, facts in records:
-        by_key.setdefault(key, (KeyTotals(metrics), []))[0].add(Added(*facts))
-    for key, values in rows:
-        by_key.setdefault(key, (KeyTotals(metrics), []))[1].append(values)
-    for key, (totals, its_rows) in by_key.items():
-        check.check(key, totals, its_rows)
 
 
 def _unread(subject: Subject) -> Iterator[str]:
@@ -112,18 +89,13 @@ def _report(
 ) -> None:
     """Say what could not be checked."""
     findings = subject.findings
-    if records.untold:
-        told = count(records.untold, "record")
-        line = f"{told}: verify cannot tell what Spark makes of their key"
-        findings.leave(Unchecked.VALUES, line, records.untold)
-    if check.keys:
-        why = "; ".join(reasons) or "records of unknown keys may have been added"
-        line = f"{count(check.keys, 'key')}: the totals cannot be compared: {why}"
-        findings.leave(Unchecked.KEYS, line, check.keys)
-    if check.values:
-        line = f"{count(check.values, 'total')}: verify cannot tell what Spark makes of a value"
-        findings.leave(Unchecked.VALUES, line, check.values)
-    if check.verdicts:
-        told = count(check.verdicts, "record")
-        line = f"{told} in quarantine as too large: nobody can tell whether the totals would fit"
-        findings.leave(Unchecked.VERDICTS, line, check.verdicts)
+    line = f"{count(records.unknown, 'record')}: verify cannot tell what Spark makes of their key"
+    findings.leave(Unchecked.VALUES, line, records.unknown)
+    why = "; ".join(reasons) or "records of unknown keys may have been added"
+    line = f"{count(check.keys, 'key')}: the totals cannot be compared: {why}"
+    findings.leave(Unchecked.KEYS, line, check.keys)
+    line = f"{count(check.values, 'total')}: verify cannot tell what Spark makes of a value"
+    findings.leave(Unchecked.VALUES, line, check.values)
+    judged = count(check.verdicts, "record")
+    line = f"{judged} in quarantine as too large: nobody can tell whether the totals would fit"
+    findings.leave(Unchecked.VERDICTS, line, check.verdicts)

@@ -21,44 +21,42 @@ from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.result import Findings
 from rivermouth.verify.tables.ports import Unreadable, canonical
 
-PIECES = 2000
+_PIECES = 2000
 """How many pieces one query counts, before they are joined."""
 
 
 @dataclass(frozen=True)
-class Slice:
+class _Slice:
     """The offsets ``start <= o < until`` of all partitions, and how many rows have them."""
 
     start: int
     until: int
     rows: int
 
-    def within(self, offset: str) -> str:
-        """The condition in SQL; ``offset`` is the column."""
+    @property
+    def width(self) -> int:
+        """How many offsets each of its pieces has."""
+        return -(-(self.until - self.start) // _PIECES)
+
+    def condition(self, offset: str) -> str:
+        """What holds for its rows, in SQL; ``offset`` is the column."""
         return f"{offset} >= {self.start} AND {offset} < {self.until}"
 
+    def joined(self, pieces: Mapping[int, int], at_most: int) -> list[_Slice]:
+        """Slices of at most ``at_most`` rows that together hold all of its rows, in order.
 
-def width_of(whole: Slice) -> int:
-    """How many offsets each of the ``PIECES`` of a slice has."""
-    return -(-(whole.until - whole.start) // PIECES)
-
-
-def packed(whole: Slice, pieces: Mapping[int, int], at_most: int) -> list[Slice]:
-    """Slices that together hold all rows of ``whole``, in order, each at most ``at_most``.
-
-    ``pieces`` are the numbers of rows by the number of the piece; a piece without rows may be
-    left out. A piece that alone holds more than ``at_most`` is a slice of its own.
-    """
-    width = width_of(whole)
-    found: list[Slice] = []
-    for number, rows in sorted(pieces.items()):
-        start = whole.start + number * width
-        until = min(start + width, whole.until)
-        if found and found[-1].rows + rows <= at_most:
-            found[-1] = Slice(found[-1].start, until, found[-1].rows + rows)
-        else:
-            found.append(Slice(start, until, rows))
-    return found
+        ``pieces`` are the numbers of rows by the number of the piece. A piece that alone holds more
+        is a slice of its own.
+        """
+        found: list[_Slice] = []
+        for number, rows in sorted(pieces.items()):
+            start = self.start + number * self.width
+            until = min(start + self.width, self.until)
+            if found and found[-1].rows + rows <= at_most:
+                found[-1] = _Slice(found[-1].start, until, found[-1].rows + rows)
+            else:
+                found.append(_Slice(start, until, rows))
+        return found
 
 
 Ask = Callable[[str], pa.Table]
@@ -88,7 +86,7 @@ class CatalogTables:
             self._history(table, "LIMIT 1")
         at = self._newest[table] if version is None else version
         name = f"{self._name(table)} VERSION AS OF {at}"
-        return CatalogRows(name, self._answer, few=table == OFFSETS_TABLE)
+        return CatalogRows(name, self._answer, at_once=table == OFFSETS_TABLE)
 
     def exist(self, table: TableName) -> bool:
         """See ``Tables``."""
@@ -104,8 +102,8 @@ class CatalogTables:
             # Where schema or catalog do not exist, the answer may also be: no such table.
             self._answer(f"DESCRIBE SCHEMA {self._name(table).rpartition('.')[0]}")
             return []
-        told = ("operation", "operationParameters", "operationMetrics", "userMetadata")
-        wanted = ["version", "timestamp", *told]
+        facts = ("operation", "operationParameters", "operationMetrics", "userMetadata")
+        wanted = ["version", "timestamp", *facts]
         found: list[Mapping[str, Any]] = rows.select(wanted).to_pylist()
         self._newest[table] = _newest(found)
         return found
@@ -160,12 +158,14 @@ class CatalogRows:
     Memory: where rows have Kafka offsets, as those of most targets and of a quarantine, one query
     returns at most ``at_most`` rows; only the rows of a single offset, and those without an offset,
     are never split. The engine skips files by their statistics. Of totals, which have no offsets,
-    it returns about ``at_most``, by a hash of the row; each query then reads all files. ``few``:
-    one query returns all rows, as of the offsets table those of one pipeline.
+    it returns about ``at_most``, by a hash of the row; each query then reads all files.
+    ``at_once``: one query returns all rows, as of the offsets table those of one pipeline.
     """
 
-    def __init__(self, name: str, ask: Ask, at_most: int = AT_MOST, *, few: bool = False) -> None:
-        self._few = few
+    def __init__(
+        self, name: str, ask: Ask, at_most: int = AT_MOST, *, at_once: bool = False
+    ) -> None:
+        self._at_once = at_once
         self._name = name
         self._ask = ask
         self._at_most = at_most
@@ -189,7 +189,7 @@ class CatalogRows:
 
         Only these rows are counted: of the others, the engine then opens no file.
         """
-        if self._few:
+        if self._at_once:
             yield ""
             return
         if self._by is None:
@@ -200,9 +200,9 @@ class CatalogRows:
         if found["n"] <= self._at_most or found["low"] is None:
             yield ""
             return
-        whole = Slice(found["low"], found["high"] + 1, found["n"])
+        whole = _Slice(found["low"], found["high"] + 1, found["n"])
         for each in self._split(whole, predicate):
-            yield each.within(self._by)
+            yield each.condition(self._by)
         yield f"{self._by} IS NULL"
 
     def _remainders(self, columns: Sequence[str], predicate: str | None) -> Iterator[str]:
@@ -216,18 +216,17 @@ class CatalogRows:
             return
         yield from (f"pmod(xxhash64({named}), {parts}) = {each}" for each in range(parts))
 
-    def _split(self, whole: Slice, predicate: str | None) -> Iterator[Slice]:
+    def _split(self, whole: _Slice, predicate: str | None) -> Iterator[_Slice]:
         """Slices of at most ``at_most`` rows: pieces are counted, then joined or split again."""
-        width = width_of(whole)
         by = str(self._by)
-        piece = f"floor(({by} - {whole.start}) / {width}) AS piece"
+        piece = f"floor(({by} - {whole.start}) / {whole.width}) AS piece"
         counted = self._ask(
             f"SELECT {piece}, count(*) AS n FROM {self._name}"
-            f"{_where(predicate, whole.within(by))} GROUP BY piece"
+            f"{_where(predicate, whole.condition(by))} GROUP BY piece"
         )
         pieces = {int(each["piece"]): int(each["n"]) for each in counted.to_pylist()}
-        for each in packed(whole, pieces, self._at_most):
-            if each.rows > self._at_most and width > 1:
+        for each in whole.joined(pieces, self._at_most):
+            if each.rows > self._at_most and whole.width > 1:
                 yield from self._split(each, predicate)
             else:
                 yield each

@@ -74,21 +74,26 @@ class Coordinates:
     offsets: Offsets
 
 
-def coordinates(
-    topics: pa.Array, partitions: pa.Array, offsets: pa.Array
-) -> tuple[list[Coordinates], int]:
-    """The rows of a batch by partition, and how many rows have no coordinates."""
+def coordinates(batch: pa.RecordBatch, struct: str | None = None) -> tuple[list[Coordinates], int]:
+    """The rows of a batch by partition, and how many rows have no coordinates.
+
+    ``struct``: the column that holds topic, partition and offset; None: they are columns.
+    """
+    names = ("topic", "partition", "offset")
+    topics, partitions, offsets = (
+        batch.column(each) if struct is None else row_field(batch, struct, each) for each in names
+    )
     known = pc.and_(pc.and_(topics.is_valid(), partitions.is_valid()), offsets.is_valid())
     rows = np.flatnonzero(known.to_numpy(zero_copy_only=False))
     taken = pa.array(rows)
-    names = topics.take(taken).dictionary_encode()
+    known_topics = topics.take(taken).dictionary_encode()
     numbers = partitions.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
     at = offsets.take(taken).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes = names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = known_topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     found: list[Coordinates] = []
     for code, number in sorted({*zip(codes.tolist(), numbers.tolist(), strict=True)}):
         here = np.flatnonzero((codes == code) & (numbers == number))
-        partition = (str(names.dictionary[code].as_py()), int(number))
+        partition = (str(known_topics.dictionary[code].as_py()), int(number))
         found.append(Coordinates(partition, rows[here], at[here]))
     return found, len(topics) - len(rows)
 
@@ -168,31 +173,20 @@ def _type(tokens: list[str]) -> pa.DataType:
         _, precision, _, scale, _ = (tokens.pop() for _ in range(5))
         return pa.decimal128(int(precision), int(scale))
     if word == "ARRAY":
-        return pa.list_(_within(tokens)[0])
+        return pa.list_(*(each for _, each in _inner(tokens)))
     if word == "MAP":
-        return pa.map_(*_within(tokens))
+        return pa.map_(*(each for _, each in _inner(tokens)))
     if word == "STRUCT":
-        return pa.struct(_fields(tokens))
+        return pa.struct([*_inner(tokens, named=True)])
     return _SIMPLE[word]
 
 
-def _within(tokens: list[str]) -> list[pa.DataType]:
-    """The types between ``<`` and ``>``."""
-    found: list[pa.DataType] = []
-    mark = tokens.pop()
-    while mark != ">":
-        found.append(_type(tokens))
-        mark = tokens.pop()
-    return found
-
-
-def _fields(tokens: list[str]) -> list[pa.Field]:
-    """The named types between ``<`` and ``>``."""
-    found: list[pa.Field] = []
-    mark = tokens.pop()
-    while mark != ">":
-        name = tokens.pop().strip("`")
-        tokens.pop()  # the colon
-        found.append(pa.field(name, _type(tokens)))
-        mark = tokens.pop()
-    return found
+def _inner(tokens: list[str], *, named: bool = False) -> Iterator[tuple[str, pa.DataType]]:
+    """The types between ``<`` and ``>``, with their names where they are ``named``."""
+    token = tokens.pop()
+    while token != ">":
+        name = tokens.pop().strip("`") if named else ""
+        if named:
+            tokens.pop()  # the colon
+        yield name, _type(tokens)
+        token = tokens.pop()

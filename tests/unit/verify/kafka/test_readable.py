@@ -36,7 +36,7 @@ def test_what_kafka_holds_whole_is_readable() -> None:
 
 
 def test_a_topic_whose_settings_are_not_told_may_be_compacted() -> None:
-    shown, findings = ask(MemorySource(untold=frozenset({"t", "u"})), *ENTRIES)
+    shown, findings = ask(MemorySource(unknown_policy=frozenset({"t", "u"})), *ENTRIES)
     assert shown == Readable({ZERO: (2, 9)}, frozenset({"t"}))
     assert (found(findings), findings.unchecked) == ({}, [])
     assert findings.not_told == ["whether Kafka compacts t (DescribeConfigs)"]

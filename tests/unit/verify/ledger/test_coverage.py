@@ -15,18 +15,6 @@ from tests.unit.verify.doubles import entry, span
 pytestmark = pytest.mark.unit
 
 
-def test_ranges_are_sorted_and_tell_their_entries() -> None:
-    found = Span([(5, 8, 1), (0, 3, 0), (8, 8, 2)])
-    assert (found.start, found.until, found.disjoint) == (0, 8, True)
-    assert found.entries.tolist() == [0, 1]
-    assert found.index(np.array([0, 2, 3, 4, 5, 7, 8, 99])).tolist() == [0, 0, -1, -1, 1, 1, -1, -1]
-
-
-def test_an_overlap_is_not_disjoint() -> None:
-    assert not Span([(0, 5, 0), (4, 8, 1)]).disjoint
-    assert Span([(0, 4, 0), (4, 8, 1)]).disjoint
-
-
 def test_a_partition_without_a_covered_offset_is_left_out() -> None:
     coverage = Coverage(
         [entry(1, span(4, 4), span(2, 3, ("t", 1))), entry(2, span(0, 2, ("s", 0)))]

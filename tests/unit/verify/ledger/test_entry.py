@@ -40,15 +40,11 @@ def test_what_does_not_apply_is_empty() -> None:
     assert entry.metadata == ()
 
 
-def test_the_decoder_is_read_as_the_writer_names_it() -> None:
-    told = {"lenient": ["any_case"], "timestamps": {"unit": "ms"}}
-    newest = replace(entry_after(None, span(3, 5)), decoder=told)
-    assert parse_entry(0, json.loads(to_json(newest))).decoder == told
-
-
-def test_metadata_are_read_as_the_writer_names_them() -> None:
-    newest = replace(entry_after(None, span(3, 5)), metadata=("key", "headers"))
-    assert parse_entry(0, json.loads(to_json(newest))).metadata == ("key", "headers")
+def test_decoder_and_metadata_are_read_as_the_writer_names_them() -> None:
+    decoder, metadata = {"lenient": ["any_case"], "timestamps": {"unit": "ms"}}, ("key", "headers")
+    newest = replace(entry_after(None, span(3, 5)), decoder=decoder, metadata=metadata)
+    entry = parse_entry(0, json.loads(to_json(newest)))
+    assert (entry.decoder, entry.metadata) == (decoder, metadata)
 
 
 @pytest.mark.parametrize(

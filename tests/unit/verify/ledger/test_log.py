@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,41 +12,27 @@ from confluent_kafka import Uuid
 from rivermouth.verify.ledger.entry import Commit
 from rivermouth.verify.ledger.log import Ledger, read_ledger
 from rivermouth.verify.result import Findings, Kind
-from tests.faults.checker.at_length import as_written
-from tests.unit.verify.doubles import MemoryCommits, found, problems
+from tests.unit.verify.doubles import CREATE, MemoryCommits, commit, found, problems, restore
 
 pytestmark = pytest.mark.unit
 
 Range = tuple[int, int, int]
-CREATE = Commit({"operation": "CREATE TABLE"}, {})
 
 
 def wrote(sequence: int, *ranges: Range, txn: int | None = None, **changes: Any) -> Commit:
     """A commit with an entry; its position is the end of each range unless it is given."""
     facts = {
-        "rivermouth": 1,
-        "pipeline": "p",
-        "sequence": sequence,
         "commit": f"c{sequence}",
-        "cluster": "cluster",
-        "table": "table",
-        "topics": {"t": "id"},
         "ranges": [["t", *each] for each in ranges],
         "position": {"t": {str(number): until for number, _, until in ranges}},
-        "config": {},
-        "columns": [],
         **changes,
     }
     txns = {"rivermouth/p": sequence if txn is None else txn}
-    return Commit({"operation": "WRITE", "userMetadata": json.dumps(as_written(facts))}, txns)
+    return replace(commit(sequence, 0, 0, **facts), txns=txns)
 
 
 def at(*offsets: int) -> dict[str, dict[str, int]]:
     return {"t": {str(number): offset for number, offset in enumerate(offsets)}}
-
-
-def restored(version: object) -> Commit:
-    return Commit({"operation": "RESTORE", "operationParameters": {"version": version}}, {})
 
 
 def accepted(kind: str, sequence: int, *ranges: Range, **position: int) -> Commit:
@@ -119,12 +105,12 @@ BROKEN: Mapping[str, tuple[Commit, Mapping[Kind, int], str]] = {
         "format 2, pipeline p",
     ),
     "a RESTORE that nobody accepted": (
-        restored(0),
+        restore(0),
         {Kind.FAULT: 1},
         "a RESTORE rolled back the entries 1 to 1; no entry accepts it",
     ),
     "a RESTORE to a point in time": (
-        restored(""),
+        restore(""),
         {Kind.FAULT: 1},
         "RESTORE at version 2: it does not tell which version it restored",
     ),
@@ -161,7 +147,7 @@ def test_a_partition_that_a_known_topic_gained_begins_at_0(entry: Commit, gaps: 
 
 def test_an_accepted_restore_goes_on_where_the_restored_entry_ended() -> None:
     commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9), (1, 0, 7), position=at(9, 7))]
-    commits += [restored(1), accepted("restore", 3, p0=5, p1=0)]
+    commits += [restore(1), accepted("restore", 3, p0=5, p1=0)]
     commits += [wrote(4, (0, 5, 6), position=at(6, 0))]
     ledger, findings = ledger_of(commits)
     assert problems(findings) == ()
@@ -170,7 +156,7 @@ def test_an_accepted_restore_goes_on_where_the_restored_entry_ended() -> None:
 
 
 def test_an_accepted_restore_that_starts_elsewhere_is_a_fault() -> None:
-    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), restored(1)]
+    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), restore(1)]
     _, findings = ledger_of([*commits, accepted("restore", 3, p0=9)])
     assert found(findings) == {Kind.FAULT: 1}
     assert "not that of the restored entry: t-0 at 9, expected 5" in problems(findings)[0]
@@ -179,7 +165,7 @@ def test_an_accepted_restore_that_starts_elsewhere_is_a_fault() -> None:
 def test_a_partition_that_was_read_before_the_id_of_its_topic_was_told_starts_again() -> None:
     not_told = {"t": str(Uuid(0, 0))}
     commits = [CREATE, wrote(1, (0, 0, 5), topics=not_told)]
-    commits += [wrote(2, (1, 0, 7), position=at(5, 7), topics=not_told), restored(1)]
+    commits += [wrote(2, (1, 0, 7), position=at(5, 7), topics=not_told), restore(1)]
     _, findings = ledger_of([*commits, accepted("restore", 3, p0=5, p1=0)])
     assert problems(findings) == ()
 
@@ -192,7 +178,7 @@ def test_an_accepted_reset_starts_a_chain_of_its_own() -> None:
 
 
 def test_what_was_wrong_with_entries_that_were_rolled_back_and_accepted_is_no_finding() -> None:
-    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 7, 9)), restored(1)]
+    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 7, 9)), restore(1)]
     _, findings = ledger_of(commits)
     assert found(findings) == {Kind.GAP: 1, Kind.FAULT: 1}
     _, findings = ledger_of([*commits, accepted("restore", 3, p0=5)])
@@ -219,7 +205,7 @@ def test_a_replay_reads_nothing_new_and_ends_at_the_position(entry: Commit, said
 
 
 def test_a_restore_that_a_second_one_takes_back_leaves_all_entries_effective() -> None:
-    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), restored(1), restored(2)]
+    commits = [CREATE, wrote(1, (0, 0, 5)), wrote(2, (0, 5, 9)), restore(1), restore(2)]
     ledger, findings = ledger_of(commits)
     assert problems(findings) == ()
     assert [each.sequence for each in ledger.effective] == [1, 2]
@@ -261,7 +247,7 @@ def test_a_restore_to_a_table_that_others_emptied_goes_on_from_nothing(
     """Found by the torture: verify expected the position of the entry before the DELETE."""
     optimized = Commit({"operation": "OPTIMIZE"}, {})
     commits = [CREATE, wrote(1, (0, 0, 0)), wrote(2, (0, 0, 5)), Commit(emptying, {}), optimized]
-    commits += [accepted("reset", 3, (0, 0, 0), p0=0), restored(4)]
+    commits += [accepted("reset", 3, (0, 0, 0), p0=0), restore(4)]
     commits += [accepted("restore", 4, (0, 0, 0), p0=0), wrote(5, (0, 0, 7))]
     ledger, findings = ledger_of(commits)
     assert problems(findings) == ()
@@ -270,7 +256,7 @@ def test_a_restore_to_a_table_that_others_emptied_goes_on_from_nothing(
 
 def test_a_delete_of_some_rows_leaves_the_entries_effective() -> None:
     some = {"operation": "DELETE", "operationParameters": {"predicate": '["(n = 1)"]'}}
-    commits = [CREATE, wrote(1, (0, 0, 5)), Commit(some, {}), wrote(2, (0, 5, 9)), restored(2)]
+    commits = [CREATE, wrote(1, (0, 0, 5)), Commit(some, {}), wrote(2, (0, 5, 9)), restore(2)]
     ledger, findings = ledger_of([*commits, accepted("restore", 3, (0, 5, 5), p0=5)])
     assert problems(findings) == ()
     assert [each.sequence for each in ledger.effective] == [1, 3]

@@ -13,7 +13,6 @@ from rivermouth.verify.ledger import chain
 from rivermouth.verify.ledger.entry import Commit, LedgerEntry, parse_entry
 from rivermouth.verify.ledger.log import (
     Ledger,
-    Void,
     note_foreign,
     place_of,
     read_ledger,
@@ -23,7 +22,7 @@ from rivermouth.verify.ledger.log import (
 )
 from rivermouth.verify.proved import Place
 from rivermouth.verify.result import Findings, Unchecked
-from tests.unit.verify.doubles import CREATE, ZERO, MemoryCommits, commit, span
+from tests.unit.verify.doubles import CREATE, ZERO, MemoryCommits, by_others, commit, restore, span
 
 pytestmark = pytest.mark.unit
 
@@ -31,44 +30,35 @@ ONE, TWO, THREE = commit(1, 0, 2), commit(2, 2, 4), commit(3, 4, 6)
 SECOND = Place(2, "p-2", 2)
 
 
-def by_others(operation: str, **parameters: Any) -> Commit:
-    return Commit({"operation": operation, "operationParameters": parameters}, {})
-
-
-def restore(version: int) -> Commit:
-    return by_others("RESTORE", version=str(version))
-
-
 def timed(made: Commit, ms: int) -> Commit:
     return Commit({**made.info, "timestamp": ms}, made.txns)
 
 
-def since(*commits: Commit, place: Place = SECOND, first: int = 0) -> Ledger | Void:
+def since(*commits: Commit, place: Place = SECOND, first: int = 0) -> Ledger | str:
     return read_since(MemoryCommits([*commits], first), "p", place, Findings("p"))
 
 
-def test_only_what_comes_after_the_entry_is_covered() -> None:
-    found = since(CREATE, ONE, TWO, THREE)
+def begun(found: Ledger | str) -> tuple[Ledger, LedgerEntry]:
+    """The ledger, and the entry after which it begins."""
     assert isinstance(found, Ledger)
+    assert found.since is not None
+    return found, found.since
+
+
+def test_only_what_comes_after_the_entry_is_covered() -> None:
+    found, entry = begun(since(CREATE, ONE, TWO, THREE))
     assert [each.sequence for each in found.effective] == [2, 3]
     assert [each.sequence for each in found.covered] == [3]
-    assert found.since is not None
-    assert found.since.ranges == ()
-    assert found.since.position == {ZERO: 4}
+    assert (entry.ranges, entry.position) == ((), {ZERO: 4})
     assert found.covered[0].ranges == (span(4, 6),)
+    nothing_new, _ = begun(since(CREATE, ONE, TWO))
+    assert nothing_new.covered == ()
 
 
 def test_the_ledger_is_one_of_which_the_rest_was_removed_whatever_the_version() -> None:
     for commits, version in (([CREATE, ONE, TWO, THREE], 2), ([TWO, THREE], 0)):
-        found = since(*commits, place=Place(2, "p-2", version))
-        assert isinstance(found, Ledger)
+        found, _ = begun(since(*commits, place=Place(2, "p-2", version)))
         assert found.trimmed
-
-
-def test_nothing_new_covers_nothing() -> None:
-    found = since(CREATE, ONE, TWO)
-    assert isinstance(found, Ledger)
-    assert found.covered == ()
 
 
 class Counting(MemoryCommits):
@@ -132,8 +122,10 @@ VOID = {
 def test_an_entry_that_is_not_in_effect_is_not_built_on(case: str) -> None:
     commits, first, reason = VOID[case]
     found = since(*commits, first=first)
-    assert isinstance(found, Void)
-    assert found.reason.startswith(reason)
+    assert isinstance(found, str)
+    assert found.startswith(reason)
+    log = MemoryCommits(commits, first)
+    assert void_since(log, "p", SECOND, log.versions()) == found
 
 
 @pytest.mark.parametrize(
@@ -147,16 +139,13 @@ def test_an_entry_that_is_not_in_effect_is_not_built_on(case: str) -> None:
     ids=["RESTORE to it", "accepted", "there and back", "upkeep"],
 )
 def test_an_entry_that_is_in_effect_is_built_on(later: list[Commit]) -> None:
-    found = since(CREATE, ONE, TWO, *later)
-    assert isinstance(found, Ledger)
-    assert found.since is not None
-    assert found.since.sequence == 2
+    _, entry = begun(since(CREATE, ONE, TWO, *later))
+    assert entry.sequence == 2
 
 
 def foreign(*commits: Commit) -> str:
     """What is said of commits of others; empty where nothing is."""
-    found, findings = since(CREATE, ONE, TWO, *commits), Findings("p")
-    assert isinstance(found, Ledger)
+    (found, _), findings = begun(since(CREATE, ONE, TWO, *commits)), Findings("p")
     note_foreign(found, findings)
     proof = findings.proof()
     assert len(proof.unchecked) == min(1, proof.left.get(Unchecked.FOREIGN, 0))
@@ -182,22 +171,16 @@ def test_upkeep_the_soft_deletes_of_a_pipeline_and_accepted_deletes_are_not_name
 
 def test_a_time_means_the_newest_entry_from_before_it_that_is_in_effect() -> None:
     log = [CREATE, timed(ONE, 100), timed(TWO, 200), timed(THREE, 300)]
-    for time_ms, expected in ((301, 3), (300, 2), (101, 1)):
-        found = read_since_time(MemoryCommits(log), "p", time_ms, Findings("p"))
-        assert isinstance(found, Ledger)
-        assert found.since is not None
-        assert found.since.sequence == expected
     back = [*log, restore(2), commit(4, 4, 4, accepts={"kind": "restore"})]
-    found = read_since_time(MemoryCommits(back), "p", 301, Findings("p"))
-    assert isinstance(found, Ledger)
-    assert found.since is not None
-    assert found.since.sequence == 2
+    for commits, time_ms, expected in ((log, 301, 3), (log, 300, 2), (log, 101, 1), (back, 301, 2)):
+        _, entry = begun(read_since_time(MemoryCommits(commits), "p", time_ms, Findings("p")))
+        assert entry.sequence == expected
 
 
 @pytest.mark.parametrize("log", [[CREATE, timed(ONE, 100)], [CREATE, ONE]])
 def test_without_an_entry_from_before_the_time_all_is_read(log: list[Commit]) -> None:
     found = read_since_time(MemoryCommits(log), "p", 100, Findings("p"))
-    assert found == Void("the log holds no entry from before that time")
+    assert found == "the log holds no entry from before that time"
 
 
 RESET: dict[str, Any] = {"accepts": {"kind": "reset"}}
@@ -211,11 +194,9 @@ def test_what_was_rolled_back_since_a_time_is_read_once(wound_back: list[Commit]
     log = Counting([CREATE, *entries, *wound_back, accepting])
     found = read_since_time(log, "p", 150, Findings("p"))
     if wound_back:
-        assert isinstance(found, Ledger)
-        assert found.since is not None
-        assert found.since.sequence == 1
+        assert begun(found)[1].sequence == 1
     else:
-        assert found == Void("the log holds no entry from before that time")
+        assert found == "the log holds no entry from before that time"
     assert max(log.reads.values()) <= 2, "back to the entry, and once more from there on"
 
 
@@ -259,15 +240,7 @@ def test_a_log_read_back_says_what_the_chain_says(seed: int) -> None:
         for each in ledger.recorded:
             long = read_since(log, "p", place_of(each), Findings("p"))
             short = void_since(log, "p", place_of(each), log.versions())
-            assert short == (long if isinstance(long, Void) else None)
-
-
-@pytest.mark.parametrize("case", [*VOID])
-def test_why_nothing_can_be_built_on_an_entry_is_told_alike(case: str) -> None:
-    commits, first, _ = VOID[case]
-    log = MemoryCommits(commits, first)
-    expected = read_since(log, "p", SECOND, Findings("p"))
-    assert void_since(log, "p", SECOND, log.versions()) == expected
+            assert short == (long if isinstance(long, str) else None)
 
 
 def test_whether_an_entry_is_in_effect_is_told_without_the_positions_of_later_ones(

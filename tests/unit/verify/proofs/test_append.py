@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,12 +21,15 @@ from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import (
     SCHEMA,
     ZERO,
+    Expiring,
     MemorySource,
     configured,
     entry,
     found,
+    left,
     message,
     problems,
+    quarantined,
     row,
     span,
     stored,
@@ -58,12 +60,6 @@ def verified(
     asked = subject(configured(folder), source or MemorySource(RECORDS), *ENTRIES, **facts)
     verify_append(asked, stored(rows, quarantine), workspace(folder))
     return asked
-
-
-def held(*offsets: int) -> Quarantined:
-    """Offsets in quarantine, with the bytes that Kafka has."""
-    hashes = [hash((None, each.value())) for each in RECORDS[ZERO] if each.offset() in offsets]
-    return Quarantined(np.array(offsets, np.int64), np.array(hashes, np.int64))
 
 
 def test_a_good_table_has_nothing_wrong(tmp_path: Path) -> None:
@@ -130,22 +126,15 @@ def test_a_difference_is_found_with_its_offset(tmp_path: Path, case: str) -> Non
 def test_a_quarantined_record_is_not_missing_but_a_row_of_it_is_a_duplicate(
     tmp_path: Path,
 ) -> None:
-    assert Kind.MISSING not in found(verified(tmp_path, ROWS[1:], quarantine={ZERO: held(0)}))
-    twice = verified(tmp_path, ROWS, quarantine={ZERO: held(0)})
-    assert found(twice)[Kind.DUPLICATED] == 1
+    bad = {ZERO: quarantined(RECORDS[ZERO][0])}
+    assert Kind.MISSING not in found(verified(tmp_path, ROWS[1:], quarantine=bad))
+    assert found(verified(tmp_path, ROWS, quarantine=bad))[Kind.DUPLICATED] == 1
 
 
 def test_a_good_record_that_is_in_quarantine_as_too_large_is_a_fault(tmp_path: Path) -> None:
     """Only a table of totals can say so of a good record."""
-    hashes = np.array([hash((None, RECORDS[ZERO][0].value()))], np.int64)
-    large = Quarantined(np.array([0]), hashes, np.array([True]))
-    assert found(verified(tmp_path, ROWS[1:], quarantine={ZERO: large})) == {Kind.QUARANTINE: 1}
-
-
-def test_rows_of_topics_that_other_pipelines_write_are_left_to_them(tmp_path: Path) -> None:
-    rows = [*ROWS, row(9, 9, 9, ("other", 0))]
-    assert found(verified(tmp_path, rows, shared=frozenset({"other"}))) == {}
-    assert found(verified(tmp_path, rows)) == {Kind.UNEXPECTED: 1}
+    large = {ZERO: quarantined(RECORDS[ZERO][0], large=True)}
+    assert found(verified(tmp_path, ROWS[1:], quarantine=large)) == {Kind.QUARANTINE: 1}
 
 
 def test_rows_of_trimmed_entries_are_unchecked(tmp_path: Path) -> None:
@@ -169,24 +158,25 @@ def test_a_record_that_verify_cannot_decode_is_a_difference(tmp_path: Path) -> N
     )
 
 
-def test_of_many_offsets_only_some_values_are_compared_and_that_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("bounds", "different", "sampled"),
+    [
+        (Bounds(window=100_000), 2, {Unchecked.SAMPLED: 300_000 - 300_000 // 101}),
+        (Bounds.of_every_value(), 4, {}),
+    ],
+    ids=["usual", "strict"],
+)
+def test_of_many_offsets_only_some_values_are_compared_and_that_is_said(
+    tmp_path: Path, bounds: Bounds, different: int, sampled: dict[Unchecked, int]
+) -> None:
     offsets = (0, 1, 101, 299_999)
     records = {ZERO: [message(each, value(each, 1)) for each in offsets]}
     asked = subject(configured(tmp_path), MemorySource(records), entry(1, span(0, 300_000)))
     rows = [row(each, 2, each) for each in offsets]
-    verify_append(asked, stored(rows), workspace(tmp_path, Bounds(window=100_000)))
-    assert asked.findings.unchecked == ["values at offsets that are not a multiple of 101"]
-    assert found(asked) == {Kind.DIFFERENT: 2}
-    assert asked.findings.proof().left == {Unchecked.SAMPLED: 300_000 - 300_000 // 101}
-
-
-def test_a_strict_verification_compares_all_values(tmp_path: Path) -> None:
-    offsets = (0, 1, 101, 299_999)
-    records = {ZERO: [message(each, value(each, 1)) for each in offsets]}
-    asked = subject(configured(tmp_path), MemorySource(records), entry(1, span(0, 300_000)))
-    rows = [row(each, 2, each) for each in offsets]
-    verify_append(asked, stored(rows), workspace(tmp_path, Bounds.of_every_value()))
-    assert (found(asked), asked.findings.unchecked) == ({Kind.DIFFERENT: 4}, [])
+    verify_append(asked, stored(rows), workspace(tmp_path, bounds))
+    assert (found(asked), left(asked)) == ({Kind.DIFFERENT: different}, sampled)
+    said = ["values at offsets that are not a multiple of 101"] if sampled else []
+    assert asked.findings.unchecked == said
 
 
 def test_values_that_verify_cannot_tell_are_counted_and_the_others_compared(
@@ -219,3 +209,52 @@ def test_a_table_without_the_columns_cannot_be_read(tmp_path: Path) -> None:
     without = stored([], schema=SCHEMA.remove(SCHEMA.get_field_index("n")))
     with pytest.raises(Unreadable, match="it lacks the columns n"):
         verify_append(asked, without, workspace(tmp_path))
+
+
+# Rows that Kafka no longer shows: expired, compacted away, or never there
+
+
+EIGHT = [row(each, each, each) for each in range(8)]
+
+
+def messages(*offsets: int) -> MemorySource:
+    return MemorySource({ZERO: [message(each, value(each, each)) for each in offsets]})
+
+
+def readable(folder: Path, source: MemorySource, part: tuple[int, int], window: int = 3) -> Subject:
+    asked = subject(configured(folder), source, entry(1, span(0, 8)), readable={ZERO: part})
+    verify_append(asked, stored(EIGHT), workspace(folder, Bounds(window=window)))
+    return asked
+
+
+@pytest.mark.parametrize("window", [1, 3, 8, 100])
+def test_rows_whose_records_expired_are_not_held_against_the_table(
+    tmp_path: Path, window: int
+) -> None:
+    assert found(readable(tmp_path, messages(5, 6, 7), (5, 8), window)) == {}
+    asked = readable(tmp_path, messages(5, 7), (5, 8), window)
+    assert problems(asked) == ("t-0@6: in the table, but Kafka shows no such record",)
+
+
+@pytest.mark.parametrize("window", [1, 3, 8, 100])
+def test_rows_after_the_last_record_are_checked_too(tmp_path: Path, window: int) -> None:
+    assert found(readable(tmp_path, messages(), (0, 8), window)) == {Kind.UNEXPECTED: 8}
+    assert found(readable(tmp_path, messages(0, 1), (0, 8), window)) == {Kind.UNEXPECTED: 6}
+
+
+def test_rows_are_not_held_against_the_table_whose_records_expire_while_the_partition_is_read(
+    tmp_path: Path,
+) -> None:
+    records = messages(2, 3, 4, 5, 6, 7).records
+    assert found(readable(tmp_path, Expiring(records, gone={ZERO: 2}, seen={ZERO}), (0, 8))) == {}
+    assert found(readable(tmp_path, MemorySource(records), (0, 8))) == {Kind.UNEXPECTED: 2}
+
+
+def test_a_row_whose_record_was_compacted_is_unchecked_and_one_of_an_aborted_record_is_not(
+    tmp_path: Path,
+) -> None:
+    records = messages(0, 1, 2, 5, 6, 7).records
+    compacted = MemorySource(records, compacted=frozenset({"t"}), aborted=frozenset({(ZERO, 4)}))
+    asked = readable(tmp_path, compacted, (0, 8))
+    assert problems(asked) == ("t-0@4: in the table, but Kafka shows no such record",)
+    assert asked.findings.unchecked == ["1 row: Kafka has no such record, as after compaction"]

@@ -7,17 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from confluent_kafka import Message
 
 from rivermouth.config.registry import FORMATS, Format
 from rivermouth.verify.formats.reader import Undecodable
 from rivermouth.verify.ledger.entry import LedgerEntry
 from rivermouth.verify.proofs.append import verify_append
-from rivermouth.verify.proofs.decoding import EntryKeyReaders, EntryReaders
+from rivermouth.verify.proofs.decoding import EntryReaders
 from rivermouth.verify.proofs.keyed import verify_latest
-from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.subject import Subject
 from rivermouth.verify.tables.ports import Unreadable
 from tests.unit.verify.doubles import (
@@ -29,6 +26,7 @@ from tests.unit.verify.doubles import (
     found,
     message,
     problems,
+    quarantined,
     row,
     span,
     stored,
@@ -86,21 +84,24 @@ def test_each_entry_is_read_by_the_settings_that_it_names(
     assert readers.of(0) is readers.of(3)
 
 
-def test_a_column_that_an_entry_did_not_know_is_null_by_each_decoder(tmp_path: Path) -> None:
+def test_a_column_that_an_entry_did_not_know_is_null_whatever_the_record_holds(
+    tmp_path: Path,
+) -> None:
+    """Columns come in the order that was asked for."""
     entries = [replace(each, columns=("id",)) for each in ledger({}, REPEATED, LENIENT)]
-    asked = subject(configured(tmp_path), MemorySource(), *entries)
-    readers = EntryReaders(asked, SCHEMA, COLUMNS)
-    assert of(readers, 3, b'{"id":1,"n":[]}') == [(1, None)] * 3
+    asked = subject(configured(tmp_path), MemorySource(), *entries, *ledger({}))
+    readers = EntryReaders(asked, SCHEMA, ["n", "id"])
+    assert of(readers, 4, b'{"id":1,"n":[]}') == [*[(None, 1)] * 3, "bad"]
 
 
 def test_message_keys_are_read_by_the_decoder_of_their_entry(tmp_path: Path) -> None:
     entries = ledger({}, REPEATED, LENIENT)
     asked = subject(configured(tmp_path, key="json", **KEYED), MemorySource(), *entries)
-    readers = EntryKeyReaders(asked, SCHEMA)
+    readers = EntryReaders(asked, SCHEMA, COLUMNS)
     made: list[Any] = []
     for key in (b'{"id":7.0}', b'{"ID":"7"}', b'{"id":6,"id":7}'):
         for each in range(3):
-            read = readers.of(each)
+            read = readers.of_keys(each)
             assert read is not None
             try:
                 made.append(read(key))
@@ -113,7 +114,7 @@ def test_a_form_of_keys_that_takes_no_settings_is_read_whatever_decoded_the_valu
     tmp_path: Path,
 ) -> None:
     asked = subject(configured(tmp_path, key="string", **KEYED), MemorySource(), *ledger(LENIENT))
-    read = EntryKeyReaders(asked, SCHEMA).of(0)
+    read = EntryReaders(asked, SCHEMA, COLUMNS).of_keys(0)
     assert read is not None
     assert read(b"7") == (7,)
 
@@ -128,13 +129,13 @@ def test_keys_in_the_form_of_another_format_have_their_own_version(
     monkeypatch.setitem(FORMATS.by_name, "other", second)
     monkeypatch.setitem(FORMATS.by_name, "json", Format("json", "none:none", "none:none", {}))
     entries = ledger({"key_version": 2}, {}, {"version": 2})
-    readers = EntryKeyReaders(subject(config, MemorySource(), *entries), SCHEMA)
-    read = readers.of(0)
+    readers = EntryReaders(subject(config, MemorySource(), *entries), SCHEMA, COLUMNS)
+    read = readers.of_keys(0)
     assert read is not None
     assert read(KEY) == (7,)
     for each in (1, 2):
         with pytest.raises(Unreadable, match="decoded by version 1 of json"):
-            readers.of(each)
+            readers.of_keys(each)
 
 
 UNKNOWN: list[tuple[dict[str, Any], str]] = [
@@ -153,11 +154,11 @@ def test_an_entry_of_an_unknown_decoder_is_not_judged_by_another(
 ) -> None:
     config = configured(tmp_path, key="json", **KEYED)
     asked = subject(config, MemorySource(), *ledger({}, decoder))
-    readers, keys = EntryReaders(asked, SCHEMA, COLUMNS), EntryKeyReaders(asked, SCHEMA)
+    readers = EntryReaders(asked, SCHEMA, COLUMNS)
     assert readers.of(0)(b'{"id":1}') == (1, None)
-    for each in (readers, keys):
+    for of in (readers.of, readers.of_keys):
         with pytest.raises(Unreadable, match=f"entry 2 was decoded by {named}.*upgrade rivermouth"):
-            each.of(1)
+            of(1)
 
 
 RECORDS = [
@@ -173,12 +174,6 @@ ROWS = [row(1, None, 0), row(3, 3, 10), row(5, None, 20)]
 DECODERS: tuple[Mapping[str, Any], ...] = ({}, REPEATED, LENIENT)
 
 
-def in_quarantine(*records: Message) -> Quarantined:
-    offsets = [each.offset() for each in records]
-    hashes = [hash((each.key(), each.value())) for each in records]
-    return Quarantined(np.array(offsets, np.int64), np.array(hashes, np.int64))
-
-
 def verified(
     folder: Path, target: Mapping[str, Any], decoders: tuple[Mapping[str, Any], ...] = DECODERS
 ) -> Subject:
@@ -186,7 +181,7 @@ def verified(
     source = MemorySource({ZERO: RECORDS})
     asked = subject(configured(folder, **target), source, *ledger(*decoders))
     prove = verify_latest if target else verify_append
-    kept = stored(ROWS, {ZERO: in_quarantine(*RECORDS[1::2])})
+    kept = stored(ROWS, {ZERO: quarantined(*RECORDS[1::2])})
     prove(asked, kept, workspace(folder))
     return asked
 

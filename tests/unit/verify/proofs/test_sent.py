@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
@@ -16,7 +15,6 @@ from confluent_kafka import Message
 from rivermouth.config.registry import FORMATS
 from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, Partition
 from rivermouth.verify.proofs.proof import Bounds
-from rivermouth.verify.proofs.quarantine import Quarantined
 from rivermouth.verify.proofs.sent import verify_sent
 from rivermouth.verify.result import Kind, Unchecked
 from rivermouth.verify.subject import Subject
@@ -30,8 +28,10 @@ from tests.unit.verify.doubles import (
     configured,
     entry,
     found,
+    left,
     message,
     problems,
+    quarantined,
     span,
     stored,
     subject,
@@ -80,7 +80,6 @@ def verified(
     kafka: MemorySource,
     *entries: LedgerEntry,
     undone: Sequence[LedgerEntry] = (),
-    bad: Sequence[int] = (),
     held: Sequence[Message] = (),
     bounds: Bounds | None = None,
     schema: pa.Schema = SCHEMA,
@@ -88,16 +87,9 @@ def verified(
     asked = subject(configured(folder), kafka, *entries)
     recorded = (*undone, *entries)
     asked = replace(asked, ledger=replace(asked.ledger, recorded=recorded))
-    raw = [(each, b"?") for each in bad] + [(each.offset(), each.value()) for each in held]
-    hashes = np.array([hash((None, each)) for _, each in raw], np.int64)
-    kept = Quarantined(np.array([each for each, _ in raw], np.int64), hashes)
-    rows = stored([], {ZERO: kept} if raw else {}, schema)
+    rows = stored([], {ZERO: quarantined(*held)} if held else {}, schema)
     verify_sent(asked, rows, workspace(folder / "w", bounds))
     return asked
-
-
-def left(asked: Subject) -> dict[Unchecked, int]:
-    return asked.findings.proof().left
 
 
 class OfAnother(Message):
@@ -130,7 +122,7 @@ def test_all_that_was_sent_is_there_again_or_lacks(tmp_path: Path, window: int) 
 
 
 @pytest.mark.parametrize(
-    "facts", [{"compacted": frozenset({"out"})}, {"untold": frozenset({"out"})}], ids=str
+    "facts", [{"compacted": frozenset({"out"})}, {"unknown_policy": frozenset({"out"})}], ids=str
 )
 def test_a_record_that_lacks_is_missing_only_if_the_sink_lacks_no_other(
     tmp_path: Path, facts: Mapping[str, Any]
@@ -146,7 +138,7 @@ def test_a_record_that_lacks_is_missing_only_if_the_sink_lacks_no_other(
 
 
 @pytest.mark.parametrize(
-    "facts", [{"compacted": frozenset({"t"})}, {"untold": frozenset({"t"})}], ids=str
+    "facts", [{"compacted": frozenset({"t"})}, {"unknown_policy": frozenset({"t"})}], ids=str
 )
 def test_what_was_sent_of_a_compacted_topic_is_unchecked_but_for_aborted_records(
     tmp_path: Path, facts: Mapping[str, Any]
@@ -259,7 +251,7 @@ def test_each_record_belongs_in_the_sink_of_its_entry(tmp_path: Path) -> None:
 
 def test_a_good_record_that_nobody_can_decode_is_different(tmp_path: Path) -> None:
     kafka = source([message(0, b"?"), message(1, b"?")], copies(0))
-    asked = verified(tmp_path, kafka, entry(1, span(0, 2), config=LEAST), bad=(1,))
+    asked = verified(tmp_path, kafka, entry(1, span(0, 2), config=LEAST), held=[message(1, b"?")])
     assert found(asked) == {Kind.DIFFERENT: 1}
     assert "not in quarantine, but verify cannot decode it" in problems(asked)[0]
 
@@ -371,3 +363,59 @@ def test_a_topic_that_nobody_can_tell_is_the_one_that_holds_the_record(
     kafka = source(read, *([held] if held else []), topics=topics)
     asked = verified(tmp_path, kafka, entry(1, span(0, 1), config=ROUTED), schema=TIME)
     assert (found(asked), left(asked)) == expected
+
+
+# What own code made: ids are proved, and how many may have been left out
+
+
+def made(out: int, until: int = 6, config: Mapping[str, Any] = LEAST) -> LedgerEntry:
+    """An entry of so many records, of which own code left some out."""
+    return entry(1, span(0, until), config=config, transform="shop:rows", left_out=out)
+
+
+def test_values_are_not_compared_and_no_more_lack_than_were_left_out(tmp_path: Path) -> None:
+    kafka = source(records(*range(6)), [*copies(0, 1, 3, 3), sent(4, 4, b"[1]")])
+    right = verified(tmp_path, kafka, made(2))
+    assert found(right) == {}
+    assert right.findings.repeated == 1
+    assert left(right) == {Unchecked.MADE: 4, Unchecked.LEFT_OUT: 2}
+    lost = verified(tmp_path, kafka, made(1))
+    assert found(lost) == {Kind.MISSING: 1}
+    assert "entry 1: 2 records without a row, but 1 left out" in problems(lost)[0]
+    all_due = verified(tmp_path, kafka, made(0))
+    assert problems(all_due) == ("t-0@2: not in the sink", "t-0@5: not in the sink")
+
+
+def test_at_most_once_nothing_may_be_there_twice_and_anything_may_lack(tmp_path: Path) -> None:
+    kafka = source(records(*range(6)), copies(0, 1, 3, 3))
+    asked = verified(tmp_path, kafka, made(2, config=MOST))
+    assert found(asked) == {Kind.DUPLICATED: 1}
+    assert left(asked) == {Unchecked.MADE: 3, Unchecked.NOT_SENT: 3}
+
+
+def test_a_record_that_cannot_be_decoded_was_not_to_be_sent(tmp_path: Path) -> None:
+    kafka = source([*records(0, 1), message(2, b"oops")], copies(0, 1, 2))
+    asked = verified(tmp_path, kafka, made(0, until=3))
+    assert found(asked) == {Kind.DIFFERENT: 1}
+    assert "not in quarantine, but verify cannot decode it" in problems(asked)[0]
+
+
+def test_own_code_names_the_topic_so_any_listed_one_will_do(tmp_path: Path) -> None:
+    config = {**LEAST, "kafka": ["b", "out"], "topic_column": "to"}
+    kafka = source(records(*range(4)), copies(0, 2), copies(1, topic="b"))
+    assert found(verified(tmp_path, kafka, made(1, until=4, config=config))) == {}
+    lost = verified(tmp_path, kafka, made(0, until=4, config=config))
+    assert problems(lost) == ("t-0@3: not in the sink",)
+
+
+def test_records_of_entries_without_own_code_are_compared_as_ever(tmp_path: Path) -> None:
+    kafka = source(records(*range(8)), [*copies(0, 1, 2, 3, 4, 5, 6), sent(7, 7, b"[1]")])
+    plain = entry(2, span(6, 8), config=LEAST)
+    asked = verified(tmp_path, kafka, made(0), plain)
+    assert problems(asked) == ("t-0@7: not readable in the sink",)
+    assert left(asked) == {Unchecked.MADE: 6}
+
+
+def test_what_a_function_got_of_own_code_only_the_function_knows(tmp_path: Path) -> None:
+    asked = verified(tmp_path, source(records(*range(6))), made(2, config=FUNCTION))
+    assert left(asked) == {Unchecked.SINK: 6}

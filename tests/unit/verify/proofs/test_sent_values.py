@@ -1,4 +1,4 @@
-"""Marks of values: equal for equal values, and which values JSON may change."""
+"""Fingerprints of values: equal for equal values, and which values JSON may change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rivermouth.verify.formats.reader import NOT_VERIFIABLE
-from rivermouth.verify.proofs.sent_records import UNREAD, mark, may_change
+from rivermouth.verify.proofs.sent_records import UNREAD, fingerprint, may_change
 
 pytestmark = pytest.mark.unit
 
@@ -27,14 +27,14 @@ MILLENNIUM = 253_402_300_800_000_000
         ([("k", Decimal("-0"))], [("k", Decimal("0"))]),
     ],
 )
-def test_the_sign_of_a_zero_makes_no_other_mark(one: Any, other: Any) -> None:
-    assert mark((1, one)) == mark((1, other))
+def test_the_sign_of_a_zero_makes_no_other_fingerprint(one: Any, other: Any) -> None:
+    assert fingerprint((1, one)) == fingerprint((1, other))
 
 
-def test_other_values_have_other_marks_and_what_cannot_be_told_has_none() -> None:
+def test_other_values_have_other_fingerprints_and_what_cannot_be_told_has_none() -> None:
     values: list[Any] = [None, 1, "1", 1.5, Decimal("1.50"), b"1", True, [1], {"a": 1}]
-    assert len({mark((each,)) for each in values}) == len(values)
-    assert mark((1, NOT_VERIFIABLE)) == UNREAD
+    assert len({fingerprint((each,)) for each in values}) == len(values)
+    assert fingerprint((1, NOT_VERIFIABLE)) == UNREAD
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry
+from rivermouth.verify.ledger.entry import LedgerChanges, LedgerEntry, left_out, written
 from rivermouth.verify.proofs.append import verify_append
-from rivermouth.verify.proofs.quarantine import Quarantined
-from rivermouth.verify.result import Kind, Unchecked
+from rivermouth.verify.proofs.decoding import LeftOut
+from rivermouth.verify.result import Findings, Kind, Unchecked
 from rivermouth.verify.subject import Subject
 from tests.unit.verify.doubles import (
     ZERO,
@@ -20,7 +20,9 @@ from tests.unit.verify.doubles import (
     configured,
     entry,
     found,
+    left,
     message,
+    quarantined,
     row,
     span,
     stored,
@@ -52,13 +54,9 @@ def verified(
 ) -> Subject:
     config = configured(folder)
     asked = subject(config, MemorySource(RECORDS), *(told or entries()), **facts)
-    bad = Quarantined(np.array([6]), np.array([hash((None, b"bad"))]))
-    verify_append(asked, stored([*rows, *PLAIN], {ZERO: bad}), workspace(folder))
+    bad = {ZERO: quarantined(RECORDS[ZERO][6])}
+    verify_append(asked, stored([*rows, *PLAIN], bad), workspace(folder))
     return asked
-
-
-def left(asked: Subject) -> dict[Unchecked, int]:
-    return asked.findings.proof().left
 
 
 def test_as_many_rows_as_were_written_are_right_whichever_record_they_are_of(
@@ -139,3 +137,84 @@ def test_beside_rows_of_former_records_nothing_is_found_that_may_be_right(tmp_pa
     plain = [row(n, n, n) for n in range(6)]
     former = verified(tmp_path, [*ROWS, *plain], *told[:3], entry(4, span(0, 8)))
     assert found(former) == {}
+
+
+# Records without a row: as many as a commit tells of were left out, more are missing
+
+
+def made(sequence: int, left_out: int | None, transform: str = "shop:large") -> LedgerEntry:
+    return entry(sequence, transform=transform, left_out=left_out)
+
+
+LEAVING_OUT = [made(1, 2, ""), made(2, 0), made(3, 2), made(4, None)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "reported", "found", "left"),
+    [
+        ([], [], 0, 0),
+        ([0, 1], [0, 1], 0, 0),  # the rows of these are all due
+        ([2, 2], [], 0, 2),
+        ([2, 2, 2], [], 1, 2),
+        ([3, 3, 3], [], 0, 3),  # nobody knows how many
+        ([0, 2, 3], [0], 0, 2),
+    ],
+)
+def test_no_more_records_are_left_out_than_the_commit_tells(
+    missing: list[int], reported: list[int], found: int, left: int
+) -> None:
+    findings, ledger = Findings("p"), LeftOut(LEAVING_OUT)
+    entries = np.array(missing, np.int64)
+    due = ledger.without(("t", 0), np.arange(len(missing)), entries)
+    assert entries[due].tolist() == reported
+    ledger.report(findings)
+    proof = findings.proof()
+    assert proof.counts.get(Kind.MISSING, 0) == found
+    assert proof.left.get(Unchecked.LEFT_OUT, 0) == left
+    assert all("entry 3" in line and "t-0@0" in line for line in proof.problems)
+
+
+def facts(applied: object, **more: object) -> dict[str, Any]:
+    ranges = {"partitions": [0, 1, 3, 3], "spans": 9, "applied": applied}
+    topics = {"t": {"id": "x", "ranges": ranges}, "u": {"id": "y"}}
+    return {"topics": topics, "config": {}, "transform": "shop:large", **more}
+
+
+SENDS: dict[str, Any] = {"config": {"delivery": "at-most-once"}}
+
+
+@pytest.mark.parametrize(
+    ("told", "metrics", "expected"),
+    [
+        (facts([1, 2, 3]), {"numOutputRows": "4"}, 2),
+        (facts(5), {"numOutputRows": "15"}, 0),
+        (facts(5), {}, None),
+        (facts(0), {}, 0),
+        (facts(5, counted=False), {}, 0),
+        (facts(5, explode=True), {"numOutputRows": "40"}, None),
+        ({"topics": {}, "config": {}}, {}, 0),
+        # The entry of a pipeline that sends tells the number itself.
+        (facts(5, **SENDS, left_out=3), {"numOutputRows": "0"}, 3),
+        (facts(5, **SENDS), {"numOutputRows": "0"}, 0),
+        (facts(5, **SENDS, counted=False, left_out=1), {"numOutputRows": "0"}, 1),
+    ],
+)
+def test_a_commit_and_its_entry_tell_how_many_were_left_out(
+    told: dict[str, Any], metrics: dict[str, str], expected: int | None
+) -> None:
+    assert left_out(told, metrics) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "metrics", "expected"),
+    [
+        (facts(5), {"numOutputRows": "40"}, 40),
+        (facts(5), {}, None),
+        (facts(0), {}, 0),
+        (facts(5, counted=False), {}, None),
+    ],
+)
+def test_a_commit_tells_how_many_rows_it_wrote(
+    told: dict[str, Any], metrics: dict[str, str], expected: int | None
+) -> None:
+    assert written(told, metrics) == expected

@@ -58,10 +58,3 @@ def test_what_met_in_one_bucket_spreads_again_over_others(tmp_path: Path) -> Non
         again.add(key, item)
     assert len(taken) == first.items[2] == sum(again.items)
     assert max(again.items) < len(taken) / 2
-
-
-def test_items_wait_by_their_bytes_too(tmp_path: Path) -> None:
-    buckets = Buckets(tmp_path / "b", 1)
-    buckets.add((1,), (b"a",), size=1 << 30)
-    assert [*(tmp_path / "b").iterdir()] or buckets._spill._buffered
-    assert [*buckets.take(0)] == [((1,), (b"a",))]

@@ -32,6 +32,7 @@ from tests.unit.verify.doubles import (
     found,
     message,
     problems,
+    quarantined,
     span,
     stored,
     subject,
@@ -224,9 +225,7 @@ def held(
     records: Mapping[Partition, Sequence[Any]], *offsets: int, large: bool = False
 ) -> Quarantined:
     """Offsets in quarantine, with the bytes that Kafka has."""
-    hashes = [hash((None, each.value())) for each in records[ZERO] if each.offset() in offsets]
-    flags = np.full(len(offsets), large)
-    return Quarantined(np.array(offsets, np.int64), np.array(hashes, np.int64), flags)
+    return quarantined(*(records[ZERO][each] for each in offsets), large=large)
 
 
 def test_a_good_record_in_quarantine_is_a_fault_and_a_null_price_is_good(tmp_path: Path) -> None:
@@ -395,7 +394,7 @@ THINNED = {**RECORDS, ONE: RECORDS[ONE][:1]}
             "compaction may have removed records of t",
         ),
         (
-            {"source": MemorySource(THINNED, untold=frozenset({"t"}))},
+            {"source": MemorySource(THINNED, unknown_policy=frozenset({"t"}))},
             "compaction may have removed records of t",
         ),
     ],
@@ -409,7 +408,7 @@ def test_what_else_makes_totals_unknown_is_said(
 
 
 @pytest.mark.parametrize(
-    "facts", [{"compacted": frozenset({"t"})}, {"untold": frozenset({"t"})}], ids=str
+    "facts", [{"compacted": frozenset({"t"})}, {"unknown_policy": frozenset({"t"})}], ids=str
 )
 @pytest.mark.parametrize(
     ("rows", "wrong"),

@@ -92,15 +92,6 @@ def test_a_text_is_an_entry_only_with_an_operation_that_writes_rows(
     assert ledger.deletes == ({1: 3} if operation == "DELETE" else {})
 
 
-def test_an_entry_stamped_on_a_compaction_is_no_second_one() -> None:
-    spark = Spark(history=history(("CREATE TABLE", None), ("MERGE", ENTRY), ("OPTIMIZE", ENTRY)))
-    findings = Findings(PIPELINE)
-    ledger = read_ledger(CatalogTables(NAMES, spark).commits(TABLE), PIPELINE, findings)
-    assert ledger is not None
-    assert len(ledger.recorded) == 1
-    assert findings.proof().ok
-
-
 # What is a table
 
 

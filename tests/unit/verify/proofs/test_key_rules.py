@@ -1,4 +1,4 @@
-"""The rule of the newest row per key: cases by hand, and against a slow model."""
+"""The rules of the newest and of the first row per key: by hand, and against slow models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rivermouth.verify.proofs.key_rules import Change, rank
-from rivermouth.verify.proofs.keyed import Latest
+from rivermouth.verify.proofs.keyed import First, Latest
 
 pytestmark = pytest.mark.unit
 
@@ -169,3 +169,39 @@ def test_the_rule_agrees_with_a_slow_model(
         for offset, (entry, partition, order, tombstone) in enumerate(ordered)
     ]
     assert Latest(ordered=True).expected(changes, 0, certain=True).row == slow(changes)
+
+
+# The first row
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_no_record_makes_a_key_certain_since_an_earlier_one_would_win(certain: bool) -> None:
+    changes = [change((3, 0, 9, None, False))]
+    assert First().expected(changes, 2, certain=certain).certain is certain
+
+
+@pytest.mark.parametrize(
+    ("found", "may"),
+    [((0, 4), True), ((0, 5), False), ((0, 6), False), ((1, 9), True)],
+    ids=["earlier", "the same", "later", "of another partition"],
+)
+def test_only_a_record_that_may_have_come_earlier_may_have_left_its_row(
+    found: tuple[int, int], may: bool
+) -> None:
+    partition, offset = found
+    of = rank((), ("t", partition), offset)
+    assert First().may_stand(of, rank((), ("t", 0), 5)) is may
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12))
+def test_the_first_row_is_that_of_a_slow_model(drawn: list[tuple[int, int]]) -> None:
+    """In one entry the lower partition is first; an earlier entry is, whatever its partition."""
+    facts = [(entry, part, at, None, False) for at, (entry, part) in enumerate(sorted(drawn))]
+    changes = [change(each) for each in facts]
+    row: Change | None = None
+    for entry in range(4):
+        batch = [each for each in changes if each.entry == entry]
+        for each in sorted(batch, key=lambda one: (one.partition, one.offset)):
+            row = row or each
+    found = First().expected(changes[::-1], 0, certain=True)
+    assert (found.row, found.certain, found.stays) == (row, True, bool(changes))

@@ -9,7 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rivermouth.verify.tables.ports import canonical, coordinates, row_field, tuples
+from rivermouth.config.columns import parse_columns
+from rivermouth.verify.tables.ports import (
+    Unreadable,
+    canonical,
+    coordinates,
+    row_field,
+    schema_of,
+    tuples,
+    type_of,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -49,8 +58,10 @@ def test_rows_are_split_by_partition_and_those_without_coordinates_are_counted()
         ("a", 1, None),
         ("a", 0, 9),
     ]
-    names, numbers, offsets = (pa.array(list(each)) for each in zip(*rows, strict=True))
-    found, unknown = coordinates(names, numbers, offsets)
+    names = ("topic", "partition", "offset")
+    columns = [pa.array(list(each)) for each in zip(*rows, strict=True)]
+    flat = pa.RecordBatch.from_arrays(columns, names)
+    found, unknown = coordinates(flat)
     assert unknown == 3
     by_partition = {each.partition: (each.rows.tolist(), each.offsets.tolist()) for each in found}
     assert by_partition == {
@@ -64,3 +75,43 @@ def test_columns_are_taken_in_the_order_asked_for() -> None:
     batch = pa.RecordBatch.from_pylist([{"a": 1, "b": 2, "s": {"x": 3}}])
     assert tuples(batch, ["b", "a"]) == [(2, 1)]
     assert row_field(batch, "s", "x").to_pylist() == [3]
+
+
+# Columns by their SQL text: the Arrow types that delta-rs gives for the same columns
+
+
+@pytest.mark.parametrize("text", ["VARIANT", "ARRAY<VARIANT>", "DECIMAL(12", "INT INT", ""])
+def test_an_unknown_type_cannot_be_read(text: str) -> None:
+    with pytest.raises(Unreadable, match="verify does not know the type"):
+        type_of(text)
+
+
+EVERY = (
+    "a BOOLEAN, b BYTE, c SMALLINT, d INT, e LONG, f FLOAT, g DOUBLE, h STRING, i BINARY, j DATE,"
+    " k TIMESTAMP, l TIMESTAMP_NTZ, m DECIMAL(12,2), n ARRAY<STRUCT<x: INT, `y-z`: DATE>>,"
+    " o MAP<STRING, ARRAY<DECIMAL(3,1)>>, p STRUCT<q: STRUCT<r: BIGINT>, s: STRING>"
+)
+
+
+def test_every_type_that_a_schema_may_have_is_known() -> None:
+    inner = pa.struct([("x", pa.int32()), ("y-z", pa.date32())])
+    assert schema_of(parse_columns(EVERY)) == pa.schema(
+        [
+            ("a", pa.bool_()),
+            ("b", pa.int8()),
+            ("c", pa.int16()),
+            ("d", pa.int32()),
+            ("e", pa.int64()),
+            ("f", pa.float32()),
+            ("g", pa.float64()),
+            ("h", pa.string()),
+            ("i", pa.binary()),
+            ("j", pa.date32()),
+            ("k", pa.timestamp("us", tz="UTC")),
+            ("l", pa.timestamp("us")),
+            ("m", pa.decimal128(12, 2)),
+            ("n", pa.list_(inner)),
+            ("o", pa.map_(pa.string(), pa.list_(pa.decimal128(3, 1)))),
+            ("p", pa.struct([("q", pa.struct([("r", pa.int64())])), ("s", pa.string())])),
+        ]
+    )
