@@ -1,7 +1,9 @@
-"""The tree of errors: coded and explained; the two agree."""
+"""The tree of errors: drawn, coded and explained; the three agree."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,10 @@ from rivermouth.errors import ConfigError, OffsetGap, RivermouthError
 pytestmark = pytest.mark.unit
 
 GUIDE = Path(__file__).parents[2] / "docs" / "errors.md"
+DRAWN = re.compile(
+    r"^    (?P<bars>[│├└─ ]*)(?P<name>[A-Z]\w+) +(?P<code>RM\S+) +(exit (?P<exit>\d))?"
+)
+
 Fact = tuple[str, str, str, int]  # name, parent, code, exit code
 
 
@@ -23,6 +29,26 @@ def real(parent: type[RivermouthError] = RivermouthError) -> Iterator[Fact]:
         if each.__module__.startswith(errors.__name__):
             yield each.__name__, parent.__name__, each.code, each.exit_code
             yield from real(each)
+
+
+def drawn() -> Iterator[Fact]:
+    """The tree in the docstring. ``RM2xx`` is a family: its own code ends in 00."""
+    parents, exits = ["RivermouthError"], [1]
+    for line in inspect.getdoc(errors).__str__().splitlines():
+        match = DRAWN.match(f"    {line.strip()}" if line.startswith("    ") else "")
+        if match is None:
+            continue
+        depth = len(match["bars"]) // 4
+        del parents[depth:], exits[depth:]
+        code = match["code"].replace("xx", "00")
+        exit_code = int(match["exit"] or exits[-1])
+        yield match["name"], parents[-1], code, exit_code
+        parents.append(match["name"])
+        exits.append(exit_code)
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    assert sorted(drawn()) == sorted(real())
 
 
 def test_every_code_and_name_stands_once_and_children_are_of_the_family() -> None:

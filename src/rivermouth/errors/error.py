@@ -1,10 +1,13 @@
-"""Whether an error may pass by itself, so that a run tries again."""
+"""What all errors have: a code, facts, and whether a run tries again."""
 
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from enum import Enum
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Passing(Enum):
@@ -69,3 +72,47 @@ DISK = (
 def of_the_disk(text: str) -> str:
     """What a text says of the disk; empty where it says nothing of it."""
     return next((each for each in DISK if each in text), "")
+
+
+class RivermouthError(Exception):
+    """A code, an exit code, and facts: ``what`` (a clause), ``where`` (pipeline, table, file).
+
+    ``passes`` says whether a run tries again.
+    """
+
+    code: str = "RM000"
+    exit_code: int = 1
+    default_remedy: str = ""
+    default_passes: Passing = Passing.NO
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        remedy: str = "",
+        passes: Passing | None = None,
+    ) -> None:
+        self.what, self.where, self.expected, self.found = what, where, expected, one_line(found)
+        self.remedy = remedy or self.default_remedy
+        self.passes = Passing.NO if of_the_disk(found) else passes or self.default_passes
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = f"{self.code} {self.where + ': ' if self.where else ''}{self.what}"
+        text += f"; expected {self.expected}" if self.expected else ""
+        text += f"; found {self.found}" if self.found else ""
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+    def as_dict(self) -> dict[str, str]:
+        """The same facts for machines: code, what, where, expected, found, remedy."""
+        facts = ("code", "what", "where", "expected", "found", "remedy")
+        return {name: getattr(self, name) for name in facts}
+
+
+def one_line(text: str) -> str:
+    """What a foreign library said, in one line: no colours, no traces of where it said so."""
+    plain = _ESCAPE.sub("", text).partition("stack backtrace:")[0]
+    return " ".join("".join(each for each in word if each.isprintable()) for word in plain.split())
