@@ -1,15 +1,4 @@
-"""Decoding outside of the JVM: whole batches of Kafka's rows in Arrow, by Spark's Python workers.
-
-Such a worker collects garbage after each task, and looks at all objects for that: those of the
-modules alone are 100,000, for 40 ms. They stay for the life of the worker.
-
-To begin with a batch costs as much as some thousand of its records, and from Spark larger ones are
-not cheaper (``write.arrow_batches``). Imports no Spark.
-
-Imports no Spark.
-
-Imports nothing of Spark, so that a worker starts fast.
-"""
+"""What Spark's Python workers do with Kafka's rows in Arrow: join, decode, divert bad records."""
 
 from __future__ import annotations
 
@@ -26,9 +15,10 @@ import pyarrow.compute as pc
 
 @cache
 def spare_what_is_loaded() -> None:
-    """Let the collector pass over what is there now; once for each process.
+    """Let the garbage collector pass over what is there now; once for each process.
 
-    To be called at the end of a task: all that tasks need is loaded then.
+    To be called at the end of a task: all that tasks need is loaded then, and stays. The objects of
+    the modules alone are 100,000; to look at them after each task takes 40 ms.
     """
     gc.freeze()
 
@@ -66,26 +56,29 @@ class Rebatched:
 def rebatched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows in their order. What is joined has at most so many records and bytes together; a
     batch that has more stays as it is.
+
+    To begin with a batch costs as much as some thousand of its records, and from Spark larger ones
+    are not cheaper (``write.arrow_batches``).
     """
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     records = size = 0
     for batch in batches:
         records, size = records + len(batch), size + batch.nbytes
-        if held and (records > _RECORDS or size > _BYTES):
-            yield _as_one(held)
-            held, records, size = [], len(batch), batch.nbytes
-        held.append(batch)
-    if held:
-        yield _as_one(held)
+        if waiting and (records > _RECORDS or size > _BYTES):
+            yield _as_one(waiting)
+            waiting, records, size = [], len(batch), batch.nbytes
+        waiting.append(batch)
+    if waiting:
+        yield _as_one(waiting)
 
 
-def _as_one(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(held) == 1:
-        return held[0]
-    columns = pa.Table.from_batches(held).combine_chunks().columns
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = pa.Table.from_batches(batches).combine_chunks().columns
     # Without rows a column has no chunk.
     arrays = [each.chunk(0) if each.num_chunks else pa.array([], each.type) for each in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=held[0].schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)
 
 
 NO_KEY = "RM605"
@@ -133,14 +126,16 @@ REFUSAL = "RM600: a record of this batch goes to quarantine"
 """The error of a task, or of a job, that met a bad record where it takes none."""
 
 
-class Decoded(Protocol):
-    """What became of each record: its row, null where it has none; and why it is bad, or null."""
+@dataclass(frozen=True)
+class Decoded:
+    """What became of each record, in their order.
 
-    @property
-    def rows(self) -> pa.StructArray: ...
+    ``rows`` is null for a bad record and for a null or empty value. ``reasons`` says why a record
+    is bad, in at most 200 characters; it is null for all others.
+    """
 
-    @property
-    def reasons(self) -> pa.StringArray: ...
+    rows: pa.StructArray
+    reasons: pa.StringArray
 
 
 class InArrow(Protocol):
