@@ -140,14 +140,3 @@ def test_a_stale_sequence_appends_nothing(bench: Bench, made: Made) -> None:
 
     assert numbers(bench) == [1]
     assert classify(late, log.commits()) is Outcome.SUPERSEDED
-
-
-@pytest.mark.takes_long("DataFrameWriter")
-def test_an_entry_without_rows_is_a_commit_too(bench: Bench, made: Made) -> None:
-    append, log = landing(bench, made)
-    plan = bench.plan(1, [(None, None, 0, 6)], Position())
-
-    append.record(bench.spark, plan)
-
-    assert classify(plan, log.commits()) is Outcome.COMMITTED
-    assert numbers(bench) == []

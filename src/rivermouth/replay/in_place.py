@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, closing
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -34,7 +35,7 @@ from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.ports import Attempts
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
-from rivermouth.write.landing import Changes
+from rivermouth.write.landing import KeyedLanding, landing_of
 from rivermouth.write.rows import Keyed, row_changes
 
 ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
@@ -151,11 +152,15 @@ class InPlace:
             if not would.total:
                 return Replayed(plan, written=False)
             attempts = Attempts.by(pipeline.retry)
-            landing = self._shared.landing(pipeline, held, attempts, rows)
+            landing = landing_of(
+                self._shared.site(pipeline, held, attempts, rows), self._shared.platform
+            )
+            if not isinstance(landing, KeyedLanding):
+                raise TypeError(f"{type(landing).__name__} takes no changes by key")
             draft = replay_draft(committer.history, at.newest, at.found.ledger.table, found)
             commit = committer.plan(Purpose.REPLAY, draft)
-            steps = Steps(landing, Changes(changes, applied(counts)))
-            with closing(steps):
+            stage = partial(landing.stage_changes, changes, applied(counts))
+            with closing(Steps(stage)) as steps:
                 committer.commit(commit, steps.write, then=steps.after)
         return Replayed(plan, written=True, sequence=commit.sequence)
 

@@ -33,6 +33,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
+from rivermouth.protocol.ways import Way
 from rivermouth.run.accepting import check_no_other_rollback, plan_resume
 from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.run.opening import note_rollback, opened, trace_open
@@ -57,6 +58,8 @@ class Edges:
     attempts: Attempts
     projecting: Projecting
     others: Others
+    way: Callable[[], Way | None] = lambda: None
+    """How commits are made now; None: on this platform there is no choice."""
     now: Callable[[], float] = time.time
 
 
@@ -99,7 +102,7 @@ class Ingest:
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        edges.listener.opened(opened(self.pipeline, found, self._facts, edges.landing))
+        edges.listener.opened(opened(self.pipeline, found, self._facts, edges.way()))
         return found.starts
 
     def batch(
@@ -129,8 +132,8 @@ class Ingest:
         waiting = waiting_after(ranges, plan.draft.ends.offsets)
         if waiting >= self.pipeline.source.max_offsets_per_trigger:
             was_read()  # who plans the next batch now finds as much for it as later
-        batch, guard = RawBatch(raw, self._edges.decode), self._guard if beside else None
-        with closing(Steps(self._edges.landing, batch, guard, was_read)) as steps:
+        stage = partial(self._edges.landing.stage, RawBatch(raw, self._edges.decode))
+        with closing(Steps(stage, self._guard if beside else None, was_read)) as steps:
             try:
                 committer.commit(plan, steps.write, check, steps.after)
             except Exception as fault:

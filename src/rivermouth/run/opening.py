@@ -12,17 +12,15 @@ from rivermouth.protocol.entry import topics_begun
 from rivermouth.protocol.kafka_facts import KafkaFacts, is_told
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import start_is_over
+from rivermouth.protocol.ways import Way
 from rivermouth.run.report import OpenReport
 from rivermouth.warehouse.ports import OffsetsTable
-from rivermouth.write.landing import Landing
 
 DELETES = "deletes"
 """What ``accept-deletes`` accepts, in a trace."""
 
 
-def opened(
-    pipeline: Pipeline, found: Assessment, kafka: KafkaFacts, landing: Landing
-) -> OpenReport:
+def opened(pipeline: Pipeline, found: Assessment, kafka: KafkaFacts, way: Way | None) -> OpenReport:
     """The report of a pipeline that opens as ``found`` says; ``kafka`` are the facts it knew."""
     ledger = found.ledger
     known = topics_begun(ledger.newest)
@@ -39,13 +37,8 @@ def opened(
         start_is_over=start_is_over(pipeline, ledger.newest),
         vanished=found.vanished,
         without_id=tuple(topic for topic, each in new.items() if not is_told(each)),
-        landing=_through_spark(landing),
+        landing=str(way) if way is not None and way.reason else "",
     )
-
-
-def _through_spark(landing: Landing) -> str:
-    way = landing.way()
-    return str(way) if way is not None and way.reason else ""
 
 
 def trace_open(ledger: LedgerSnapshot, **asked: object) -> None:

@@ -16,9 +16,11 @@ from typing import Protocol, TypeVar
 from rivermouth import debug
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange, TopicPartition
-from rivermouth.write.landing import Changes, Landing, RawBatch, Staged
+from rivermouth.write.landing import Staged
 
 Answer = TypeVar("Answer")
+Stage = Callable[[CommitPlan, ExitStack], Staged]
+"""That of a landing, for one batch."""
 
 
 class Guard(Protocol):
@@ -37,13 +39,11 @@ class Steps:
 
     def __init__(
         self,
-        landing: Landing,
-        batch: RawBatch | Changes,
+        stage: Stage,
         guard: Guard | None = None,
         was_read: Callable[[], object] = lambda: None,
     ) -> None:
-        self._landing, self._batch = landing, batch
-        self._guard, self._was_read = guard, was_read
+        self._stage, self._guard, self._was_read = stage, guard, was_read
         self._held = ExitStack()
         self._staged: Staged | None = None
 
@@ -71,20 +71,20 @@ class Steps:
         """Let go of what was kept."""
         self._held.close()
 
-    def _stage(self, plan: CommitPlan) -> Staged:
+    def _stage_anew(self, plan: CommitPlan) -> Staged:
         self._held.close()
-        return self._landing.stage(self._batch, plan, self._held)
+        return self._stage(plan, self._held)
 
     def _stage_beside(self, plan: CommitPlan) -> tuple[CommitPlan, Staged]:
         guard = self._guard
         if guard is None:
-            return plan, self._stage(plan)
+            return plan, self._stage_anew(plan)
         with concurrently(lambda: guard(plan)) as answer:
-            staged = self._stage(plan)
+            staged = self._stage_anew(plan)
             now = answer()
         again = leader_changed(plan.draft.ranges, plan.draft.epochs, now.draft.epochs)
         debug.step(plan.draft.pipeline, "see", commit=plan.commit, again=again)
-        return now, self._stage(now) if again and staged.was_read else staged
+        return now, self._stage_anew(now) if again and staged.was_read else staged
 
 
 @contextmanager
@@ -94,24 +94,24 @@ def concurrently(ask: Callable[[], Answer]) -> Iterator[Callable[[], Answer]]:
     The block ends when ``ask`` has ended. If it fails and ``ask`` has failed, too, that is
     raised: a topic that is gone may well be why it cannot be read.
     """
-    told: Future[Answer] = Future()
+    answer: Future[Answer] = Future()
     # Not by an executor: that starts no thread once the interpreter's main thread has ended.
-    thread = threading.Thread(target=_tell, args=(told, ask), name="kafka")
+    thread = threading.Thread(target=_answer, args=(answer, ask), name="kafka")
     thread.start()
     try:
-        yield told.result
+        yield answer.result
     except Exception:
-        told.result()
+        answer.result()
         raise
     finally:
         thread.join()
 
 
-def _tell(told: Future[Answer], ask: Callable[[], Answer]) -> None:
+def _answer(answer: Future[Answer], ask: Callable[[], Answer]) -> None:
     try:
-        told.set_result(ask())
+        answer.set_result(ask())
     except BaseException as fault:  # whoever waits has to hear of it
-        told.set_exception(fault)
+        answer.set_exception(fault)
 
 
 def leader_changed(

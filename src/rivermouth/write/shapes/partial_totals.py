@@ -1,7 +1,6 @@
 """Totals in two steps: tasks fold the records that they decode, and Spark what they return.
 
-So a row for each key goes back to Spark, and not one for each record. Runs in Spark's Python
-workers, and imports no Spark.
+So a row for each key goes back to Spark, and not one for each record.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column, Measure, Pipeline
+from rivermouth.config import Column, KeyPart, Measure, Pipeline
 from rivermouth.config.source import KAFKA_COLUMNS, PARTITION
 from rivermouth.formats.arrow import (
     REFUSAL,
@@ -39,23 +38,6 @@ _ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of the key, as ``config.totals.KeyPart``."""
-
-    name: str
-    column: str
-    width_us: int | None
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What is measured, as ``config.totals.Measure``: a count, a sum, or an extreme (min, max)."""
-
-    function: str
-    column: str | None
-
-
-@dataclass(frozen=True)
 class TotalsInTask:
     """A function for ``DataFrame.mapInArrow``: from Kafka's rows to one for each key.
 
@@ -67,8 +49,8 @@ class TotalsInTask:
     """
 
     decode: Callable[[pa.RecordBatch], pa.RecordBatch]
-    keys: tuple[Part, ...]
-    metrics: tuple[Metric, ...]
+    keys: tuple[KeyPart, ...]
+    metrics: tuple[Measure, ...]
     side_output: SideOutput | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +112,7 @@ class TotalsInTask:
         return pa.RecordBatch.from_pydict(columns)
 
 
-def parts_of(number: int, metric: Metric, *, integral: bool) -> tuple[str, ...]:
+def parts_of(number: int, metric: Measure, columns: Mapping[str, Column]) -> tuple[str, ...]:
     """The columns that come back of the metric with this number.
 
     A sum of whole numbers comes in two, of the bits above ``LOW_BITS`` and of those below: each of
@@ -138,7 +120,7 @@ def parts_of(number: int, metric: Metric, *, integral: bool) -> tuple[str, ...]:
     """
     if metric.column is None:
         return ()
-    if metric.function == "sum" and integral:
+    if metric.function == "sum" and columns[metric.column].integral:
         return (f"high_{number}", f"low_{number}")
     return (f"{metric.function}_{number}",)
 
@@ -198,19 +180,16 @@ def partly(pipeline: Pipeline) -> Partly | None:
         return None
     in_task = TotalsInTask(
         decode=replace(decode, kafka=PARTITION),
-        keys=tuple(Part(each.name, each.column, each.width_us) for each in parts),
-        metrics=tuple(Metric(each.function, each.column) for each in measures),
+        keys=parts,
+        metrics=measures,
     )
     types = {each.name: each.type for each in pipeline.table_columns}
     made = _made(pipeline, types, columns)
 
     def before(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
         if side_output is not None:  # it needs all that quarantine holds of a record
-            given, side_outputs = (
-                raw.select(*KAFKA_COLUMNS),
-                replace(in_task, side_output=side_output),
-            )
-            return given.mapInArrow(Rebatched(side_outputs), made)
+            diverting = replace(in_task, side_output=side_output)
+            return raw.select(*KAFKA_COLUMNS).mapInArrow(Rebatched(diverting), made)
         # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
         return given.mapInArrow(Rebatched(in_task), made)
@@ -241,14 +220,9 @@ def _made(pipeline: Pipeline, types: Mapping[str, str], columns: Mapping[str, Co
     made = ["_kafka STRUCT<topic: STRING, partition: INT>", f"{RECORDS} BIGINT"]
     made.append(f"key_columns STRUCT<{keys}>")
     for number, measure in enumerate(pipeline.target.metrics):
-        for part in _parts(number, measure, columns):
+        for part in parts_of(number, measure, columns):
             made.append(f"{part} {_type_of(part, measure, columns)}")
     return ", ".join(made)
-
-
-def _parts(number: int, measure: Measure, columns: Mapping[str, Column]) -> tuple[str, ...]:
-    integral = measure.column is not None and columns[measure.column].integral
-    return parts_of(number, Metric(measure.function, measure.column), integral=integral)
 
 
 def _type_of(part: str, measure: Measure, columns: Mapping[str, Column]) -> str:
@@ -264,7 +238,7 @@ def _fold(
     """The second step, see ``Partly``."""
     partials, fits = [], []
     for number, measure in enumerate(measures):
-        parts, kind = _parts(number, measure, columns), types[measure.name]
+        parts, kind = parts_of(number, measure, columns), types[measure.name]
         value = _together(measure, parts, kind)
         partials.append(f"{value} AS {added(measure)}")
         if measure.function == "sum":
