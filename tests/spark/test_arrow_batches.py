@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from rivermouth.config import Pipeline
 from rivermouth.warehouse.spark_commits import session_confs
 from rivermouth.write.arrow_batches import BYTES, ROWS, SHARE, ArrowBatches
+from tests.spark.batch_table import keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.spark.files_table import made
-from tests.spark.keyed_table import keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

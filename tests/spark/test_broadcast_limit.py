@@ -18,8 +18,8 @@ from rivermouth.protocol.commits import CommitPlan, Outcome
 from rivermouth.spark.errors import said
 from rivermouth.spark.session import separate
 from rivermouth.write.landings import folding
+from tests.spark.batch_table import BatchTable, keyed_table
 from tests.spark.conftest import Bench, a_pipeline
-from tests.spark.keyed_table import KeyedTable, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -70,7 +70,7 @@ def by(key: str) -> Pipeline:
     return a_pipeline(key=None, keys=(key,))
 
 
-def land_batches(table: KeyedTable, batches: int) -> list[CommitPlan]:
+def land_batches(table: BatchTable, batches: int) -> list[CommitPlan]:
     """Land that many batches with an order for each text; ``rank`` is the number of the batch."""
     return [
         table.land(
@@ -87,7 +87,7 @@ def order(number: int, text: str, rank: int) -> bytes:
     return json.dumps({"order_id": number, "status": text, "rank": rank}).encode()
 
 
-def ranks(table: KeyedTable) -> dict[int, int]:
+def ranks(table: BatchTable) -> dict[int, int]:
     """The rank of each order, as Spark reads it."""
     rows = table.sql("SELECT order_id, rank FROM {table}")
     found = {row["order_id"]: row["rank"] for row in rows}

@@ -10,9 +10,9 @@ from pyspark.sql import Observation
 
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.landings import driver_commits
+from tests.spark.batch_table import BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 from tests.spark.files_table import at
-from tests.spark.keyed_table import KeyedTable, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -20,11 +20,11 @@ GOOD: list[RawRow] = [(b"%d" % n, b'{"order_id": %d, "rank": 1}' % n, 0, n) for 
 BAD: list[RawRow] = [(b"k", b"bad", 0, 0), (b"k", b"bad", 0, 1)]
 
 
-def orders(bench: Bench, **target: Any) -> KeyedTable:
+def orders(bench: Bench, **target: Any) -> BatchTable:
     return keyed_table(bench, a_pipeline(**target))
 
 
-def keys(table: KeyedTable) -> list[int]:
+def keys(table: BatchTable) -> list[int]:
     """As Spark reads them."""
     return sorted(row["order_id"] for row in table.sql("SELECT order_id FROM {table}"))
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from rivermouth.protocol.commits import Outcome
+from tests.spark.batch_table import WAYS, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import WAYS, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

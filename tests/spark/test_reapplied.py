@@ -19,8 +19,8 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.write.evaluation import staged
 from rivermouth.write.rows import Keyed, RowChanges, row_changes
 from tests.landing import take_steps
+from tests.spark.batch_table import WAYS, BatchTable, by_merge, by_replace, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import WAYS, KeyedTable, by_merge, by_replace, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -45,7 +45,7 @@ def batches(seed: int, records: int, deleted: float) -> list[Batch]:
     return made
 
 
-def written(bench: Bench, pipeline: Pipeline, made: list[Batch], way: str = "MERGE") -> KeyedTable:
+def written(bench: Bench, pipeline: Pipeline, made: list[Batch], way: str = "MERGE") -> BatchTable:
     """A table that was written batch by batch."""
     table = keyed_table(bench, pipeline, way)
     for rows in made:
@@ -53,7 +53,7 @@ def written(bench: Bench, pipeline: Pipeline, made: list[Batch], way: str = "MER
     return table
 
 
-def again(table: KeyedTable, made: list[Batch], since: int = 0) -> RowChanges:
+def again(table: BatchTable, made: list[Batch], since: int = 0) -> RowChanges:
     """Apply the batches from the one with the number ``since`` on once more."""
     plans = table.plans[since : len(made)]
     ranges = [(each.sequence, one) for each in plans for one in each.draft.ranges]
@@ -70,11 +70,11 @@ def again(table: KeyedTable, made: list[Batch], since: int = 0) -> RowChanges:
     return found
 
 
-def columns_of(table: KeyedTable) -> list[str]:
+def columns_of(table: BatchTable) -> list[str]:
     return table.site.address.read(table.site.session).columns
 
 
-def rows_of(table: KeyedTable) -> dict[int, Any]:
+def rows_of(table: BatchTable) -> dict[int, Any]:
     rows = table.rows()
     assert len({each["order_id"] for each in rows}) == len(rows)
     return {each["order_id"]: each for each in rows}
@@ -84,7 +84,7 @@ def keys_in(made: list[Batch]) -> set[int]:
     return {int(row[0] or b"") for batch in made for row in batch}
 
 
-def spoil(table: KeyedTable, made: list[Batch], seed: int) -> None:
+def spoil(table: BatchTable, made: list[Batch], seed: int) -> None:
     """Others delete two rows, change two, and write one that a tombstone has deleted."""
     here = rows_of(table)
     some = random.Random(seed).sample(sorted(here), 4)

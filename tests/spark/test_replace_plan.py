@@ -10,8 +10,8 @@ import pytest
 from rivermouth.formats.decoder import decoder
 from rivermouth.write.landings.replace_using import replaced_rows
 from rivermouth.write.rows import Keyed
+from tests.spark.batch_table import keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

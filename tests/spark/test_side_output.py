@@ -29,8 +29,8 @@ from rivermouth.write.landing import Site
 from rivermouth.write.landings import folding
 from rivermouth.write.landings.folding import Folding, may_divert
 from rivermouth.write.rows import Keyed
+from tests.spark.batch_table import by_merge, keyed_table
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import by_merge, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -18,8 +18,8 @@ from rivermouth.protocol.commits import Outcome
 from rivermouth.protocol.entry import RowCounts
 from rivermouth.write.rows import Keyed
 from tests.kinds.kinds import PAIRS
+from tests.spark.batch_table import WAYS, BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import WAYS, KeyedTable, keyed_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -51,7 +51,7 @@ ADDED_UP = {name: text for name, text in METRICS.items() if name != "buyers"}
     params=[(way, metrics) for way in WAYS for metrics in (METRICS, ADDED_UP)],
     ids=["merge", "merge, folded in tasks", "replaceUsing", "replaceUsing, folded in tasks"],
 )
-def table(request: pytest.FixtureRequest, bench: Bench) -> KeyedTable:
+def table(request: pytest.FixtureRequest, bench: Bench) -> BatchTable:
     """A new table, one after the other for all ways."""
     way, metrics = request.param
     made = keyed_table(bench, totals_pipeline(metrics=metrics), way)
@@ -109,7 +109,7 @@ def added(totals: dict[Key, Total], values: Sequence[bytes]) -> set[int]:
     return bad
 
 
-def totals_of(table: KeyedTable) -> dict[Key, tuple[Any, ...]]:
+def totals_of(table: BatchTable) -> dict[Key, tuple[Any, ...]]:
     rows = table.rows()
     assert [row for row in rows if "buyers" in row and not row["buyers_sketch"]] == []
     found = {(row["who"], row["window_start"]): row for row in rows}
@@ -122,7 +122,7 @@ def numbered(values: Sequence[bytes], first: int = 0) -> list[RawRow]:
     return [(None, each, 0, first + at) for at, each in enumerate(values)]
 
 
-def refused_of(table: KeyedTable, commit: str) -> dict[int, str]:
+def refused_of(table: BatchTable, commit: str) -> dict[int, str]:
     """Codes of the records in quarantine under a commit, by offset."""
     return {offset: code for (_, offset), code in table.bad(commit).items()}
 
@@ -139,7 +139,7 @@ def batch(dice: random.Random) -> list[bytes]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
-def test_batches_lead_where_the_records_one_by_one_lead(table: KeyedTable, seed: int) -> None:
+def test_batches_lead_where_the_records_one_by_one_lead(table: BatchTable, seed: int) -> None:
     dice, totals = random.Random(seed), dict[Key, Total]()
     offset, bad = 0, 0
     for _ in range(4):
@@ -159,7 +159,7 @@ def test_batches_lead_where_the_records_one_by_one_lead(table: KeyedTable, seed:
 
 
 @pytest.mark.takes_long("merge", "replaceUsing, folded in tasks", "replaceUsing")
-def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: KeyedTable) -> None:
+def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: BatchTable) -> None:
     others = [record(1, 1), record(2, 7), b'{"who": 2, "units": 1}']
     plan = table.land(numbered([record(1, GREATEST), b"{oops", *others]))
 
@@ -169,7 +169,7 @@ def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: KeyedTabl
 
 @pytest.mark.takes_long("merge", "merge, folded in tasks", "replaceUsing, folded in tasks")
 def test_a_sum_that_fits_no_longer_is_found_by_the_commit_and_its_batch_is_split(
-    table: KeyedTable,
+    table: BatchTable,
 ) -> None:
     """All records of the batch can be decoded, and no sum of the batch alone overflows."""
     table.land(numbered([record(1, GREATEST)]))
@@ -233,6 +233,6 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
 
 
 @pytest.mark.thorough
-def test_a_batch_of_nothing_good_is_a_commit_without_a_row(table: KeyedTable) -> None:
+def test_a_batch_of_nothing_good_is_a_commit_without_a_row(table: BatchTable) -> None:
     assert table.outcome(table.land(numbered([b"{oops"]))) is Outcome.COMMITTED
     assert totals_of(table) == {}

@@ -17,8 +17,8 @@ from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.spark_commits import TXN_APP_ID, TXN_VERSION, USER_METADATA
 from rivermouth.warehouse.tables import TOMBSTONE
 from rivermouth.write.landings.merge import MATERIALIZE_SOURCE, Merge
+from tests.spark.batch_table import WAYS, BatchTable, by_merge, by_replace, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
-from tests.spark.keyed_table import WAYS, KeyedTable, by_merge, by_replace, keyed_table
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -27,7 +27,7 @@ Row = tuple[int | None, int, int]  # rank, partition, offset: the state of one k
 
 
 @pytest.fixture(params=WAYS)
-def table(request: pytest.FixtureRequest, bench: Bench) -> KeyedTable:
+def table(request: pytest.FixtureRequest, bench: Bench) -> BatchTable:
     """A new table, one after the other for both ways."""
     return keyed_table(bench, a_pipeline(), request.param)
 
@@ -55,7 +55,7 @@ def _ranked(row: Row) -> tuple[bool, int, int, int]:
     return (row[0] is not None, row[0] or 0, row[1], row[2])
 
 
-def state_of(table: KeyedTable) -> dict[int, Row]:
+def state_of(table: BatchTable) -> dict[int, Row]:
     rows = table.rows()
     assert [row for row in rows if row.get("_tombstone")] == [], "marked and not removed"
     assert len({row["order_id"] for row in rows}) == len(rows), "a key twice"
@@ -67,7 +67,7 @@ def state_of(table: KeyedTable) -> dict[int, Row]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
-def test_batches_lead_where_the_records_one_by_one_lead(table: KeyedTable, seed: int) -> None:
+def test_batches_lead_where_the_records_one_by_one_lead(table: BatchTable, seed: int) -> None:
     dice = random.Random(seed)
     state: dict[int, Row] = {}
     offsets = [0, 0]
@@ -99,7 +99,7 @@ def test_a_key_that_moves_to_another_partition_keeps_its_newest_row(
 
 
 @pytest.mark.thorough
-def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(table: KeyedTable) -> None:
+def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(table: BatchTable) -> None:
     table.land([(b"1", order(1, 5), 0, 0)])
     table.land([(b"1", None, 1, 0)])
     assert state_of(table) == {}
@@ -107,7 +107,7 @@ def test_a_row_of_another_partition_is_deleted_by_a_later_tombstone(table: Keyed
 
 @pytest.mark.thorough
 def test_a_stale_sequence_is_skipped_in_silence_and_told_by_reading_back(
-    table: KeyedTable,
+    table: BatchTable,
 ) -> None:
     ours: list[RawRow] = [(b"1", order(1, 1), 0, 0)]
     lost = table.plan(ours)
@@ -183,7 +183,7 @@ def test_what_others_keep_in_columns_of_their_own_outlives_a_replacement(bench: 
 
 @pytest.mark.thorough
 def test_bad_records_go_to_quarantine_whatever_a_metric_says(
-    table: KeyedTable, monkeypatch: pytest.MonkeyPatch
+    table: BatchTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark may count a metric twice, or lose it: here it has lost all that it counted."""
     monkeypatch.setattr(Observation, "get", property(lambda _: Lost(counts="[]", deleting=0)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -104,14 +104,32 @@ class SideOutput(Protocol):
         """For one task: what it told counts once the block has ended without an error."""
 
 
-@contextmanager
-def opened(side_output: SideOutput | None) -> Iterator[OpenSideOutput | None]:
-    """The side output of one task, if there is one."""
-    if side_output is None:
-        yield None
-        return
-    with side_output.opened() as found:
-        yield found
+@dataclass(frozen=True)
+class Refusing:
+    """The side output of a task that takes no bad record: it fails by ``REFUSAL``."""
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenSideOutput]:
+        """See ``SideOutput.opened``."""
+        yield self
+
+    def good(
+        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
+    ) -> pa.BooleanArray | None:
+        """See ``OpenSideOutput.good``."""
+        if code.null_count < len(code):
+            raise RuntimeError(REFUSAL)
+        return None
+
+
+REFUSING = Refusing()
+
+
+def with_code(codes: pa.StringArray, reasons: pa.StringArray, code: str) -> pa.StringArray:
+    """The codes; ``code`` where there is none, and a reason why the record is bad."""
+    if reasons.null_count == len(reasons):
+        return codes
+    return pc.coalesce(codes, pc.if_else(reasons.is_valid(), code, pa.scalar(None, pa.string())))
 
 
 def without_key(code: pa.StringArray, key: pa.Array, there: pa.BooleanArray) -> pa.StringArray:
@@ -162,11 +180,10 @@ class Stage:
     carry them back to the JVM costs as much as to decode them. ``with_key``: ``key`` stays all the
     same.
 
-    ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
-    ``absent``, if a null value is bad, too: if there are no ``tombstones``. Bad are records without
-    a value but tombstones, those whose value is bad, which get the ``code``, and those whose row
-    has no value in one of the ``keys``. What a message key names is not checked. They go to the
-    ``side_output``, where there is one, and are left out.
+    ``side_output``: bad records go there, and ``why`` is left out; so is ``absent``, if a null
+    value is bad, too: if there are no ``tombstones``. Bad are records without a value but
+    tombstones, those whose value is bad, which get the ``code``, and those whose row has no value
+    in one of the ``keys``. What a message key names is not checked.
     """
 
     value: InArrow
@@ -175,14 +192,15 @@ class Stage:
     columns: tuple[str, ...]
     whole: bool
     with_key: bool = False
-    refuses: bool = False
     tombstones: bool = False
     side_output: SideOutput | None = None
     code: str = ""
     keys: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with opened(self.side_output) as side_output:
+        with ExitStack() as stack:
+            into = self.side_output
+            side_output = stack.enter_context(into.opened()) if into is not None else None
             for batch in batches:
                 yield self._decoded(batch, side_output)
         spare_what_is_loaded()
@@ -191,8 +209,8 @@ class Stage:
         values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
         rows = found.rows
-        if self.refuses:
-            good = self._good(batch, found, nothing, side_output)
+        if side_output is not None:
+            good = side_output.good(batch, self._codes(found, nothing), found.reasons)
             if good is not None:
                 batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
                 values = batch.column("value")
@@ -202,38 +220,21 @@ class Stage:
             columns |= {name: _only(columns[name], without) for name in left & columns.keys()}
         parsed = _of_columns(rows, self.columns)
         columns |= {"parsed": parsed}
-        if not self.refuses:
+        if side_output is None:
             columns["why"] = found.reasons
-        if not self.refuses or self.tombstones:
+        if side_output is None or self.tombstones:
             columns["absent"] = nothing
         if self.key is not None:
             keys = _only(batch.column("key"), values.is_null())
             columns["message_key"] = self.key.decode(keys).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
-    def _good(
-        self,
-        batch: pa.RecordBatch,
-        found: Decoded,
-        nothing: pa.StringArray,
-        side_output: OpenSideOutput | None,
-    ) -> pa.BooleanArray | None:
-        """Which records are good; None: all. Fails at a bad one where there is no side output."""
-        codes = self._codes(found, nothing)
-        if side_output is not None:
-            return side_output.good(batch, codes, found.reasons)
-        if codes.null_count < len(codes):
-            raise RuntimeError(REFUSAL)
-        return None
-
     def _codes(self, found: Decoded, nothing: pa.StringArray) -> pa.StringArray:
         """Why records are bad, null for good ones."""
-        none = pa.scalar(None, pa.string())
-        code, there = nothing, found.rows.is_valid()
         if self.tombstones and nothing.null_count < len(nothing):
-            code = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
-        if found.reasons.null_count < len(found.reasons):
-            code = pc.coalesce(code, pc.if_else(found.reasons.is_valid(), self.code, none))
+            none = pa.scalar(None, pa.string())
+            nothing = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
+        code, there = with_code(nothing, found.reasons, self.code), found.rows.is_valid()
         for each in self.keys:
             code = without_key(code, found.rows.field(each), there)
         return code

@@ -21,14 +21,21 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from rivermouth.config import Column, Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import HEADERS, KAFKA_COLUMNS, PARTITION, PLACE
-from rivermouth.formats.arrow import InArrow, Rebatched, SideOutput, Stage, absent
+from rivermouth.formats.arrow import (
+    REFUSING,
+    InArrow,
+    Rebatched,
+    SideOutput,
+    Stage,
+    absent,
+    with_code,
+)
 from rivermouth.spark.tables import quoted
 
 
@@ -48,15 +55,12 @@ class InTask:
         does not tell, or null.
         """
         value = raw.column("value")
-        found, code = self.values.decode(value), absent(value)
-        if found.reasons.null_count < len(value):
-            bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
-            code = pc.coalesce(code, bad)
+        found = self.values.decode(value)
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
         columns = {
             "row": found.rows,
             "_kafka": kafka,
-            "code": code,
+            "code": with_code(absent(value), found.reasons, self.code),
             "reason": found.reasons,
             "key": raw.column("key"),
             "value": value,
@@ -140,7 +144,7 @@ def stage_of(
         columns=tuple(each.name for each in columns),
         whole=asked.whole,
         with_key="key" in pipeline.source.metadata,
-        refuses=not asked.faults,
+        side_output=None if asked.faults else REFUSING,
         tombstones=pipeline.key_form is not None,
         code=in_task.code if in_task else "",
         keys=tuple(dict.fromkeys(each.column for each in pipeline.target.key_parts)),

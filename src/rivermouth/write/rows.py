@@ -1,7 +1,4 @@
-"""What a shape gives to a landing: rows to add, one change per key, or rows to send.
-
-Asked only after a commit was refused, so that no other batch pays for it.
-"""
+"""What a shape gives to a landing: rows to add, one change per key, or rows to send."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config.registry import Reference
 from rivermouth.formats.arrow import SideOutput
 from rivermouth.warehouse.tables import TOMBSTONE
 from rivermouth.write.transform import Transform
@@ -81,12 +77,10 @@ class Keyed:
 class Sent:
     """Each good record is sent to a sink, and the table gets no row.
 
-    ``sink`` is ``(write.landing.Site) -> write.sinks.Sink``. ``first``: it is sent before the
-    commit of its batch, else after it. ``transform`` makes of the records what is sent; None: they
-    are it.
+    ``first``: it is sent before the commit of its batch, else after it. ``transform`` makes of the
+    records what is sent; None: they are it.
     """
 
-    sink: Reference
     first: bool
     transform: Transform | None = None
 

@@ -4,10 +4,8 @@ Spark's optimizer may evaluate less than a function was given: a filter moves be
 a limit ends early. So a bad record is noticed on the way only if each row is made of its record
 alone. Anything else takes the longer way, see ``landings.dataframe_writer``.
 
-They are checked while the rows are written, and a wrong one fails the job: nothing is written.
-
-The decoder puts a record that names none into quarantine. What own code made is no record, so
-there a wrong row fails the job, before anything is sent.
+The rows are checked while they are written, and a wrong one fails the job: what own code made is no
+record, so nothing of it goes to quarantine.
 """
 
 from __future__ import annotations

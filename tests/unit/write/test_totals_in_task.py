@@ -56,6 +56,7 @@ def batch(*records: dict[str, Any]) -> pa.RecordBatch:
         "row": pa.array([each["row"] for each in records], ROW),
         "_kafka": pa.array([each["_kafka"] for each in records], KAFKA),
         "code": pa.array([each["code"] for each in records], pa.string()),
+        "reason": pa.nulls(len(records), pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)
 

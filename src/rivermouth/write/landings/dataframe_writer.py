@@ -1,11 +1,9 @@
 """Rows to add, through the DataFrame writer and its options: one pass, one commit.
 
-Bad records must lie in quarantine *before* the commit that accounts for them, and most
-batches have none. So the one pass writes the rows and fails on the first bad one, before
-anything is committed. Only such a batch is read again, split, and committed with care.
-
-So is a batch of which the pipeline's own code does not make each row of its record alone: there the
-optimizer may leave a bad record unevaluated, and then nobody would notice it.
+The pass fails at the first bad record, before anything is committed (``write.evaluation``). Only
+such a batch is read again and split. So is one of which the pipeline's own code does not make each
+row of its record alone: there the optimizer may leave a bad record unevaluated, and nobody would
+notice it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Rows to add, as files that the tasks write: one pass, and one small commit by the driver.
 
-It gets decoded rows (``formats.tasks``) as Arrow batches and returns one row for each file that
-it wrote. Nobody sees a file before a commit names it.
-
 The tasks decode, split and count. So bad records lie in quarantine before the commit, the counts
-are in its entry, and no file is read again. The commit is that of exactly the version that follows
-on the one it was planned on, or none: the log takes each version once. If somebody else was faster,
+are in its entry, and no file is read again. Nobody sees a file before a commit names it: exactly
+that of the version that follows on the one it was planned on, or none. If somebody else was faster,
 the committer reads and judges what came, and plans anew.
 
 A table that asks for more than is understood lands through Spark's writer. That is judged again in

@@ -1,15 +1,11 @@
 """Rows to send: to a sink, and a commit that carries the entry alone.
 
-They are made and checked before anything is sent, or committed, and kept until all are sent. So
-the records that were left out are known before the commit, whose entry tells their number.
+They are made, checked and counted before anything is sent or committed, and kept until all are
+sent: Kafka is read once, and no row in the table could tell the counts later.
 
 At least once: all rows are sent and acknowledged, then the entry is committed. At most once: the
 entry is committed and read back, then the rows are sent. Delta skips a stale commit silently, so
 rows that were sent before the commit was seen could be sent twice.
-
-The batch is kept for both passes, over its bad records and its good ones, so Kafka is read once.
-What own code makes of it is kept, too, and checked before anything is sent. No row in the table
-could tell the counts later, so they are counted before the commit.
 """
 
 from __future__ import annotations
@@ -24,7 +20,6 @@ from pyspark.sql import functions as F
 
 from rivermouth import debug
 from rivermouth.config import Pipeline
-from rivermouth.config.registry import resolve
 from rivermouth.debug import reach
 from rivermouth.errors import CommitUnknown, NotDelivered, NotSent
 from rivermouth.protocol.batches import Batch
@@ -36,7 +31,7 @@ from rivermouth.write.evaluation import applied, refusing
 from rivermouth.write.landing import STALE, RawBatch, Site, Staged
 from rivermouth.write.landings.driver_commits import Recording
 from rivermouth.write.rows import Sent
-from rivermouth.write.sinks import Sink, in_order
+from rivermouth.write.sinks import FunctionSink, KafkaSink, Sink, in_order
 from rivermouth.write.transform import RowsOfRecord, Transform, placed
 
 _PLACE = ("topic", "partition", "offset")
@@ -116,8 +111,8 @@ class Send:
             raise TypeError("this landing takes rows to send")
         self._site = site
         self._first = site.rows.first
-        make: Callable[[Site], Sink] = resolve(site.rows.sink)
-        self._sink = make(site)
+        to_topics = site.pipeline.target.kafka is not None
+        self._sink: Sink = KafkaSink(site) if to_topics else FunctionSink(site)
         own = site.rows.transform
         self._own = None if own is None else SinkTransform(site.pipeline, own)
         self._recording = Recording(site)

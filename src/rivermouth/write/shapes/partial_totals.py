@@ -18,11 +18,10 @@ from pyspark.sql import functions as F
 from rivermouth.config import Column, KeyPart, Measure, Pipeline
 from rivermouth.config.source import KAFKA_COLUMNS, PARTITION
 from rivermouth.formats.arrow import (
-    REFUSAL,
+    REFUSING,
     OpenSideOutput,
     Rebatched,
     SideOutput,
-    opened,
     spare_what_is_loaded,
     without_key,
 )
@@ -44,19 +43,19 @@ class TotalsInTask:
     ``decode`` makes decoded rows of Kafka's, as ``formats.tasks``. A row that comes back has
     ``_kafka`` STRUCT<topic, partition>, ``records``, of how many it is made, ``key_columns``, a
     STRUCT of the ``keys``, and a column for each part of each of the ``metrics``, see ``parts_of``.
-    A key may come several times. A bad record, or one without a key, fails the task by ``REFUSAL``,
-    or is given to the ``side_output``, which asks for all of Kafka's columns.
+    A key may come several times. A bad record, or one without a key, goes to the ``side_output``,
+    which may ask for all of Kafka's columns.
     """
 
     decode: Callable[[pa.RecordBatch], pa.RecordBatch]
     keys: tuple[KeyPart, ...]
     metrics: tuple[Measure, ...]
-    side_output: SideOutput | None = None
+    side_output: SideOutput = REFUSING
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         records = size = 0
-        with opened(self.side_output) as side_output:
+        with self.side_output.opened() as side_output:
             for batch in batches:
                 waiting.append(self._measured(batch, side_output))
                 records, size = records + len(waiting[-1]), size + waiting[-1].nbytes
@@ -67,21 +66,17 @@ class TotalsInTask:
                 yield from self._folded(waiting)
         spare_what_is_loaded()
 
-    def _measured(self, raw: pa.RecordBatch, side_output: OpenSideOutput | None) -> pa.RecordBatch:
+    def _measured(self, raw: pa.RecordBatch, side_output: OpenSideOutput) -> pa.RecordBatch:
         """What is grouped of each good record, and by what."""
         decoded = self.decode(raw)
         code, row, kafka = (decoded.column(each) for each in ("code", "row", "_kafka"))
         keys = [_key(row.field(each.column), each.width_us) for each in self.keys]
-        if code.null_count < len(code) or any(each.null_count for each in keys):
-            if side_output is None:
-                raise RuntimeError(REFUSAL)
-            for each in keys:
-                code = without_key(code, each, row.is_valid())
-        if side_output is not None:
-            good = side_output.good(raw, code, decoded.column("reason"))
-            if good is not None:
-                code, row, kafka = (each.filter(good) for each in (code, row, kafka))
-                keys = [each.filter(good) for each in keys]
+        for each in keys:
+            code = without_key(code, each, row.is_valid())
+        good = side_output.good(raw, code, decoded.column("reason"))
+        if good is not None:
+            code, row, kafka = (each.filter(good) for each in (code, row, kafka))
+            keys = [each.filter(good) for each in keys]
         # Copied: Kafka's columns share the memory of all values of their batch.
         every = pa.array(np.arange(len(code)))
         columns = {each: kafka.field(each).take(every) for each in PARTITION}

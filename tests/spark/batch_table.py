@@ -1,4 +1,4 @@
-"""A keyed table in the folder of a bench, the batches that land in it, and what is there then."""
+"""A table in the folder of a bench, the batches that land in it, and what is there then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rivermouth.protocol.commits import CommitPlan, Outcome, classify, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
 from rivermouth.warehouse.tables import add_tombstone_column, create_target
-from rivermouth.write.landing import KeyedLanding, RawBatch, Site
+from rivermouth.write.landing import KeyedLanding, Landing, RawBatch, Site
 from rivermouth.write.landings.driver_commits import record
 from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import ReplaceUsing
@@ -39,11 +39,11 @@ def by_replace(site: Site, *, marked: bool = True, vectors: bool = False) -> Key
 
 
 @dataclass
-class KeyedTable(InFolder):
+class BatchTable(InFolder):
     """The table of a pipeline, and how its batches land."""
 
     site: Site
-    landing: KeyedLanding
+    landing: Landing
     plans: list[CommitPlan] = field(default_factory=list)
 
     @property
@@ -111,19 +111,34 @@ def rows_at(path: str) -> list[dict[str, Any]]:
     return list(DeltaTable(path).to_pyarrow_table().to_pylist())
 
 
+def batch_table(
+    bench: Bench,
+    pipeline: Pipeline,
+    make: Callable[[Site], Landing],
+    name: str = "orders",
+    **site: Any,
+) -> BatchTable:
+    """A new table, with its landing."""
+    at = replace(bench.site(pipeline, name), **site)
+    create_target(bench.spark, pipeline, at.address)
+    return BatchTable(bench, name, at, make(at))
+
+
 def keyed_table(
     bench: Bench, pipeline: Pipeline, way: str = "MERGE", *, vectors: bool = False, **site: Any
-) -> KeyedTable:
+) -> BatchTable:
     """A new table of orders, with the landing of that way."""
-    at = replace(bench.site(pipeline, "orders"), **site)
-    create_target(bench.spark, pipeline, at.address)
-    if vectors:
-        on = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-        bench.spark.sql(f"ALTER TABLE {at.address.sql} {on}")
-    if way == "MERGE":
-        return KeyedTable(bench, "orders", at, by_merge(at))
-    assert isinstance(at.rows, Keyed)
-    marked = at.rows.delete is not None
-    if marked:
-        add_tombstone_column(bench.spark, at.address)
-    return KeyedTable(bench, "orders", at, by_replace(at, marked=marked, vectors=vectors))
+
+    def make(at: Site) -> Landing:
+        assert isinstance(at.rows, Keyed)
+        if vectors:
+            on = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+            bench.spark.sql(f"ALTER TABLE {at.address.sql} {on}")
+        if way == "MERGE":
+            return by_merge(at)
+        marked = at.rows.delete is not None
+        if marked:
+            add_tombstone_column(bench.spark, at.address)
+        return by_replace(at, marked=marked, vectors=vectors)
+
+    return batch_table(bench, pipeline, make, **site)
