@@ -70,7 +70,7 @@ from rivermouth.warehouse.ports import (
     LedgerWrites,
     OffsetsTable,
 )
-from rivermouth.write.landing import Changes, RawBatch, Staged
+from rivermouth.write.landing import RawBatch, Staged
 from tests.builders import CLUSTER, PIPELINE, TABLE, TOPIC, TOPICS, place, replayed
 from tests.memory import MemoryLog, MemoryOffsets, MemoryTable
 
@@ -377,18 +377,14 @@ class MemoryLanding:
     world: World
     crash: Crash
 
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
-        del plan, held
-        if isinstance(batch, Changes):
-            raise TypeError("offsets are no changes by key")
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
+        del plan, stack
         if not self.world.staging_reads:
             return Staged(lambda plan: self._commit(self._read(batch), plan), was_read=False)
         return Staged(partial(self._commit, self._read(batch)))
 
     def record(self, session: SparkSession, plan: CommitPlan) -> None:
         self._commit([], plan)
-
-    def way(self) -> None: ...
 
     def _commit(self, rows: list[Offset], plan: CommitPlan) -> None:
         counts = []

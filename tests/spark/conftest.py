@@ -92,7 +92,7 @@ class Bench:
         """What a landing works with, for the table of that name in the folder."""
         return Site(
             session=self.spark,
-            pipeline=pipeline.name,
+            pipeline=pipeline,
             address=self.address(table),
             rows=resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(
@@ -101,7 +101,6 @@ class Bench:
             tasks=2,
             cache=True,
             staging=lambda: self.folder / "stage",
-            config=pipeline,
         )
 
     def address(self, table: str) -> Address:

@@ -85,13 +85,13 @@ class Table(InFolder):
         return sorted(row["n"] for row in self.sql("SELECT n FROM {table}"))
 
 
-def made(bench: Bench, **properties: str) -> Table:
+def made(bench: Bench, commit: str = "auto", **properties: str) -> Table:
     pipeline = Pipeline.model_validate(
         {
             "name": "p",
             "source": {"topics": ("t",), "format": "json"},
             "columns": "n BIGINT",
-            "target": {"table": "bronze.numbers", "properties": properties},
+            "target": {"table": "bronze.numbers", "commit": commit, "properties": properties},
         }
     )
     site = bench.site(pipeline, "numbers")

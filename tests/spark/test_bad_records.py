@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Observation
 
@@ -16,11 +15,9 @@ from rivermouth.config import Pipeline
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
 from rivermouth.write.landings.merge import Merge
-from tests.landing import land
+from tests.spark.batch_table import batch_table
 from tests.spark.conftest import RAW, Bench, RawRow, a_pipeline
 from tests.spark.test_append import a_pipeline as an_append
 
@@ -57,22 +54,18 @@ def test_no_task_reads_the_whole_batch_because_of_one_bad_record(
         (b"%d" % each, json.dumps({record: each}).encode(), 0, each) for each in range(80)
     ]
     rows[70] = (b"70", b"bad", 0, 70)
-    site = bench.site(pipeline, "table")
-    create_target(bench.spark, pipeline, site.address)
-    notes = bench.folder / "notes"
-    raw = noting(bench, rows, notes)
+    table, notes = batch_table(bench, pipeline, landing), bench.folder / "notes"
 
-    land(landing(site), RawBatch(raw, decoder(pipeline)), bench.plan(1, rows, Position()))
+    table.land(rows, raw=noting(bench, rows, notes))
 
     read: dict[str, int] = {}
     for each in notes.iterdir():
         task, _, _ = each.name.rpartition("-")
         read[task] = read.get(task, 0) + 1
     # The files of an append are written by as many tasks as the site has.
-    assert max(read.values()) <= PARTITIONS // (site.tasks or 1)
-    held = DeltaTable(str(bench.folder / "table_quarantine")).to_pyarrow_table()
-    assert held["offset"].to_pylist() == [70]
-    assert DeltaTable(str(bench.folder / "table")).to_pyarrow_table().num_rows == 79
+    assert max(read.values()) <= PARTITIONS // (table.site.tasks or 1)
+    assert [*table.bad()] == [(0, 70)]
+    assert len(table.rows()) == 79
 
 
 METRICS: dict[str, dict[str, int]] = {

@@ -14,20 +14,12 @@ from pyspark.sql import SparkSession
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import UpsertUnsupported
-from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import CommitPlan, Outcome, classify
-from rivermouth.protocol.offsets import Position
+from rivermouth.protocol.commits import CommitPlan, Outcome
 from rivermouth.spark.errors import said
 from rivermouth.spark.session import separate
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import Landing, RawBatch
 from rivermouth.write.landings import folding
-from rivermouth.write.landings.merge import Merge
-from rivermouth.write.landings.replace_using import ReplaceUsing
-from rivermouth.write.rows import Keyed
-from tests.landing import land
-from tests.spark.conftest import Bench, RawRow, a_pipeline
+from tests.spark.batch_table import BatchTable, keyed_table
+from tests.spark.conftest import Bench, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -78,43 +70,26 @@ def by(key: str) -> Pipeline:
     return a_pipeline(key=None, keys=(key,))
 
 
-def landing(bench: Bench, pipeline: Pipeline, way: str, *, vectors: bool = False) -> Landing:
-    """A landing on a new table of orders."""
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    if vectors:
-        bench.spark.sql(
-            f"ALTER TABLE {site.address.sql} "
-            "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-        )
-    assert isinstance(site.rows, Keyed)
-    if way == "MERGE":
-        return Merge(site)
-    return ReplaceUsing(site, site.rows, marked=False, vectors=vectors)
-
-
-def land_batches(bench: Bench, pipeline: Pipeline, way: Landing, batches: int) -> list[CommitPlan]:
+def land_batches(table: BatchTable, batches: int) -> list[CommitPlan]:
     """Land that many batches with an order for each text; ``rank`` is the number of the batch."""
-    position, plans = Position(), []
-    for sequence in range(1, batches + 1):
-        rows: list[RawRow] = [
-            (None, order(number, text, sequence), 0, (sequence - 1) * RECORDS + number)
-            for number, text in enumerate(TEXTS)
-        ]
-        plan = bench.plan(sequence, rows, position)
-        land(way, RawBatch(bench.raw(rows), decoder(pipeline)), plan)
-        plans.append(plan)
-        position = plan.draft.position
-    return plans
+    return [
+        table.land(
+            [
+                (None, order(number, text, batch + 1), 0, batch * RECORDS + number)
+                for number, text in enumerate(TEXTS)
+            ]
+        )
+        for batch in range(batches)
+    ]
 
 
 def order(number: int, text: str, rank: int) -> bytes:
     return json.dumps({"order_id": number, "status": text, "rank": rank}).encode()
 
 
-def ranks(bench: Bench) -> dict[int, int]:
-    """The rank of each order."""
-    rows = bench.address("orders").read(bench.spark).select("order_id", "rank").collect()
+def ranks(table: BatchTable) -> dict[int, int]:
+    """The rank of each order, as Spark reads it."""
+    rows = table.sql("SELECT order_id, rank FROM {table}")
     found = {row["order_id"]: row["rank"] for row in rows}
     assert len(found) == len(rows), "a key twice"
     return found
@@ -133,30 +108,27 @@ def ranks(bench: Bench) -> dict[int, int]:
 def test_changes_too_large_for_a_broadcast_are_written_without_one(
     bench: Bench, too_large: list[str], way: str, key: str, vectors: bool
 ) -> None:
-    pipeline = by(key)
-    lands = landing(bench, pipeline, way, vectors=vectors)
+    table = keyed_table(bench, by(key), way, vectors=vectors)
 
     with driver_takes(bench.spark, LIMIT):
-        plans = land_batches(bench, pipeline, lands, batches=3)
+        plans = land_batches(table, batches=3)
 
-    commits = FolderLog(bench.folder / "orders").commits()
-    assert [classify(plan, commits) for plan in plans] == [Outcome.COMMITTED] * 3
+    assert [table.outcome(plan) for plan in plans] == [Outcome.COMMITTED] * 3
     assert len(too_large) == 1, "only the first batch tries"
     assert _SETTING in too_large[0]
-    assert ranks(bench) == dict.fromkeys(range(RECORDS), 3)
+    assert ranks(table) == dict.fromkeys(range(RECORDS), 3)
 
 
 @pytest.mark.thorough
 def test_keys_too_large_for_a_broadcast_without_deletion_vectors_say_what_to_do(
     bench: Bench,
 ) -> None:
-    pipeline = by("status")
-    lands = landing(bench, pipeline, "replaceUsing")
+    table = keyed_table(bench, by("status"), "replaceUsing")
     refused = pytest.raises(UpsertUnsupported, match="enableDeletionVectors")
     with driver_takes(bench.spark, LIMIT), refused:
-        land_batches(bench, pipeline, lands, batches=2)
+        land_batches(table, batches=2)
 
-    assert ranks(bench) == dict.fromkeys(range(RECORDS), 1), "nothing of the second is written"
+    assert ranks(table) == dict.fromkeys(range(RECORDS), 1), "nothing of the second is written"
 
 
 LARGE = 300_000
@@ -169,9 +141,8 @@ def test_changes_of_a_large_table_are_written_by_replace_using(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, most: int, vectors: bool
 ) -> None:
     """Spark takes the rows to be for as many as changes times rows of the table."""
-    pipeline = by("order_id")
     monkeypatch.setattr(folding, "RECORDS_MAX", most)
-    lands = landing(bench, pipeline, "replaceUsing", vectors=vectors)
+    table = keyed_table(bench, by("order_id"), "replaceUsing", vectors=vectors)
     bench.spark.range(LARGE).selectExpr(
         "id AS order_id",
         "md5(CAST(id AS STRING)) AS status",
@@ -179,8 +150,7 @@ def test_changes_of_a_large_table_are_written_by_replace_using(
         "named_struct('topic', 't', 'partition', 0, 'offset', id, "
         "'timestamp', current_timestamp()) AS _kafka",
     ).write.format("delta").mode("append").save(str(bench.folder / "orders"))
-    rows: list[RawRow] = [(None, order(number, "x", 2), 0, number) for number in range(50)]
 
-    land(lands, RawBatch(bench.raw(rows), decoder(pipeline)), bench.plan(1, rows, Position()))
+    table.land([(None, order(number, "x", 2), 0, number) for number in range(50)])
 
-    assert ranks(bench) == {number: 2 if number < 50 else 1 for number in range(LARGE)}
+    assert ranks(table) == {number: 2 if number < 50 else 1 for number in range(LARGE)}

@@ -56,18 +56,6 @@ def test_spark_restores_optimizes_and_vacuums_such_a_table(bench: Bench) -> None
     assert table.numbers() == [0, 1, 2, 9]
 
 
-def test_statistics_leave_out_files_and_no_rows(table: Table) -> None:
-    for number in range(6):
-        table.land([(None, b'{"n": %d}' % number, 0, number)])
-    query = "SELECT n FROM {table} WHERE n >= 2 AND _kafka.offset < 5 AND _kafka.topic = 't'"
-    found = [row["n"] for row in table.sql(query)]
-    table.bench.spark.conf.set("spark.databricks.delta.stats.skipping", "false")
-    try:
-        assert sorted(found) == sorted(row["n"] for row in table.sql(query)) == [2, 3, 4]
-    finally:
-        table.bench.spark.conf.unset("spark.databricks.delta.stats.skipping")
-
-
 def test_rows_that_are_added_are_in_the_change_feed(bench: Bench) -> None:
     table = made(bench, **{"delta.enableChangeDataFeed": "true"})
     table.land()
@@ -101,15 +89,6 @@ def test_a_task_decodes_what_it_writes_unless_the_format_leaves_that_to_spark(
     ]
     assert "n" in held[2]["reason"], "the strict decoder names the field"
     assert held[1]["reason"] == "an empty value"
-
-
-@pytest.mark.thorough
-def test_a_table_that_spark_has_to_write_is_decoded_by_spark(bench: Bench) -> None:
-    table = made(bench)
-    table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
-    table.land([*GOOD, BAD])
-    assert table.by_spark()
-    assert table.numbers() == [0, 1, 2, 3]
 
 
 @pytest.mark.thorough

@@ -6,19 +6,9 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from deltalake import DeltaTable
 
-from rivermouth.config import Pipeline
-from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import Outcome, classify
-from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import Landing, RawBatch
-from rivermouth.write.landings.merge import Merge
-from rivermouth.write.landings.replace_using import ReplaceUsing
-from rivermouth.write.rows import Keyed
-from tests.landing import land
+from rivermouth.protocol.commits import Outcome
+from tests.spark.batch_table import WAYS, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -36,32 +26,12 @@ BATCHES: Sequence[Sequence[RawRow]] = [
 """The last one changes no row."""
 
 
-@pytest.fixture
-def pipeline() -> Pipeline:
-    return a_pipeline(mode="insert", order_by=(), key=None)
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("way", ["by MERGE", "by replaceUsing"])
-def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(
-    bench: Bench, pipeline: Pipeline, way: str
-) -> None:
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    assert isinstance(site.rows, Keyed)
-    by_merge: Landing = Merge(site)
-    landing = by_merge if way == "by MERGE" else ReplaceUsing(site, site.rows, marked=False)
-    position = Position()
-    for sequence, rows in enumerate(BATCHES, 1):
-        plan = bench.plan(sequence, rows, position)
-        position = plan.draft.position
-        land(landing, RawBatch(bench.raw(rows), decoder(pipeline)), plan)
-        log = FolderLog(bench.folder / "orders")
-        assert classify(plan, log.commits()) is Outcome.COMMITTED
+@pytest.mark.parametrize("way", WAYS)
+def test_the_first_row_of_a_key_stays_and_every_batch_is_a_commit(bench: Bench, way: str) -> None:
+    table = keyed_table(bench, a_pipeline(mode="insert", order_by=(), key=None), way)
+    for rows in BATCHES:
+        assert table.outcome(table.land(rows)) is Outcome.COMMITTED
 
-    table = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
-    assert sorted((row["order_id"], row["status"]) for row in table) == [
-        (1, "a"),
-        (2, "a"),
-        (3, "a"),
-    ]
+    found = sorted((row["order_id"], row["status"]) for row in table.rows())
+    assert found == [(1, "a"), (2, "a"), (3, "a")]

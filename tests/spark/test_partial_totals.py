@@ -15,7 +15,6 @@ from rivermouth.formats.decoder import decoder_to_fold
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.warehouse.spark_commits import session_confs
 from rivermouth.write.evaluation import refused
-from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.folding import Folding
 from rivermouth.write.rows import Keyed
 from rivermouth.write.shapes.totals import totals
@@ -144,7 +143,7 @@ def test_records_of_more_ranges_than_have_counters_are_counted_one_by_one(
     assert isinstance(site.rows, Keyed)
     raw = bench.raw([(None, b'{"name": "a"}', 0, 0)])
 
-    folded = Folding(site, site.rows).of(RawBatch(raw, lambda each: each), ranges)
+    folded = Folding(site, site.rows).of(raw, ranges)
 
     plan = folded.changes._jdf.queryExecution().analyzed().toString()
     assert ("low_" in plan) is parts

@@ -12,9 +12,9 @@ from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.ways import Way
 from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landings.send import Send
+from rivermouth.write.landing import Site
+from rivermouth.write.landings.driver_commits import record
 from tests.spark.conftest import Bench
 from tests.spark.files_table import GOOD, InFolder, at
 
@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 class Sending(InFolder):
     """A pipeline that sends, and the table of its ledger."""
 
-    landing: Send
+    site: Site
 
     def plan(self, sequence: int) -> CommitPlan:
         """The plan of a commit that follows on the newest one."""
         return replace(self.bench.plan(sequence, GOOD, Position()), base=self.version)
 
     def record(self, plan: CommitPlan) -> None:
-        self.landing.record(self.bench.spark, plan)
+        record(self.site, self.bench.spark, plan)
 
     def newest(self) -> Entry | None:
         """The entry of the newest commit, if it has one."""
@@ -50,7 +50,7 @@ def sending(bench: Bench, **target: Any) -> Sending:
     )
     site = bench.site(pipeline, "ledger")
     create_target(bench.spark, pipeline, site.address)
-    return Sending(bench, "ledger", Send(site))
+    return Sending(bench, "ledger", site)
 
 
 def test_an_entry_alone_is_a_small_commit_by_the_driver(bench: Bench) -> None:
@@ -100,8 +100,6 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
     made = sending(bench)
     made.record(made.plan(1))
     made.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
-    way = made.landing.way()
-    assert str(way).startswith("entries are committed through Spark: the table has the property")
     made.record(made.plan(2))
     assert made.ways() == ["driver", "spark", "spark"]
     assert (entry := made.newest()) is not None
@@ -110,27 +108,21 @@ def test_a_table_that_asks_for_spark_gets_its_entries_through_it_until_it_no_lon
     made.sql("ALTER TABLE {table} DROP CONSTRAINT small")
     made.record(made.plan(3))
     assert made.ways()[-1] == "driver"
-    assert made.landing.way() == Way(alone=True)
 
 
-@pytest.mark.takes_long("target1-False-None")
+@pytest.mark.takes_long("not on one host")
 @pytest.mark.parametrize(
-    ("target", "one_host", "reason"),
-    [
-        ({"commit": "spark"}, True, "target.commit says so"),
-        ({}, False, None),
-    ],
+    ("target", "tasks"),
+    [({"commit": "spark"}, 2), ({}, None)],
+    ids=["as configured", "not on one host"],
 )
 def test_where_the_driver_may_not_commit_spark_does(
-    bench: Bench, target: dict[str, str], one_host: bool, reason: str | None
+    bench: Bench, target: dict[str, str], tasks: int | None
 ) -> None:
     made = sending(bench, **target)
-    if not one_host:
-        made.landing = Send(replace(made.landing._site, tasks=None))
+    made.site = replace(made.site, tasks=tasks)
     made.record(made.plan(1))
 
     assert made.ways() == ["spark"]
     assert (entry := made.newest()) is not None
     assert entry.sequence == 1
-    way = made.landing.way()
-    assert (None if way is None else way.reason) == reason

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
 
 import pytest
 
 from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import RawBatch
-from rivermouth.write.landings.merge import Merge
 from rivermouth.write.landings.replace_using import replaced_rows
 from rivermouth.write.rows import Keyed
-from tests.landing import land
+from tests.spark.batch_table import keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -30,29 +25,21 @@ def order(key: int, rank: int) -> bytes:
     return json.dumps({"order_id": key, "status": "x", "rank": rank}).encode()
 
 
-def a_table(bench: Bench, rows: Keyed, pipeline: Any) -> None:
-    """Orders 0 to 19, all of rank 5."""
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    raw: list[RawRow] = [(b"%d" % key, order(key, 5), 0, key) for key in range(20)]
-    land(Merge(site), RawBatch(bench.raw(raw), decoder(pipeline)), bench.plan(1, raw, Position()))
-
-
 @pytest.mark.thorough
 def test_few_changes_are_broadcast_and_the_table_is_not_shuffled(
     bench: Bench,
 ) -> None:
-    pipeline = a_pipeline()
-    rows = bench.site(pipeline, "orders").rows
+    orders = keyed_table(bench, a_pipeline())
+    rows = orders.site.rows
     assert isinstance(rows, Keyed)
-    a_table(bench, rows, pipeline)
+    orders.land([(b"%d" % key, order(key, 5), 0, key) for key in range(20)])
     dice = random.Random(3)
     raw: list[RawRow] = []
     for offset in range(20, 60):
         key = dice.randrange(40)
         change = None if dice.random() < 0.3 else order(key, dice.randrange(10))
         raw.append((b"%d" % key, change, 0, offset))
-    changes = rows.fold(decoder(pipeline)(bench.raw(raw))).localCheckpoint()
+    changes = rows.fold(decoder(orders.pipeline)(bench.raw(raw))).localCheckpoint()
     table = bench.address("orders").read(bench.spark)
     before = {name: bench.spark.conf.get(name, None) for name in _THRESHOLDS}
     try:

@@ -1,10 +1,12 @@
-"""A session beside the running one, on a real Spark."""
+"""A session of ours, and one beside it, on a real Spark."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -62,3 +64,21 @@ def test_temporary_files_of_the_jvm_and_of_its_workers_go_with_the_folder_of_the
     assert jvm is not None
     assert jvm.System.getProperty("java.io.tmpdir") == folder
     assert context.parallelize([1], 1).map(lambda _: tempfile.gettempdir()).first() == folder
+
+
+def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def test_workers_meet_the_jvm_at_a_file_in_a_folder_that_is_only_ours(
+    rivermouth_spark: SparkSession,
+) -> None:
+    settings = rivermouth_spark.sparkContext.getConf()
+    assert settings.get("spark.python.unix.domain.socket.enabled") == "true"
+    folder = Path(settings.get("spark.python.unix.domain.socket.dir") or "")
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+    rows = rivermouth_spark.range(3).mapInArrow(same, "id BIGINT").collect()
+
+    assert [row["id"] for row in rows] == [0, 1, 2]
+    assert [*folder.glob(".*.sock")]

@@ -20,19 +20,16 @@ from rivermouth.config.registry import FORMATS
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.arrow import REFUSAL, OpenSideOutput
 from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import Outcome, classify, entry_of
+from rivermouth.protocol.commits import Outcome
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.offsets import Position
 from rivermouth.spark.tables import Address
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.tables import QuarantineTable, create_target
+from rivermouth.warehouse.tables import QuarantineTable
 from rivermouth.write.files.bad_records import Diverted, diverted
-from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landing import Site
 from rivermouth.write.landings import folding
 from rivermouth.write.landings.folding import Folding, may_divert
-from rivermouth.write.landings.merge import Merge
 from rivermouth.write.rows import Keyed
-from tests.landing import land
+from tests.spark.batch_table import by_merge, keyed_table
 from tests.spark.conftest import ARRIVED, Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -62,29 +59,12 @@ def record(number: int | None, units: int = 1, minute: int | None = 20) -> bytes
     return json.dumps({"id": number, "units": units, "buyer": "x", "at": at}).encode()
 
 
-def created(bench: Bench, told: Pipeline) -> Site:
-    site = bench.site(told, "orders")
-    create_target(bench.spark, told, site.address)
-    return site
-
-
 def never(raw: DataFrame) -> DataFrame:
     raise AssertionError("the batch is decoded once more")
 
 
-def rows_of(bench: Bench, table: str) -> list[dict[str, Any]]:
-    return list(DeltaTable(str(bench.folder / table)).to_pyarrow_table().to_pylist())
-
-
-def offsets_of(rows: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Offset and code of rows of the quarantine."""
-    return sorted((row["offset"], row["code"]) for row in rows)
-
-
-def counts_in(bench: Bench) -> tuple[RowCounts, ...] | None:
-    entry = entry_of([*FolderLog(bench.folder / "orders").commits()][-1], "p")
-    assert entry is not None
-    return entry.rows
+def left_in_stage(bench: Bench) -> list[Path]:
+    return [*(bench.folder / "stage").iterdir()]
 
 
 BATCH: list[RawRow] = [
@@ -96,6 +76,8 @@ BATCH: list[RawRow] = [
     (b"e", None, 1, 2),
     (b"f", record(1), 1, 3),
 ]
+BAD = {(0, 1): "RM605", (0, 3): "RM603", (1, 1): "RM602", (1, 2): "RM601"}
+"""The codes of those that are bad."""
 
 
 @pytest.mark.short(("shape",), {("upsert",)})
@@ -103,7 +85,6 @@ BATCH: list[RawRow] = [
 def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:
-    told = pipeline(shape)
     reports: list[Path] = []
 
     def counting(folder: Path, where: str) -> Diverted:
@@ -111,25 +92,23 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
         return diverted(folder, where)
 
     monkeypatch.setattr(folding, "diverted", counting)
-    plan = bench.plan(1, BATCH, Position())
+    table = keyed_table(bench, pipeline(shape))
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(BATCH), never), plan)
+    plan = table.land(BATCH, decode=never)
 
-    assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
-    assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2}
-    assert counts_in(bench) == (RowCounts(1, 2), RowCounts(2, 2))
-    held = rows_of(bench, "orders_quarantine")
-    assert {(row["commit"], row["pipeline"], row["sequence"]) for row in held} == {
-        (plan.commit, "p", 1)
+    assert table.outcome(plan) is Outcome.COMMITTED
+    assert {row["id"] for row in table.rows()} == {1, 2}
+    assert table.entry.rows == (RowCounts(1, 2), RowCounts(2, 2))
+    assert table.bad(plan.commit) == BAD
+    held = table.quarantine()
+    assert {(row["pipeline"], row["sequence"], row["timestamp"]) for row in held} == {
+        ("p", 1, ARRIVED)
     }
-    assert {row["timestamp"] for row in held} == {ARRIVED}
     assert all(row["reason"] for row in held)
     found = [(row["key"], row["value"], row["partition"], row["offset"]) for row in held]
     assert sorted(found, key=lambda row: row[2:]) == [BATCH[at] for at in (1, 2, 4, 5)]
-    codes = {row["offset"] + 10 * row["partition"]: row["code"] for row in held}
-    assert codes == {1: "RM605", 3: "RM603", 11: "RM602", 12: "RM601"}
     assert len(reports) == 2, "each of two tasks has decoded its part once"
-    assert not [*(bench.folder / "stage").iterdir()], "what the tasks told is removed"
+    assert not left_in_stage(bench), "what the tasks reported is removed"
 
 
 @pytest.mark.thorough
@@ -138,25 +117,20 @@ def test_bad_records_are_in_quarantine_and_the_batch_is_decoded_once(
 def test_a_bad_record_changes_nothing_about_the_windows_of_good_ones(
     bench: Bench, shape: str, bad: bytes
 ) -> None:
-    told = pipeline(shape, keys=("id", "window(at, '1 hour')"))
-    rows: list[RawRow] = [
-        (None, record(1, minute=20), 0, 0),
-        (None, bad, 0, 1),
-        (None, record(1, minute=50), 0, 2),
-    ]
-    plan = bench.plan(1, rows, Position())
+    table = keyed_table(bench, pipeline(shape, keys=("id", "window(at, '1 hour')")))
+    values = (record(1, minute=20), bad, record(1, minute=50))
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
+    table.land([(None, each, 0, at) for at, each in enumerate(values)])
 
-    assert [(row["window_start"], row["n"]) for row in rows_of(bench, "orders")] == [(HOUR, 2)]
-    assert counts_in(bench) == (RowCounts(2, 1),)
-    assert len(rows_of(bench, "orders_quarantine")) == 1
+    assert [(row["window_start"], row["n"]) for row in table.rows()] == [(HOUR, 2)]
+    assert table.entry.rows == (RowCounts(2, 1),)
+    assert [*table.bad()] == [(0, 1)]
 
 
 @pytest.mark.takes_long("json")
 @pytest.mark.parametrize("form", ["string", "json"])
 def test_a_tombstone_beside_a_bad_record_deletes(bench: Bench, form: str) -> None:
-    told = pipeline("upsert", key=form)
+    table = keyed_table(bench, pipeline("upsert", key=form))
     names = {each: b"%d" % each if form == "string" else b'{"id": %d}' % each for each in (1, 2)}
     rows: list[RawRow] = [
         (names[1], record(1), 0, 0),
@@ -164,39 +138,34 @@ def test_a_tombstone_beside_a_bad_record_deletes(bench: Bench, form: str) -> Non
         (names[2], b"{oops", 0, 2),
         (names[1], None, 0, 3),
     ]
-    plan = bench.plan(1, rows, Position())
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), never), plan)
+    table.land(rows, decode=never)
 
-    assert [row["id"] for row in rows_of(bench, "orders")] == [2]
-    assert offsets_of(rows_of(bench, "orders_quarantine")) == [(2, "RM603")]
-    assert counts_in(bench) == (RowCounts(3, 1),)
+    assert [row["id"] for row in table.rows()] == [2]
+    assert table.bad() == {(0, 2): "RM603"}
+    assert table.entry.rows == (RowCounts(3, 1),)
 
 
 def test_rows_with_key_and_headers_are_decoded_with_these(bench: Bench) -> None:
     told = pipeline("upsert")
     source = told.source.model_copy(update={"metadata": ("key", "headers")})
-    told = told.model_copy(update={"source": source})
+    table = keyed_table(bench, told.model_copy(update={"source": source}))
     named = F.struct(F.lit("h").alias("key"), F.lit(b"1").alias("value"))
-    raw = bench.raw(BATCH).withColumn("headers", F.array(named))
 
-    land(Merge(created(bench, told)), RawBatch(raw, never), bench.plan(1, BATCH, Position()))
+    table.land(BATCH, decode=never, raw=bench.raw(BATCH).withColumn("headers", F.array(named)))
 
-    found = {row["id"]: row["_kafka"] for row in rows_of(bench, "orders")}
+    found = {row["id"]: row["_kafka"] for row in table.rows()}
     assert {each: kafka["key"] for each, kafka in found.items()} == {1: b"f", 2: None}
     assert found[1]["headers"] == [{"key": "h", "value": b"1"}]
-    assert len(rows_of(bench, "orders_quarantine")) == 4
+    assert table.bad() == BAD
 
 
 def test_a_batch_of_bad_records_alone_is_a_commit_without_a_row(bench: Bench) -> None:
-    rows: list[RawRow] = [(None, b"{oops", 0, 0), (None, b"[]", 0, 1)]
-    plan = bench.plan(1, rows, Position())
-
-    land(Merge(created(bench, pipeline("upsert"))), RawBatch(bench.raw(rows), never), plan)
-
-    assert counts_in(bench) == (RowCounts(0, 2),)
-    assert rows_of(bench, "orders") == []
-    assert len(rows_of(bench, "orders_quarantine")) == 2
+    table = keyed_table(bench, pipeline("upsert"))
+    table.land([(None, b"{oops", 0, 0), (None, b"[]", 0, 1)], decode=never)
+    assert table.entry.rows == (RowCounts(0, 2),)
+    assert table.rows() == []
+    assert len(table.bad()) == 2
 
 
 @pytest.mark.thorough
@@ -210,89 +179,67 @@ def test_records_of_a_sum_that_overflows_join_those_that_were_set_apart(
     """
     if lost:
         monkeypatch.setattr(Observation, "get", property(lambda _: {}))
-    told = pipeline("totals by tasks")
-    rows: list[RawRow] = [
-        (None, record(1, GREATEST), 0, 0),
-        (None, record(1, GREATEST), 0, 1),
-        (None, b"{oops", 0, 2),
-        (None, record(2), 0, 3),
-    ]
-    plan = bench.plan(1, rows, Position())
+    table = keyed_table(bench, pipeline("totals by tasks"))
+    values = (record(1, GREATEST), record(1, GREATEST), b"{oops", record(2))
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
+    plan = table.land([(None, each, 0, at) for at, each in enumerate(values)])
 
-    held = rows_of(bench, "orders_quarantine")
-    assert offsets_of(held) == [(0, "RM606"), (1, "RM606"), (2, "RM603")]
-    assert {row["commit"] for row in held} == {plan.commit}
-    assert counts_in(bench) == (RowCounts(1, 3),)
-    assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(2, 1)]
+    assert table.bad(plan.commit) == {(0, 0): "RM606", (0, 1): "RM606", (0, 2): "RM603"}
+    assert len(table.bad()) == 3
+    assert table.entry.rows == (RowCounts(1, 3),)
+    assert [(row["id"], row["n"]) for row in table.rows()] == [(2, 1)]
 
 
 @pytest.mark.thorough
 def test_a_bad_record_that_kafka_loses_before_its_batch_is_split_halts_it(bench: Bench) -> None:
     """One goes, and one is found to overflow: as many are bad as before, but not the same."""
-    told = pipeline("totals by tasks")
-    site = created(bench, told)
-    first: list[RawRow] = [(None, record(1, GREATEST), 0, 0)]
-    begun = bench.plan(1, first, Position())
-    land(Merge(site), RawBatch(bench.raw(first), never), begun)
+    table = keyed_table(bench, pipeline("totals by tasks"))
+    table.land([(None, record(1, GREATEST), 0, 0)], decode=never)
     rows: list[RawRow] = [(None, b"{oops", 0, 1), (None, record(1), 0, 2)]
-    plan = bench.plan(2, rows, begun.draft.position)
-    later = decoder(told)(bench.raw(rows[1:]))
+    later = decoder(table.pipeline)(bench.raw(rows[1:]))
 
     with pytest.raises(BatchFailed, match="other records"):
-        land(Merge(site), RawBatch(bench.raw(rows), lambda _: later), plan)
+        table.land(rows, decode=lambda _: later)
 
-    assert [(row["id"], row["n"]) for row in rows_of(bench, "orders")] == [(1, GREATEST)]
+    assert [(row["id"], row["n"]) for row in table.rows()] == [(1, GREATEST)]
 
 
 @pytest.mark.thorough
 def test_a_message_key_that_names_no_row_lets_the_batch_be_split_and_nothing_is_left(
     bench: Bench,
 ) -> None:
-    told = pipeline("upsert", key="string")
-    rows: list[RawRow] = [*BATCH, (b"not a number", None, 0, 4)]
-    plan = bench.plan(1, rows, Position())
+    table = keyed_table(bench, pipeline("upsert", key="string"))
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(rows), decoder(told)), plan)
+    table.land([*BATCH, (b"not a number", None, 0, 4)])
 
-    held = rows_of(bench, "orders_quarantine")
-    assert len(held) == len({(row["partition"], row["offset"]) for row in held})
-    assert (4, "RM604") in offsets_of(held)
-    assert not [*(bench.folder / "stage").iterdir()]
-    table = DeltaTable(str(bench.folder / "orders_quarantine"))
-    assert {*table.file_uris()} == {
-        str(each) for each in (bench.folder / "orders_quarantine").glob("*.parquet")
-    }, "a file that the sieve wrote is left"
+    assert table.bad()[0, 4] == "RM604"
+    assert not left_in_stage(bench)
+    quarantine = Path(f"{table.log.path}_quarantine")
+    assert {*DeltaTable(str(quarantine)).file_uris()} == {
+        str(each) for each in quarantine.glob("*.parquet")
+    }, "a file that a side output wrote is left"
 
 
 @pytest.mark.thorough
 def test_a_quarantine_that_cannot_be_read_stops_no_batch_without_bad_records(bench: Bench) -> None:
-    told = pipeline("upsert")
-    landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
-    land(landing, RawBatch(bench.raw(BATCH), never), first)
-    log = bench.folder / "orders_quarantine" / "_delta_log"
-    newest = max(log.glob("*.json"))
+    table = keyed_table(bench, pipeline("upsert"))
+    table.land(BATCH, decode=never)
+    newest = max((bench.folder / "orders_quarantine" / "_delta_log").glob("*.json"))
     newest.write_bytes(newest.read_bytes()[:100])
-    later: list[RawRow] = [(None, record(3), 0, 4)]
+    table.landing = by_merge(table.site)
 
-    land(
-        Merge(landing._site),
-        RawBatch(bench.raw(later), never),
-        bench.plan(2, later, first.draft.position),
-    )
+    table.land([(None, record(3), 0, 4)], decode=never)
 
-    assert {row["id"] for row in rows_of(bench, "orders")} == {1, 2, 3}
+    assert {row["id"] for row in table.rows()} == {1, 2, 3}
 
 
 def _of(site: Site, **parts: Mapping[str, Any]) -> Site:
     """The site of a pipeline with other settings of ``source`` or ``target``."""
-    assert site.config is not None
     update = {
-        part: getattr(site.config, part).model_copy(update=dict(settings))
+        part: getattr(site.pipeline, part).model_copy(update=dict(settings))
         for part, settings in parts.items()
     }
-    return replace(site, config=site.config.model_copy(update=update))
+    return replace(site, pipeline=site.pipeline.model_copy(update=update))
 
 
 def _in_a_catalog(site: Site) -> Site:
@@ -333,11 +280,10 @@ def test_a_format_that_tasks_do_not_decode_lets_nothing_be_set_apart(
 
 @pytest.mark.thorough
 def test_records_that_are_none_of_the_batch_are_not_merged(bench: Bench) -> None:
-    plan = bench.plan(1, BATCH[:4], Position())
-    landing = Merge(created(bench, pipeline("upsert")))
+    table = keyed_table(bench, pipeline("upsert"))
     with pytest.raises(BatchFailed, match="other records"):
-        land(landing, RawBatch(bench.raw(BATCH), never), plan)
-    assert rows_of(bench, "orders") == []
+        table.land(BATCH, table.plan(BATCH[:4]), decode=never)
+    assert table.rows() == []
 
 
 @pytest.mark.thorough
@@ -345,37 +291,30 @@ def test_where_a_task_has_not_told_of_itself_the_batch_is_split(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folding, "diverted", lambda *_: Diverted(1, {}, ()))
-    told = pipeline("upsert")
-    plan = bench.plan(1, BATCH, Position())
+    table = keyed_table(bench, pipeline("upsert"))
 
-    land(Merge(created(bench, told)), RawBatch(bench.raw(BATCH), decoder(told)), plan)
+    table.land(BATCH)
 
-    assert counts_in(bench) == (RowCounts(1, 2), RowCounts(2, 2))
-    assert len(rows_of(bench, "orders_quarantine")) == 4
+    assert table.entry.rows == (RowCounts(1, 2), RowCounts(2, 2))
+    assert table.bad() == BAD
 
 
 @pytest.mark.thorough
 def test_a_quarantine_that_asks_for_more_is_written_through_spark(bench: Bench) -> None:
-    told = pipeline("upsert")
-    landing, first = Merge(created(bench, told)), bench.plan(1, BATCH, Position())
-    land(landing, RawBatch(bench.raw(BATCH), never), first)
+    table = keyed_table(bench, pipeline("upsert"))
+    table.land(BATCH, decode=never)
     bad = bench.address("orders_quarantine")
     bench.spark.sql(f"ALTER TABLE {bad.sql} ADD CONSTRAINT coded CHECK (code IS NOT NULL)")
-    later: list[RawRow] = [(None, b"{oops", 0, 4)]
 
-    land(
-        landing,
-        RawBatch(bench.raw(later), decoder(told)),
-        bench.plan(2, later, first.draft.position),
-    )
+    table.land([(None, b"{oops", 0, 4)])
 
-    assert len(rows_of(bench, "orders_quarantine")) == 5
+    assert len(table.bad()) == 5
     newest = bench.spark.sql(f"DESCRIBE HISTORY {bad.sql} LIMIT 1").collect()[0]
     assert "Spark" in newest["engineInfo"]
 
 
 class _Unopened:
-    """A sieve for a fold that nobody evaluates."""
+    """A side output of a fold that nobody evaluates."""
 
     def opened(self) -> AbstractContextManager[OpenSideOutput]:
         raise AssertionError("it is evaluated")

@@ -11,22 +11,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
 from rivermouth.config.registry import FORMATS
-from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import Outcome, classify, entry_of
+from rivermouth.protocol.commits import Outcome
 from rivermouth.protocol.entry import RowCounts
-from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import Landing, RawBatch
-from rivermouth.write.landings.merge import Merge
-from rivermouth.write.landings.replace_using import ReplaceUsing
 from rivermouth.write.rows import Keyed
 from tests.kinds.kinds import PAIRS
-from tests.landing import land
+from tests.spark.batch_table import WAYS, BatchTable, keyed_table
 from tests.spark.conftest import Bench, RawRow, a_pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -56,21 +48,16 @@ ADDED_UP = {name: text for name, text in METRICS.items() if name != "buyers"}
 
 
 @pytest.fixture(
-    params=[(way, metrics) for way in ("merge", "replaceUsing") for metrics in (METRICS, ADDED_UP)],
+    params=[(way, metrics) for way in WAYS for metrics in (METRICS, ADDED_UP)],
     ids=["merge", "merge, folded in tasks", "replaceUsing", "replaceUsing, folded in tasks"],
 )
-def landing(request: pytest.FixtureRequest, bench: Bench) -> Landing:
-    """A landing on a new table, one after the other in all ways."""
+def table(request: pytest.FixtureRequest, bench: Bench) -> BatchTable:
+    """A new table, one after the other for all ways."""
     way, metrics = request.param
-    pipeline = totals_pipeline(metrics=metrics)
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    assert isinstance(site.rows, Keyed)
-    assert (site.rows.partly is None) == (metrics is METRICS)
-    by_merge: Landing = Merge(site)
-    if way == "merge":
-        return by_merge
-    return ReplaceUsing(site, site.rows, marked=False)
+    made = keyed_table(bench, totals_pipeline(metrics=metrics), way)
+    assert isinstance(made.site.rows, Keyed)
+    assert (made.site.rows.partly is None) == (metrics is METRICS)
+    return made
 
 
 def record(who: int, units: int | None, minute: int = 0, price: str | None = "1.25") -> bytes:
@@ -122,12 +109,22 @@ def added(totals: dict[Key, Total], values: Sequence[bytes]) -> set[int]:
     return bad
 
 
-def table_of(bench: Bench) -> dict[Key, tuple[Any, ...]]:
-    rows = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+def totals_of(table: BatchTable) -> dict[Key, tuple[Any, ...]]:
+    rows = table.rows()
     assert [row for row in rows if "buyers" in row and not row["buyers_sketch"]] == []
     found = {(row["who"], row["window_start"]): row for row in rows}
     assert len(found) == len(rows), "a key twice"
     return {key: tuple(row[e] for e in METRICS if e in row) for key, row in found.items()}
+
+
+def numbered(values: Sequence[bytes], first: int = 0) -> list[RawRow]:
+    """Records of partition 0, from the offset ``first`` on."""
+    return [(None, each, 0, first + at) for at, each in enumerate(values)]
+
+
+def refused_of(table: BatchTable, commit: str) -> dict[int, str]:
+    """Codes of the records in quarantine under a commit, by offset."""
+    return {offset: code for (_, offset), code in table.bad(commit).items()}
 
 
 def batch(dice: random.Random) -> list[bytes]:
@@ -142,58 +139,45 @@ def batch(dice: random.Random) -> list[bytes]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
-def test_batches_lead_where_the_records_one_by_one_lead(
-    bench: Bench, landing: Landing, seed: int
-) -> None:
+def test_batches_lead_where_the_records_one_by_one_lead(table: BatchTable, seed: int) -> None:
     dice, totals = random.Random(seed), dict[Key, Total]()
-    log, position, offset, bad = FolderLog(bench.folder / "orders"), Position(), 0, 0
-    for sequence in range(1, 5):
+    offset, bad = 0, 0
+    for _ in range(4):
         values = batch(dice)
-        rows: list[RawRow] = [(None, each, 0, offset + at) for at, each in enumerate(values)]
-        plan = bench.plan(sequence, rows, position)
-        position = plan.draft.position
 
-        land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
+        plan = table.land(numbered(values, offset))
 
         refused = {offset + each for each in added(totals, values)}
-        commits = [*log.commits()]
-        assert classify(plan, commits) is Outcome.COMMITTED
-        entry = entry_of(commits[-1], "p")
-        counts = RowCounts(len(values) - len(refused), len(refused))
-        assert entry is not None
-        assert entry.rows == (counts,)
-        found = table_of(bench)
+        assert table.outcome(plan) is Outcome.COMMITTED
+        assert table.entry.rows == (RowCounts(len(values) - len(refused), len(refused)),)
+        found = totals_of(table)
         width = max(map(len, found.values()))
         assert found == {key: each.row()[:width] for key, each in totals.items()}
-        assert quarantined(bench, plan.commit) == dict.fromkeys(refused, "RM606")
+        assert refused_of(table, plan.commit) == dict.fromkeys(refused, "RM606")
         offset, bad = offset + len(values), bad + len(refused)
     assert bad > 0, "no sum was too great: choose another seed"
 
 
-def quarantined(bench: Bench, commit: str) -> dict[int, str]:
-    folder = bench.folder / "orders_quarantine"
-    rows = DeltaTable(str(folder)).to_pyarrow_table().to_pylist() if folder.exists() else []
-    return {row["offset"]: row["code"] for row in rows if row["commit"] == commit}
-
-
 @pytest.mark.takes_long("merge", "replaceUsing, folded in tasks", "replaceUsing")
-def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(
-    bench: Bench, landing: Landing
+def test_bad_records_and_sums_that_do_not_fit_come_in_one_batch(table: BatchTable) -> None:
+    others = [record(1, 1), record(2, 7), b'{"who": 2, "units": 1}']
+    plan = table.land(numbered([record(1, GREATEST), b"{oops", *others]))
+
+    assert refused_of(table, plan.commit) == {0: "RM606", 1: "RM603", 2: "RM606", 4: "RM605"}
+    assert [(key[0], row[0]) for key, row in totals_of(table).items()] == [(2, 1)]
+
+
+@pytest.mark.takes_long("merge", "merge, folded in tasks", "replaceUsing, folded in tasks")
+def test_a_sum_that_fits_no_longer_is_found_by_the_commit_and_its_batch_is_split(
+    table: BatchTable,
 ) -> None:
-    values = [
-        record(1, GREATEST),
-        b"{oops",
-        record(1, 1),
-        record(2, 7),
-        b'{"who": 2, "units": 1}',
-    ]
-    rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(values)]
-    plan = bench.plan(1, rows, Position())
+    """All records of the batch can be decoded, and no sum of the batch alone overflows."""
+    table.land(numbered([record(1, GREATEST)]))
 
-    land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
+    plan = table.land(numbered([record(1, 1), record(2, 7)], 1))
 
-    assert quarantined(bench, plan.commit) == {0: "RM606", 1: "RM603", 2: "RM606", 4: "RM605"}
-    assert [(key[0], row[0]) for key, row in table_of(bench).items()] == [(2, 1)]
+    assert refused_of(table, plan.commit) == {1: "RM606"}
+    assert {key[0]: row[2] for key, row in totals_of(table).items()} == {1: GREATEST, 2: 7}
 
 
 @pytest.mark.thorough
@@ -202,16 +186,10 @@ def test_whether_a_sum_fits_does_not_depend_on_the_order_of_its_records(
     bench: Bench, order: Sequence[int]
 ) -> None:
     """Spark's ``try_sum`` is null if any sum on the way does not fit."""
-    pipeline = totals_pipeline()
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    rows: list[RawRow] = [(None, record(1, each), 0, at) for at, each in enumerate(order)]
-    plan = bench.plan(1, rows, Position())
-
-    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
-
-    assert quarantined(bench, plan.commit) == {}
-    assert table_of(bench)[1, BEGIN][2] == GREATEST - 4
+    table = keyed_table(bench, totals_pipeline())
+    table.land(numbered([record(1, each) for each in order]))
+    assert table.bad() == {}
+    assert totals_of(table)[1, BEGIN][2] == GREATEST - 4
 
 
 HUGE = 9 * 10**37
@@ -226,18 +204,16 @@ def test_whether_wide_decimals_fit_does_not_depend_on_the_order_of_their_records
 ) -> None:
     """Some orders fit on the way, and others do not."""
     wide = {"schema": "who BIGINT, units DECIMAL(38,0)", "metrics": {"units": "sum(units)"}}
-    pipeline = a_pipeline(**wide, key=None, mode="aggregate", keys=("who",), order_by=())
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
+    table = keyed_table(
+        bench, a_pipeline(**wide, key=None, mode="aggregate", keys=("who",), order_by=())
+    )
     told = [json.dumps({"who": 1, "units": each}).encode() for each in (*order, 5)]
     told.append(json.dumps({"who": 2, "units": HUGE // 10}).encode())
-    rows: list[RawRow] = [(None, each, 0, at) for at, each in enumerate(told)]
-    plan = bench.plan(1, rows, Position())
 
-    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+    plan = table.land(numbered(told))
 
-    assert quarantined(bench, plan.commit) == dict.fromkeys(range(5), "RM606")
-    (row,) = DeltaTable(str(bench.folder / "orders")).to_pyarrow_table().to_pylist()
+    assert refused_of(table, plan.commit) == dict.fromkeys(range(5), "RM606")
+    (row,) = table.rows()
     assert (row["who"], row["units"]) == (2, HUGE // 10)
 
 
@@ -247,25 +223,16 @@ def test_a_time_whose_window_begins_before_all_times_is_a_bad_key(
 ) -> None:
     # The strict rules of JSON know no such time; another format may.
     monkeypatch.setitem(FORMATS.by_name, "json", PAIRS)
-    pipeline = totals_pipeline()
-    site = bench.site(pipeline, "orders")
-    create_target(bench.spark, pipeline, site.address)
-    rows: list[RawRow] = [
-        (None, b"who=1;units=1;at=-290308-12-21T19:59:05.224192Z", 0, 0),
-        (None, b"who=1;units=2;at=2026-01-02T03:04:05Z", 0, 1),
-    ]
-    plan = bench.plan(1, rows, Position())
+    table = keyed_table(bench, totals_pipeline())
+    times = (b"-290308-12-21T19:59:05.224192Z", b"2026-01-02T03:04:05Z")
 
-    land(Merge(site), RawBatch(bench.raw(rows), decoder(pipeline)), plan)
+    plan = table.land(numbered([b"who=1;units=1;at=" + each for each in times]))
 
-    assert quarantined(bench, plan.commit) == {0: "RM605"}
-    assert [row[0] for row in table_of(bench).values()] == [1]
+    assert refused_of(table, plan.commit) == {0: "RM605"}
+    assert [row[0] for row in totals_of(table).values()] == [1]
 
 
 @pytest.mark.thorough
-def test_a_batch_of_nothing_good_is_a_commit_without_a_row(bench: Bench, landing: Landing) -> None:
-    rows: list[RawRow] = [(None, b"{oops", 0, 0)]
-    plan = bench.plan(1, rows, Position())
-    land(landing, RawBatch(bench.raw(rows), decoder(totals_pipeline())), plan)
-    assert classify(plan, FolderLog(bench.folder / "orders").commits()) is Outcome.COMMITTED
-    assert table_of(bench) == {}
+def test_a_batch_of_nothing_good_is_a_commit_without_a_row(table: BatchTable) -> None:
+    assert table.outcome(table.land(numbered([b"{oops"]))) is Outcome.COMMITTED
+    assert totals_of(table) == {}

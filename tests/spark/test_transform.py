@@ -6,20 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from rivermouth.config import Pipeline
 from rivermouth.errors import MissingPackage, TransformFailed
-from rivermouth.formats.decoder import decoder
-from rivermouth.protocol.commits import entry_of
 from rivermouth.protocol.entry import Counts, RowCounts
-from rivermouth.protocol.offsets import Position
-from rivermouth.warehouse.folder.log import FolderLog
-from rivermouth.warehouse.tables import create_target
-from rivermouth.write.landing import RawBatch
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
-from tests.landing import land
 from tests.spark import own_code
+from tests.spark.batch_table import batch_table, rows_at
 from tests.spark.conftest import Bench, RawRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -45,37 +38,25 @@ def of(function: str, **made: Any) -> Pipeline:
     return a_pipeline(transform=f"tests.spark.own_code:{function}", **made)
 
 
-def land_all(bench: Bench, pipeline: Pipeline, *batches: list[RawRow]) -> Counts | None:
-    """Land the batches; the counts in the newest entry."""
-    site = bench.site(pipeline, "made")
-    create_target(bench.spark, pipeline, site.address)
-    landing = DataFrameWriter(site)
-    for number, rows in enumerate(batches, 1):
-        land(
-            landing,
-            RawBatch(bench.raw(rows), decoder(pipeline)),
-            bench.plan(number, rows, Position()),
-        )
-    entry = entry_of([*FolderLog(bench.folder / "made").commits()][-1], "p")
-    assert entry is not None
-    return entry.rows
+def land_all(bench: Bench, pipeline: Pipeline, rows: list[RawRow]) -> Counts | None:
+    """Land a batch; the counts in its entry."""
+    table = batch_table(bench, pipeline, DataFrameWriter, "made")
+    table.land(rows)
+    return table.entry.rows
 
 
 def rows(bench: Bench) -> list[tuple[int, int, int]]:
-    table = DeltaTable(str(bench.folder / "made")).to_pyarrow_table().to_pylist()
-    return sorted((row["_kafka"]["offset"], row["m"], row["twice"]) for row in table)
+    found = rows_at(str(bench.folder / "made"))
+    return sorted((row["_kafka"]["offset"], row["m"], row["twice"]) for row in found)
 
 
 def refused(bench: Bench, cases: Mapping[str, tuple[Pipeline, str]]) -> None:
     """Each is refused with the words that are expected, and nothing of any is in the table."""
-    [any_of_them, *_] = (pipeline for pipeline, _ in cases.values())
-    create_target(bench.spark, any_of_them, bench.address("made"))
-    decode = decoder(any_of_them)
     said = {}
     for name, (pipeline, _) in cases.items():
-        landing = DataFrameWriter(bench.site(pipeline, "made"))
+        table = batch_table(bench, pipeline, DataFrameWriter, "made")
         with pytest.raises(TransformFailed) as failed:
-            land(landing, RawBatch(bench.raw(GOOD), decode), bench.plan(1, GOOD, Position()))
+            table.land(GOOD)
         said[name] = str(failed.value)
     assert not [name for name, (_, words) in cases.items() if words not in said[name]], said
     for name, (pipeline, _) in cases.items():
@@ -126,7 +107,7 @@ def test_a_bad_record_is_never_lost_whatever_the_function_leaves_out(
 ) -> None:
     assert land_all(bench, of(function), [*GOOD, BAD]) == (RowCounts(5, 1),)
 
-    bad = DeltaTable(str(bench.folder / "made_quarantine")).to_pyarrow_table().to_pylist()
+    bad = rows_at(str(bench.folder / "made_quarantine"))
     assert [each["offset"] for each in bad] == [7]
     found = [offset for offset, *_ in rows(bench)]
     assert found == offsets if offsets is not None else len(found) == 1

@@ -227,7 +227,7 @@ LANDINGS = Landings(
             name=FILES,
             keyed=False,
             needs=frozenset({Capability.ONE_HOST}),
-            make="rivermouth.write.landings.files:files",
+            make="rivermouth.write.landings.files:FilesLanding",
         ),
         Landing(
             name="dataframe_writer",

@@ -1,21 +1,10 @@
-"""Decoding outside of the JVM: whole batches of Kafka's rows in Arrow, by Spark's Python workers.
-
-Such a worker collects garbage after each task, and looks at all objects for that: those of the
-modules alone are 100,000, for 40 ms. They stay for the life of the worker.
-
-To begin with a batch costs as much as some thousand of its records, and from Spark larger ones are
-not cheaper (``write.arrow_batches``). Imports no Spark.
-
-Imports no Spark.
-
-Imports nothing of Spark, so that a worker starts fast.
-"""
+"""What Spark's Python workers do with Kafka's rows in Arrow: join, decode, divert bad records."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -26,9 +15,10 @@ import pyarrow.compute as pc
 
 @cache
 def spare_what_is_loaded() -> None:
-    """Let the collector pass over what is there now; once for each process.
+    """Let the garbage collector pass over what is there now; once for each process.
 
-    To be called at the end of a task: all that tasks need is loaded then.
+    To be called at the end of a task: all that tasks need is loaded then, and stays. The objects of
+    the modules alone are 100,000; to look at them after each task takes 40 ms.
     """
     gc.freeze()
 
@@ -66,26 +56,29 @@ class Rebatched:
 def rebatched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows in their order. What is joined has at most so many records and bytes together; a
     batch that has more stays as it is.
+
+    To begin with a batch costs as much as some thousand of its records, and from Spark larger ones
+    are not cheaper (``write.arrow_batches``).
     """
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     records = size = 0
     for batch in batches:
         records, size = records + len(batch), size + batch.nbytes
-        if held and (records > _RECORDS or size > _BYTES):
-            yield _as_one(held)
-            held, records, size = [], len(batch), batch.nbytes
-        held.append(batch)
-    if held:
-        yield _as_one(held)
+        if waiting and (records > _RECORDS or size > _BYTES):
+            yield _as_one(waiting)
+            waiting, records, size = [], len(batch), batch.nbytes
+        waiting.append(batch)
+    if waiting:
+        yield _as_one(waiting)
 
 
-def _as_one(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(held) == 1:
-        return held[0]
-    columns = pa.Table.from_batches(held).combine_chunks().columns
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = pa.Table.from_batches(batches).combine_chunks().columns
     # Without rows a column has no chunk.
     arrays = [each.chunk(0) if each.num_chunks else pa.array([], each.type) for each in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=held[0].schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=batches[0].schema)
 
 
 NO_KEY = "RM605"
@@ -111,14 +104,32 @@ class SideOutput(Protocol):
         """For one task: what it told counts once the block has ended without an error."""
 
 
-@contextmanager
-def opened(side_output: SideOutput | None) -> Iterator[OpenSideOutput | None]:
-    """The side output of one task, if there is one."""
-    if side_output is None:
-        yield None
-        return
-    with side_output.opened() as found:
-        yield found
+@dataclass(frozen=True)
+class Refusing:
+    """The side output of a task that takes no bad record: it fails by ``REFUSAL``."""
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenSideOutput]:
+        """See ``SideOutput.opened``."""
+        yield self
+
+    def good(
+        self, raw: pa.RecordBatch, code: pa.StringArray, reason: pa.StringArray
+    ) -> pa.BooleanArray | None:
+        """See ``OpenSideOutput.good``."""
+        if code.null_count < len(code):
+            raise RuntimeError(REFUSAL)
+        return None
+
+
+REFUSING = Refusing()
+
+
+def with_code(codes: pa.StringArray, reasons: pa.StringArray, code: str) -> pa.StringArray:
+    """The codes; ``code`` where there is none, and a reason why the record is bad."""
+    if reasons.null_count == len(reasons):
+        return codes
+    return pc.coalesce(codes, pc.if_else(reasons.is_valid(), code, pa.scalar(None, pa.string())))
 
 
 def without_key(code: pa.StringArray, key: pa.Array, there: pa.BooleanArray) -> pa.StringArray:
@@ -133,14 +144,16 @@ REFUSAL = "RM600: a record of this batch goes to quarantine"
 """The error of a task, or of a job, that met a bad record where it takes none."""
 
 
-class Decoded(Protocol):
-    """What became of each record: its row, null where it has none; and why it is bad, or null."""
+@dataclass(frozen=True)
+class Decoded:
+    """What became of each record, in their order.
 
-    @property
-    def rows(self) -> pa.StructArray: ...
+    ``rows`` is null for a bad record and for a null or empty value. ``reasons`` says why a record
+    is bad, in at most 200 characters; it is null for all others.
+    """
 
-    @property
-    def reasons(self) -> pa.StringArray: ...
+    rows: pa.StructArray
+    reasons: pa.StringArray
 
 
 class InArrow(Protocol):
@@ -167,11 +180,10 @@ class Stage:
     carry them back to the JVM costs as much as to decode them. ``with_key``: ``key`` stays all the
     same.
 
-    ``refuses``: a bad record fails the task, by ``REFUSAL``, and ``why`` is left out; so is
-    ``absent``, if a null value is bad, too: if there are no ``tombstones``. Bad are records without
-    a value but tombstones, those whose value is bad, which get the ``code``, and those whose row
-    has no value in one of the ``keys``. What a message key names is not checked. They go to the
-    ``side_output``, where there is one, and are left out.
+    ``side_output``: bad records go there, and ``why`` is left out; so is ``absent``, if a null
+    value is bad, too: if there are no ``tombstones``. Bad are records without a value but
+    tombstones, those whose value is bad, which get the ``code``, and those whose row has no value
+    in one of the ``keys``. What a message key names is not checked.
     """
 
     value: InArrow
@@ -180,14 +192,15 @@ class Stage:
     columns: tuple[str, ...]
     whole: bool
     with_key: bool = False
-    refuses: bool = False
     tombstones: bool = False
     side_output: SideOutput | None = None
     code: str = ""
     keys: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with opened(self.side_output) as side_output:
+        with ExitStack() as stack:
+            into = self.side_output
+            side_output = stack.enter_context(into.opened()) if into is not None else None
             for batch in batches:
                 yield self._decoded(batch, side_output)
         spare_what_is_loaded()
@@ -196,8 +209,8 @@ class Stage:
         values = batch.column("value")
         found, nothing = self.value.decode(values), absent(values)
         rows = found.rows
-        if self.refuses:
-            good = self._good(batch, found, nothing, side_output)
+        if side_output is not None:
+            good = side_output.good(batch, self._codes(found, nothing), found.reasons)
             if good is not None:
                 batch, rows, nothing = (each.filter(good) for each in (batch, rows, nothing))
                 values = batch.column("value")
@@ -207,38 +220,21 @@ class Stage:
             columns |= {name: _only(columns[name], without) for name in left & columns.keys()}
         parsed = _of_columns(rows, self.columns)
         columns |= {"parsed": parsed}
-        if not self.refuses:
+        if side_output is None:
             columns["why"] = found.reasons
-        if not self.refuses or self.tombstones:
+        if side_output is None or self.tombstones:
             columns["absent"] = nothing
         if self.key is not None:
             keys = _only(batch.column("key"), values.is_null())
             columns["message_key"] = self.key.decode(keys).rows
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
-    def _good(
-        self,
-        batch: pa.RecordBatch,
-        found: Decoded,
-        nothing: pa.StringArray,
-        side_output: OpenSideOutput | None,
-    ) -> pa.BooleanArray | None:
-        """Which records are good; None: all. Fails at a bad one where there is no side output."""
-        codes = self._codes(found, nothing)
-        if side_output is not None:
-            return side_output.good(batch, codes, found.reasons)
-        if codes.null_count < len(codes):
-            raise RuntimeError(REFUSAL)
-        return None
-
     def _codes(self, found: Decoded, nothing: pa.StringArray) -> pa.StringArray:
         """Why records are bad, null for good ones."""
-        none = pa.scalar(None, pa.string())
-        code, there = nothing, found.rows.is_valid()
         if self.tombstones and nothing.null_count < len(nothing):
-            code = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
-        if found.reasons.null_count < len(found.reasons):
-            code = pc.coalesce(code, pc.if_else(found.reasons.is_valid(), self.code, none))
+            none = pa.scalar(None, pa.string())
+            nothing = pc.if_else(pc.equal(nothing, "RM601"), none, nothing)
+        code, there = with_code(nothing, found.reasons, self.code), found.rows.is_valid()
         for each in self.keys:
             code = without_key(code, found.rows.field(each), there)
         return code

@@ -65,7 +65,7 @@ def decoder_to_fold(
     for the order of records (``ordered``): else it names the topic and the partition. What tells of
     a bad record is left out: ``reason``, ``key`` and ``value``.
     """
-    asked = Asked(reads, headers=False, whole=False, ordered=ordered, told=False)
+    asked = Asked(reads, headers=False, whole=False, ordered=ordered, faults=False)
     return _decoder(pipeline, tasks, asked)
 
 
@@ -75,10 +75,10 @@ def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
     value: ValueDecoder = resolve(known.decoder)(pipeline.columns, settings_of(pipeline))
     message_key = _message_key(pipeline)
     before = stage_of(pipeline, value.in_arrow, message_key, asked)
-    bytes_told = [F.col("key"), F.col("value")] if asked.told else []
+    key_and_value = [F.col("key"), F.col("value")] if asked.faults else []
     parsed = [
         F.struct(*asked.place(pipeline)).alias("_kafka"),
-        *bytes_told,
+        *key_and_value,
         value.parsed.alias("parsed"),
         *_found(pipeline, value, asked),
         *_named(message_key),
@@ -90,14 +90,14 @@ def _decoder(pipeline: Pipeline, tasks: int | None, asked: Asked) -> Before:
         F.col("_kafka"),
         _tombstone(pipeline).alias("tombstone"),
         _code(pipeline, value).alias("code"),
-        *([F.col("why").alias("reason")] if asked.told else []),
-        *bytes_told,
+        *([F.col("why").alias("reason")] if asked.faults else []),
+        *key_and_value,
         *headers,
     ]
 
     def decode(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
-        few = raw if tasks is None else raw.coalesce(tasks)
-        return before(few, side_output).select(parsed).select(decoded)
+        parts = raw if tasks is None else raw.coalesce(tasks)
+        return before(parts, side_output).select(parsed).select(decoded)
 
     return decode
 
@@ -106,15 +106,15 @@ def _found(pipeline: Pipeline, value: ValueDecoder, asked: Asked) -> list[SparkC
     """What was found of a record: ``why`` it is bad, and ``nothing``, why it has no value."""
     why, nothing = F.lit(None).cast("string"), _nothing()
     if value.in_arrow is not None:
-        why = F.col("why") if asked.told else why
+        why = F.col("why") if asked.faults else why
         nothing = F.col("absent") if asked.absent(pipeline) else F.lit(None).cast("string")
     return [why.alias("why"), nothing.alias("nothing")]
 
 
 def settings_of(pipeline: Pipeline) -> Mapping[str, Any]:
     """The settings of ``source`` that decoders take, as the ledger names them."""
-    told = pipeline.decoder
-    return {each: told[each] for each in told.keys() - {"version", "key_version"}}
+    named = pipeline.decoder
+    return {each: named[each] for each in named.keys() - {"version", "key_version"}}
 
 
 def _fields(value: ValueDecoder, names: Sequence[str]) -> SparkColumn:

@@ -29,8 +29,8 @@ def key(columns: Sequence[Column], settings: Mapping[str, Any]) -> StrictJson:
     """What decodes message keys that are JSON objects."""
     times = settings.get("timestamps", {})
     lenient = frozenset(settings.get("lenient", ()))
-    told = JsonSettings(times.get("unit"), times.get("fraction") == "cut", lenient)
-    return StrictJson.of(columns, told)
+    chosen = JsonSettings(times.get("unit"), times.get("fraction") == "cut", lenient)
+    return StrictJson.of(columns, chosen)
 
 
 def in_task(pipeline: Pipeline) -> InTask:

@@ -13,8 +13,6 @@ A decoded row has these columns:
   for
 - ``headers`` ARRAY of STRUCT<key STRING, value BINARY>, as Kafka has them, null where there are
   none; only where they are sent on (``forward_headers``)
-
-So values do not go through Spark's expressions, and from there to Python again. Imports no Spark.
 """
 
 from __future__ import annotations
@@ -23,14 +21,21 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from rivermouth.config import Column, Pipeline
 from rivermouth.config.registry import resolve
 from rivermouth.config.source import HEADERS, KAFKA_COLUMNS, PARTITION, PLACE
-from rivermouth.formats.arrow import InArrow, Rebatched, SideOutput, Stage, absent
+from rivermouth.formats.arrow import (
+    REFUSING,
+    InArrow,
+    Rebatched,
+    SideOutput,
+    Stage,
+    absent,
+    with_code,
+)
 from rivermouth.spark.tables import quoted
 
 
@@ -50,15 +55,12 @@ class InTask:
         does not tell, or null.
         """
         value = raw.column("value")
-        found, code = self.values.decode(value), absent(value)
-        if found.reasons.null_count < len(value):
-            bad = pc.if_else(pc.is_valid(found.reasons), self.code, pa.scalar(None, pa.string()))
-            code = pc.coalesce(code, bad)
+        found = self.values.decode(value)
         kafka = pa.StructArray.from_arrays([raw.column(each) for each in self.kafka], self.kafka)
         columns = {
             "row": found.rows,
             "_kafka": kafka,
-            "code": code,
+            "code": with_code(absent(value), found.reasons, self.code),
             "reason": found.reasons,
             "key": raw.column("key"),
             "value": value,
@@ -82,14 +84,14 @@ Before = Callable[[DataFrame, SideOutput | None], DataFrame]
 class Asked:
     """What is asked of the decoded rows; see ``decoder`` and ``decoder_to_fold``.
 
-    ``told``: all that tells of a bad record; else each of them is refused, or diverted.
+    ``faults``: all that tells of a bad record; else each of them is refused, or diverted.
     """
 
     reads: Collection[str] | None
     headers: bool
     whole: bool
     ordered: bool = True
-    told: bool = True
+    faults: bool = True
 
     def place(self, pipeline: Pipeline) -> tuple[str, ...]:
         """The columns of ``_kafka``."""
@@ -97,7 +99,7 @@ class Asked:
 
     def absent(self, pipeline: Pipeline) -> bool:
         """Whether ``absent`` comes back: else nobody asks why a record has no value."""
-        return self.told or pipeline.key_form is not None
+        return self.faults or pipeline.key_form is not None
 
     def row(self, pipeline: Pipeline) -> list[Column]:
         """The columns of ``row``."""
@@ -130,25 +132,25 @@ def stage_of(
         return lambda raw, side_output: raw
     key = None if isinstance(message_key, SparkColumn) else message_key
     names = {*asked.place(pipeline), *(HEADERS if asked.headers else ())}
-    names |= {"key", "value"} if asked.told else set()
+    names |= {"key", "value"} if asked.faults else set()
     names |= set() if key is message_key else {"key"}  # a Spark expression makes a key of it
-    kept = {name: kind for name, kind in {**KAFKA_COLUMNS, **HEADERS}.items() if name in names}
-    given = [*{**kept, "key": "", "value": ""}]
+    carried = {name: kind for name, kind in {**KAFKA_COLUMNS, **HEADERS}.items() if name in names}
+    given = [*{**carried, "key": "", "value": ""}]
     columns, in_task = asked.parsed(pipeline), in_task_of(pipeline)
     stage = Stage(
         value,
         key,
-        given=tuple(kept),
+        given=tuple(carried),
         columns=tuple(each.name for each in columns),
         whole=asked.whole,
         with_key="key" in pipeline.source.metadata,
-        refuses=not asked.told,
+        side_output=None if asked.faults else REFUSING,
         tombstones=pipeline.key_form is not None,
         code=in_task.code if in_task else "",
         keys=tuple(dict.fromkeys(each.column for each in pipeline.target.key_parts)),
     )
-    made = {**kept, "parsed": _struct(columns)}
-    made |= {"why": "STRING"} if asked.told else {}
+    made = {**carried, "parsed": _struct(columns)}
+    made |= {"why": "STRING"} if asked.faults else {}
     made |= {"absent": "STRING"} if asked.absent(pipeline) else {}
     if key is not None:
         made["message_key"] = _struct(keys_of(pipeline))

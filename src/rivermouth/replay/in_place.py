@@ -33,7 +33,7 @@ from rivermouth.run.steps import Steps
 from rivermouth.warehouse.ledger import Others
 from rivermouth.warehouse.tables import check_target
 from rivermouth.write.evaluation import applied, grouped_counts
-from rivermouth.write.landing import Changes
+from rivermouth.write.landing import KeyedLanding, landing_of
 from rivermouth.write.rows import Keyed, row_changes
 
 ELSEWHERE = "Replay into another table: --into SCHEMA.TABLE"
@@ -158,10 +158,13 @@ class InPlace:
             committer = Committer.opened(ledger, coordinates, at.found.to_project, accept=accept)
             if not would.total:
                 return Replayed(plan, written=False)
-            landing = self._shared.landing(pipeline, resources, coordinates.attempts, rows)
+            site = self._shared.site(pipeline, resources, coordinates.attempts, rows)
+            landing = landing_of(site, self._shared.platform)
+            if not isinstance(landing, KeyedLanding):
+                raise TypeError(f"{type(landing).__name__} takes no changes by key")
             draft = replay_draft(committer.history, at.newest, ledger.table, found)
             commit = committer.plan(Purpose.REPLAY, draft)
-            stage = partial(landing.stage, Changes(changes, applied(counts)))
+            stage = partial(landing.stage_changes, changes, applied(counts))
             committer.commit(commit, Steps(stage))
         return Replayed(plan, written=True, sequence=commit.sequence)
 

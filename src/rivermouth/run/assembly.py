@@ -21,6 +21,7 @@ from rivermouth.formats.decoder import decoder
 from rivermouth.kafka.client import Kafka
 from rivermouth.kafka.groups import ConfiguredGroups
 from rivermouth.local.scratch import importing_from, scratch_folder, shared_folder
+from rivermouth.operate.facts import way_now
 from rivermouth.run.committer import Coordinates
 from rivermouth.run.ingest import Edges, Ingest
 from rivermouth.run.mirroring import mirroring
@@ -41,7 +42,8 @@ from rivermouth.warehouse.tables import (
     create_target,
 )
 from rivermouth.warehouse.warehouse import warehouse_of
-from rivermouth.write.landing import Landing, Site, landing_of
+from rivermouth.write.landing import Site, landing_of
+from rivermouth.write.landings.driver_commits import record
 from rivermouth.write.rows import Rows
 
 
@@ -103,39 +105,41 @@ class Assembly:
             create_target(self.session, pipeline, address, attempts)
             self.warehouse.prepare(self.session, pipeline)
             check_target(self.session, pipeline, address)
-            landing = self.landing(pipeline, resources, attempts)
+            site = self.site(pipeline, resources, attempts)
+            landing = landing_of(site, self.platform)
         resources.enter_context(flushed(projecting, name))
         at = replace(
             at,
-            writes=self._writes(at, landing),
+            writes=self._writes(at, site),
             projecting=projecting,
             listener=listener,
             attempts=attempts,
         )
         decode = decoder(pipeline, self._tasks(), headers=pipeline.target.forward_headers)
         others = self.others.setdefault(name, Others(log, name))
-        return Ingest(Edges(at, kafka, landing, decode, others))
+        edges = Edges(at, kafka, landing, decode, others)
+        if site.one_host:
+            edges = replace(edges, way=partial(way_now, self.config, pipeline))
+        return Ingest(edges)
 
-    def _writes(self, at: Coordinates, landing: Landing) -> LedgerWrites:
+    def _writes(self, at: Coordinates, site: Site) -> LedgerWrites:
         """What moves the ledger on, beside the landing.
 
         A write may fail because others altered the table in mid-run. Spark does not say in which
         column; and that is a halt.
         """
-        pipeline = at.pipeline
-        address = self.warehouse.address(pipeline.target.table)
 
         def translate(fault: Exception) -> RivermouthError:
             error = at.writes.translate(fault)
             if error.passes is Passing.NO:
                 with suppress(*FAULTS):
                     try:
-                        check_target(self.session, pipeline, address)
+                        check_target(self.session, site.pipeline, site.address)
                     except SchemaDiffers as differs:
                         return differs
             return error
 
-        return replace(at.writes, record=landing.record, translate=translate)
+        return replace(at.writes, record=partial(record, site), translate=translate)
 
     def coordinates(self, pipeline: Pipeline) -> Coordinates:
         """What a command commits to that is no run: nobody listens, and it projects at once."""
@@ -175,23 +179,23 @@ class Assembly:
         """The right to write the pipeline's table, see ``Warehouse.hold``."""
         return self.warehouse.hold(pipeline.target.table)
 
-    def landing(
+    def site(
         self,
         pipeline: Pipeline,
         resources: ExitStack,
         attempts: Attempts,
         rows: Rows | None = None,
-    ) -> Landing:
-        """How rows land in the pipeline's table: by default ``rows`` are what its shape says."""
+    ) -> Site:
+        """What lands rows in the pipeline's table works with: by default those of its shape."""
         if self.platform.has(Capability.ONE_HOST):
             import_from(self.session, self._imported())
         table, reasons = pipeline.target.table, pipeline.format.all_reasons
         bad = self.warehouse.address(table.quarantine)
         make = partial(self.side_tables.make, self.session, bad, COLUMNS, attempts)
         writers = [each.name for each in self.config.writers(table)]
-        site = Site(
+        return Site(
             session=self.session,
-            pipeline=pipeline.name,
+            pipeline=pipeline,
             address=self.warehouse.address(table),
             rows=rows or resolve(pipeline.shape.changes)(pipeline),
             quarantine=QuarantineTable(bad, reasons, make),
@@ -199,10 +203,8 @@ class Assembly:
             cache=self.platform.has(Capability.CACHE),
             staging=lambda: resources.enter_context(self.staging(pipeline.name)),
             others=tuple(each for each in writers if each != pipeline.name),
-            config=pipeline,
             kafka=kafka_options(self.config.kafka.revealed(self.secrets), {}, self.platform),
         )
-        return landing_of(site, self.platform)
 
     def _imported(self) -> Iterator[str]:
         """Folders with the modules that the driver imports from beside the configuration file."""

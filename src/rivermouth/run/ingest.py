@@ -33,6 +33,7 @@ from rivermouth.protocol.kafka_facts import KafkaFacts
 from rivermouth.protocol.offsets import OffsetRange, Position, TopicPartition, Watermarks
 from rivermouth.protocol.snapshot import LedgerSnapshot
 from rivermouth.protocol.starts import next_offsets
+from rivermouth.protocol.ways import Way
 from rivermouth.run.accepting import check_no_other_rollback, plan_resume
 from rivermouth.run.committer import Committer, Coordinates
 from rivermouth.run.report import OpenReport
@@ -51,6 +52,8 @@ class Edges:
     landing: Landing
     decode: Callable[[DataFrame], DataFrame]
     others: Others
+    way: Callable[[], Way | None] = lambda: None
+    """How commits are made now; None: on this platform there is no choice."""
     now: Callable[[], float] = time.time
 
 
@@ -86,7 +89,7 @@ class Ingest:
         if found.opening is not None:
             plan = committer.plan(found.opening.purpose, found.opening.draft)
             committer.record(session, plan, partial(self._check_kafka, plan.draft.ranges))
-        report = OpenReport.of(self.pipeline, found, self._facts, edges.landing.way())
+        report = OpenReport.of(self.pipeline, found, self._facts, edges.way())
         edges.at.listener.opened(report)
         return found.starts
 

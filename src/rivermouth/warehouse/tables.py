@@ -217,7 +217,12 @@ class QuarantineTable:
     make: Callable[[], object] = lambda: None
 
     def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None, before: int = 0) -> None:
-        """See ``write.landing.Quarantine``."""
+        """Append the bad rows of a decoded batch under the plan's commit id.
+
+        ``seen`` is how many there were, where that is known; ``before``, how many rows of other
+        records there are under that id already. Raises BatchFailed where others were written: Kafka
+        has deleted records between two reads of one range.
+        """
         self.make()
         kafka = F.col("_kafka")
         rows = bad.select(

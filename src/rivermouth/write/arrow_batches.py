@@ -65,11 +65,11 @@ def _measured(site: Site) -> bool:
     where a worker may get more than Kafka's rows, from own code or from a format that is not
     decoded in one step; and elsewhere than on one host, where nobody has tried.
     """
-    config, conf = site.config, site.session.conf
-    if config is None or config.made_by or config.format.in_task is None or site.tasks is None:
+    pipeline, conf = site.pipeline, site.session.conf
+    if pipeline.made_by or pipeline.format.in_task is None or site.tasks is None:
         return True
     set_by_others = any(conf.get(each, None) is not None for each in NOT_MEASURED)
-    return set_by_others or "headers" in config.source.metadata
+    return set_by_others or "headers" in pipeline.source.metadata
 
 
 def _value() -> Column:

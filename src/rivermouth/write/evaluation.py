@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -26,6 +27,8 @@ from rivermouth.protocol.entry import Counts, RowCounts
 from rivermouth.protocol.offsets import OffsetRange
 from rivermouth.spark.errors import said
 from rivermouth.spark.tables import literal
+
+Made = TypeVar("Made")
 
 
 @contextmanager
@@ -56,6 +59,16 @@ def refusing() -> Column:
 def refused(fault: Exception) -> bool:
     """Whether a job failed because of a bad record."""
     return REFUSAL in said(fault)
+
+
+def unless_refused(attempt: Callable[[], Made], split: Callable[[], Made]) -> Made:
+    """What ``attempt`` makes; where a bad record has failed it, what ``split`` makes."""
+    try:
+        return attempt()
+    except Exception as fault:
+        if not refused(fault):
+            raise
+    return split()
 
 
 @contextmanager

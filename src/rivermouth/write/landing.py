@@ -10,24 +10,24 @@ after    what is left once the commit was read back: rows to send, marked rows t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from rivermouth.config import Pipeline
 from rivermouth.config.platforms import Platform
 from rivermouth.config.registry import LANDINGS, resolve
 from rivermouth.protocol.commits import CommitPlan
-from rivermouth.protocol.ways import Way
+from rivermouth.protocol.entry import Counts
 from rivermouth.spark.tables import Address
-from rivermouth.write.evaluation import persisted
-from rivermouth.write.rows import RECORDS, Keyed, Rows, Sent, without_overflow
+from rivermouth.warehouse.tables import QuarantineTable
+from rivermouth.write.evaluation import grouped_counts, persisted, quarantined
+from rivermouth.write.rows import Keyed, Rows, Sent, without_overflow
 
 Decode = Callable[[DataFrame], DataFrame]
 """Makes decoded rows (``formats.tasks``) of Kafka's."""
@@ -50,25 +50,6 @@ class RawBatch:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Changes by key that were folded before, see ``Keyed.fold``, of about so many ``records``.
-
-    They are read several times. Their commit carries the entry of a plan without counts.
-    """
-
-    rows: DataFrame
-    records: int
-
-
-def nothing(plan: CommitPlan) -> None:
-    """A step that has nothing to do."""
-
-
-def passed_on(plan: CommitPlan, fault: Exception) -> None:
-    """What becomes of a fault where no row waits for its commit: it is raised as it is."""
-
-
-@dataclass(frozen=True)
 class Staged:
     """A batch that was staged, and what is left to do with it. Each step is given the plan.
 
@@ -82,55 +63,56 @@ class Staged:
 
     commit: Callable[[CommitPlan], object]
     was_read: bool = True
-    after: Callable[[CommitPlan], object] = nothing
-    give_up: Callable[[CommitPlan, Exception], object] = passed_on
+    after: Callable[[CommitPlan], object] = lambda plan: None
+    give_up: Callable[[CommitPlan, Exception], object] = lambda plan, fault: None
 
 
-STALE = Staged(nothing)
+STALE = Staged(lambda plan: None)
 """A batch whose plan is stale: nothing of it is read, and no commit is made, as Delta does it."""
-
-
-class Quarantine(Protocol):
-    """Where bad records go, ahead of the commit that accounts for them.
-
-    ``reasons`` say what the codes of the pipeline's records mean.
-    """
-
-    @property
-    def address(self) -> Address: ...
-
-    @property
-    def reasons(self) -> Mapping[str, str]: ...
-
-    def write(self, bad: DataFrame, plan: CommitPlan, seen: int | None, before: int = 0) -> None:
-        """Append the bad rows of a decoded batch under the plan's commit id.
-
-        ``seen`` is how many there were, where that is known; ``before``, how many rows of other
-        records there are under that id already. Raises BatchFailed where others were
-        written: Kafka has deleted records between two reads of one range.
-        """
 
 
 class Landing(Protocol):
     """One way in which the batches of a pipeline land in its table."""
 
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """Read the batch for the commit of the plan, which goes on by the steps of ``Staged``.
 
-        Nothing is visible yet, and nothing is in quarantine. What is kept for the next steps is
-        kept in ``held``. The counts are in the entry where they are known before the commit.
-        Raises CommitConflict where others have committed since the plan, and TypeError for
-        ``Changes`` where the landing takes no changes by key.
+        Nothing is visible yet, and nothing is in quarantine. What the next steps need is kept in
+        ``stack``. The counts are in the entry where they are known before the commit. Raises
+        CommitConflict where others have committed since the plan.
         """
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """Make a commit of the plan that brings no rows, but an entry alone."""
 
-    def way(self) -> Way | None:
-        """In which way commits are made now; None: on this platform there is no choice.
+@runtime_checkable
+class KeyedLanding(Landing, Protocol):
+    """A landing that also takes changes by key that were folded before."""
 
-        Raises what reading the table's log does.
+    def stage_changes(
+        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
+    ) -> Staged:
+        """Stage ``changes`` (``Keyed.fold``) of about so many ``records``, see ``Landing.stage``.
+
+        They are read several times. The entry of their commit has no counts.
         """
+
+
+@dataclass(frozen=True)
+class CountedBatch:
+    """Decoded rows that can be read several times, and how many each range has."""
+
+    rows: DataFrame
+    counts: Counts
+    quarantine: QuarantineTable
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows of records that take effect."""
+        return self.rows.where("code IS NULL")
+
+    def write_bad(self, plan: CommitPlan) -> None:
+        """Put the others into quarantine, if there are any."""
+        if bad := quarantined(self.counts):
+            self.quarantine.write(self.rows.where("code IS NOT NULL"), plan, bad)
 
 
 @dataclass(frozen=True)
@@ -138,22 +120,20 @@ class Site:
     """What a landing has to work with, for one pipeline.
 
     ``tasks`` is how many tasks evaluate a batch, and write its files (None: as the platform thinks
-    best). ``cache``: whether a batch may be kept in memory. ``staging``
-    gives a folder of this run alone that driver and executors see by the same path. ``others``
-    are the other pipelines that write the table. ``config`` and ``kafka``, the options of Spark's
-    Kafka client, are for those that send.
+    best). ``cache``: whether a batch may be kept in memory. ``staging`` gives a folder of this run
+    alone that driver and executors see by the same path. ``others`` are the other pipelines that
+    write the table. ``kafka`` are the options of Spark's Kafka client, for those that send.
     """
 
     session: SparkSession
-    pipeline: str
+    pipeline: Pipeline
     address: Address
     rows: Rows
-    quarantine: Quarantine
+    quarantine: QuarantineTable
     tasks: int | None
     cache: bool
     staging: Callable[[], Path]
     others: tuple[str, ...] = ()
-    config: Pipeline | None = None
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -161,41 +141,30 @@ class Site:
         """The one folder of ``staging``, made when it is first asked for."""
         return self.staging()
 
-    def kept_in(self, plan: CommitPlan) -> Path | None:
-        """Where the batch of a plan is kept for several reads; None: in memory."""
-        return None if self.cache else self.stage / plan.commit
+    def keep(self, rows: DataFrame, plan: CommitPlan, what: str, stack: ExitStack) -> DataFrame:
+        """The rows for several reads, until ``stack`` is closed: in memory, or in files.
+
+        ``what`` tells them from others that are kept of the plan's batch.
+        """
+        folder = None if self.cache else self.stage / f"{plan.commit}-{what}"
+        return stack.enter_context(persisted(self.coalesced(rows), folder))
+
+    def counted(self, decoded: DataFrame, plan: CommitPlan, stack: ExitStack) -> CountedBatch:
+        """Decoded rows for several reads, until ``stack`` is closed.
+
+        Those of a key whose row would overflow are bad, see ``Keyed``. What joins the table is
+        kept, too: it is read once, so that all reads tell the same.
+        """
+        rows = self.keep(decoded, plan, "decoded", stack)
+        if isinstance(self.rows, Keyed) and self.rows.overflows is not None:
+            table = self.address.read(rows.sparkSession)
+            rows = self.keep(without_overflow(rows, table, self.rows), plan, "fitted", stack)
+        return CountedBatch(rows, grouped_counts(rows, plan.draft.ranges), self.quarantine)
 
     @property
     def one_host(self) -> bool:
         """Whether driver and tasks run on one machine."""
         return self.tasks is not None
-
-    def folded(self, changes: DataFrame) -> int | None:
-        """How many records are in ``changes``, which were folded and written down.
-
-        None where nobody has to know: on one host Spark computes nothing twice, so that its
-        metrics are right. Elsewhere what a lost executor had computed is computed again.
-        """
-        if self.one_host:
-            return None
-        [row] = changes.agg(F.sum(RECORDS).alias(RECORDS)).collect()
-        return int(row[RECORDS] or 0)
-
-    @contextmanager
-    def fitted(self, decoded: DataFrame, folder: Path | None) -> Iterator[DataFrame]:
-        """Decoded rows for several reads, see ``kept``.
-
-        Those of a key whose row would overflow are bad, see ``Keyed``. What joins the table is
-        kept, too: it is read once, so that all reads tell the same.
-        """
-        with persisted(decoded, folder) as rows:
-            fit = without_overflow(rows, self.address.read(decoded.sparkSession), self.rows)
-            if fit is rows:
-                yield rows
-                return
-            beside = None if folder is None else folder.with_name(f"{folder.name}-fitted")
-            with persisted(fit, beside) as batch:
-                yield batch
 
     def coalesced(self, rows: DataFrame) -> DataFrame:
         """The rows in no more parts than there are tasks.

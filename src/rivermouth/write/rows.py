@@ -1,7 +1,4 @@
-"""What a shape gives to a landing: rows to add, one change per key, or rows to send.
-
-Asked only after a commit was refused, so that no other batch pays for it.
-"""
+"""What a shape gives to a landing: rows to add, one change per key, or rows to send."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config.registry import Reference
 from rivermouth.formats.arrow import SideOutput
 from rivermouth.warehouse.tables import TOMBSTONE
 from rivermouth.write.transform import Transform
@@ -81,12 +77,10 @@ class Keyed:
 class Sent:
     """Each good record is sent to a sink, and the table gets no row.
 
-    ``sink`` is ``(write.landing.Site) -> write.sinks.Sink``. ``first``: it is sent before the
-    commit of its batch, else after it. ``transform`` makes of the records what is sent; None: they
-    are it.
+    ``first``: it is sent before the commit of its batch, else after it. ``transform`` makes of the
+    records what is sent; None: they are it.
     """
 
-    sink: Reference
     first: bool
     transform: Transform | None = None
 
@@ -97,6 +91,19 @@ Rows = Plain | Keyed | Sent
 OVERFLOW = "RM606"
 
 
+def with_old_rows(changes: DataFrame, table: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Each change ``s`` (``Keyed.fold``) with the row ``t`` of its key, null if there is none."""
+    new = changes.select(F.struct(*changes.columns).alias("s"))
+    old = table.select(F.struct(*table.columns).alias("t"))
+    return new.join(old, same_key("t", keys), "left")
+
+
+def same_key(row: str, keys: Sequence[str]) -> list[Column]:
+    """Whether the change ``s`` has the key of the struct in the column ``row``."""
+    key = F.col("s").getField("key_columns")
+    return [F.col(row).getField(each) == key.getField(each) for each in keys]
+
+
 def without_overflow(decoded: DataFrame, table: DataFrame, rows: Rows) -> DataFrame:
     """The decoded rows; the good ones of a key that overflows have the code RM606.
 
@@ -105,13 +112,9 @@ def without_overflow(decoded: DataFrame, table: DataFrame, rows: Rows) -> DataFr
     """
     if not isinstance(rows, Keyed) or rows.overflows is None:
         return decoded
-    folded = rows.fold(decoded.where("code IS NULL"))
-    changes = folded.select(F.struct(*folded.columns).alias("s"))
-    there = table.select(F.struct(*table.columns).alias("t"))
-    key = F.col("s").getField("key_columns")
-    same = [F.col("t").getField(each) == key.getField(each) for each in rows.keys]
-    joined = changes.join(there, same, "left").where(F.expr(rows.overflows))
-    found = joined.select(key.alias("overflowing"))
+    changes = rows.fold(decoded.where("code IS NULL"))
+    joined = with_old_rows(changes, table, rows.keys).where(F.expr(rows.overflows))
+    found = joined.select(F.col("s").getField("key_columns").alias("overflowing"))
     marked = decoded.join(found, F.col("key_columns") == F.col("overflowing"), "left")
     code = F.when(F.col("overflowing").isNotNull(), OVERFLOW)
     return marked.select(
@@ -139,11 +142,7 @@ class RowChanges:
 def row_changes(changes: DataFrame, table: DataFrame, rows: Keyed) -> RowChanges:
     """What ``changes`` (see ``Keyed.fold``) would do to ``table`` as it is now."""
     there = table.where(F.col(TOMBSTONE).isNull()) if TOMBSTONE in table.columns else table
-    old = there.select(F.struct(*there.columns).alias("t"))
-    new = changes.select(F.struct(*changes.columns).alias("s"))
-    key = F.col("s").getField("key_columns")
-    same = [F.col("t").getField(each) == key.getField(each) for each in rows.keys]
-    joined = new.join(old, same, "left")
+    joined = with_old_rows(changes, there, rows.keys)
     absent = F.col("t").isNull()
     deletes = ~absent & F.coalesce(F.expr(rows.delete or "false"), F.lit(False))
     counted = {

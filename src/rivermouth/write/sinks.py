@@ -63,9 +63,7 @@ class FunctionSink:
     every_batch = True
 
     def __init__(self, site: Site) -> None:
-        if site.config is None or site.config.target.foreach_partition is None:
-            raise TypeError("this sink needs a function")
-        self.name = self._reference = site.config.target.foreach_partition
+        self.name = self._reference = site.pipeline.target.foreach_partition or ""
         own(self._reference)  # what cannot be imported is said before anything is read
 
     def send(self, good: DataFrame, plan: CommitPlan) -> None:
@@ -74,14 +72,14 @@ class FunctionSink:
         try:
             good.select("row.*", "_kafka").foreachPartition(in_task)
         except FAULTS as fault:
-            told = _SAID.search(said(fault))
-            if told is None:
+            failure = _SAID.search(said(fault))
+            if failure is None:
                 raise
             raise NotSent(
                 f"{self._reference} failed in entry {plan.sequence}",
                 where=plan.draft.pipeline,
                 expected=f"all of {', '.join(map(str, plan.draft.ranges))}",
-                found=told[1],
+                found=failure[1],
                 remedy="Correct the function and run again: it gets all of these records again",
             ) from fault
 
@@ -123,17 +121,15 @@ class KafkaSink:
     every_batch = False
 
     def __init__(self, site: Site) -> None:
-        if site.config is None or site.config.target.kafka is None:
-            raise TypeError("the Kafka sink needs a topic")
-        target = site.config.target
+        target = site.pipeline.target
         self.name = ", ".join(target.kafka or ())
         self._options = _acknowledged(site.kafka)
         self._in_files = not site.cache
         # Built once: each is many calls into the JVM, too dear per batch.
         self._columns = (
-            key_of(site.config).alias("key"),
+            key_of(site.pipeline).alias("key"),
             value_of().alias("value"),
-            headers_of(site.config).alias("headers"),
+            headers_of(site.pipeline).alias("headers"),
             _topic(target).alias("topic"),
             *_partition(target),
         )

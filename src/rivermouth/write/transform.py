@@ -4,17 +4,16 @@ Spark's optimizer may evaluate less than a function was given: a filter moves be
 a limit ends early. So a bad record is noticed on the way only if each row is made of its record
 alone. Anything else takes the longer way, see ``landings.dataframe_writer``.
 
-They are checked while the rows are written, and a wrong one fails the job: nothing is written.
-
-The decoder puts a record that names none into quarantine. What own code made is no record, so
-there a wrong row fails the job, before anything is sent.
+The rows are checked while they are written, and a wrong one fails the job: what own code made is no
+record, so nothing of it goes to quarantine.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -127,9 +126,8 @@ def _bound(ranges: dict[int, OffsetRange], name: str) -> str:
 def refusal(what: str, why: str) -> Column:
     """Evaluating it fails the job, which tells place and time of the row, and no message key."""
     place = F.struct(*(F.col("_kafka").getField(each).alias(each) for each in PLACE))
-    told = F.when(F.col("_kafka").isNotNull(), F.to_json(place))
-    said = F.concat(F.lit(f"{what}: {why}: "), F.coalesce(told, F.lit("null")))
-    return F.raise_error(said)
+    shown = F.when(F.col("_kafka").isNotNull(), F.to_json(place))
+    return F.raise_error(F.concat(F.lit(f"{what}: {why}: "), F.coalesce(shown, F.lit("null"))))
 
 
 WRONG_PLACE = "RM506: a row that names no place to send it to"
@@ -144,8 +142,8 @@ def placed(target: Target) -> Column:
     if target.topic_column is not None:
         topic = F.col(quoted(target.topic_column))
         listed = F.coalesce(topic.isin(*(target.kafka or ())), F.lit(False))
-        told = _refusal(target.topic_column, "names none of the topics in target.kafka")
-        found = F.when(~listed, told).otherwise(found)
+        wrong = _refusal(target.topic_column, "names none of the topics in target.kafka")
+        found = F.when(~listed, wrong).otherwise(found)
     return found.alias("_kafka")
 
 
@@ -210,9 +208,23 @@ class Transform:
         one_pass = of_record is RowsOfRecord.ONE and not explode
         return Made(found.select(*names, kafka), of_record, one_pass)
 
-    def blamed(self, fault: Exception, batch: Batch) -> TransformFailed | None:
+    @contextmanager
+    def blamed(self, batch: Batch) -> Iterator[None]:
+        """A block that evaluates rows of the code. Raises TransformFailed where the code fails."""
+        try:
+            yield
+        except Exception as fault:
+            failed = self._fault_of_code(fault, batch)
+            if failed is None:
+                raise
+            raise failed from fault
+
+    def _fault_of_code(self, fault: Exception, batch: Batch) -> TransformFailed | None:
         """Why a write failed, where that is the code's doing; else None."""
         text, explode = said(fault), self._pipeline.target.explode
+        bad_record = f"] {REFUSAL}" in text  # it was raised, and not only shown in a plan
+        if bad_record or isinstance(fault, RivermouthError) or is_gone(fault):
+            return None
         if f"] {WRONG_ROW}" in text:
             return self._failed(
                 "the rows returned are not those of records of the batch"
@@ -231,9 +243,8 @@ class Transform:
                 remedy="Nothing of this batch is sent; let it name another place, or leave the row"
                 " out, and run again",
             )
-        if isinstance(fault, RivermouthError) or is_gone(fault) or not _OF_CODE.search(text):
-            return None
-        if lacking(fault, "") is not None:  # the code may be right; it is not there, or its Python
+        # Where something is lacking, the code may be right; it is not there, or its Python.
+        if not _OF_CODE.search(text) or lacking(fault, "") is not None:
             return None
         what = "it failed on a row"
         remedy = (
@@ -303,21 +314,12 @@ class Transform:
             )
 
     def _failed(
-        self,
-        what: str,
-        batch: Batch,
-        *,
-        expected: str = "",
-        found: str = "",
-        remedy: str = "",
-        passes: Passing = Passing.NO,
+        self, what: str, batch: Batch, passes: Passing = Passing.NO, **facts: str
     ) -> TransformFailed:
         moved = [str(each) for each in batch.ranges if each.span]
         more = f" and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
         where = f"{self._pipeline.name} {self.name} on {', '.join(moved[:_SHOWN])}{more}"
-        return TransformFailed(
-            what, where=where, expected=expected, found=found, remedy=remedy, passes=passes
-        )
+        return TransformFailed(what, where=where, passes=passes, **facts)
 
 
 def transform_of(pipeline: Pipeline) -> Transform | None:

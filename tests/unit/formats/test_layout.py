@@ -48,29 +48,15 @@ def decoded_as_exactly(values: list[bytes], ddl: str = DDL) -> None:
 
 
 FITTING = [
-    (0, "0"),
-    (0, "-0"),
-    (0, "null"),
-    (0, "-12"),
-    (0, "999999999999999999"),
-    (0, "9223372036854775807"),
-    (0, "-9223372036854775808"),
-    (1, '""'),
-    (1, '"é 😀 } , : {"'),
-    (1, '"\x7f"'),
-    (2, "1e10"),
-    (2, "-0.0"),
-    (2, "null"),
+    *((0, each) for each in ("0", "-0", "null", "-12", "999999999999999999")),
+    *((0, each) for each in ("9223372036854775807", "-9223372036854775808")),
+    *((1, each) for each in ('""', '"é 😀 } , : {"', '"\x7f"')),
+    *((2, each) for each in ("1e10", "-0.0", "null")),
     (3, "1e9"),
-    (4, "0"),
-    (4, "-999.99"),
-    (4, "null"),
-    (5, "false"),
-    (5, "null"),
+    *((4, each) for each in ("0", "-999.99", "null")),
+    *((5, each) for each in ("false", "null")),
     (6, "127"),
-    (7, "1e999"),
-    (7, "null"),
-    (7, "false"),
+    *((7, each) for each in ("1e999", "null", "false")),
 ]
 
 
@@ -144,28 +130,16 @@ def test_a_value_that_may_not_fit_is_left(at: int, value: str) -> None:
     decoded_as_exactly(values)
 
 
+CHANGED = [
+    *((b'"n"', b'"N"'), (b'"n":', b'"n" :'), (b'"n":', b'"n",'), (b',"s"', b':"s"')),
+    *((b'"d"', b'"s"'), (b"}", b"]"), (b'{"i":-1}', b'"i":-1'), (b'"n":7,', b"")),
+    *((b'"n":7,"s":"text"', b'"s":"text","n":7'), (b"{", b"{\n"), (b"text", b"\x00")),
+]
 OTHERS = [
-    record() + b" ",
-    b" " + record(),
-    record() + b"x",
-    record() + record(),
-    record()[:-1],
-    record()[1:],
-    record().replace(b'"n"', b'"N"'),
-    record().replace(b'"n":', b'"n" :'),
-    record().replace(b'"n":', b'"n",'),
-    record().replace(b',"s"', b':"s"'),
-    record().replace(b'"d"', b'"s"'),
-    record().replace(b"}", b"]"),
-    record().replace(b'{"i":-1}', b'"i":-1'),
-    record().replace(b'"n":7,"s":"text"', b'"s":"text","n":7'),
-    record().replace(b'"n":7,', b""),
-    record().replace(b"{", b"{\n"),
-    record().replace(b"text", b"\x00"),
-    b"",
-    b'"' * 17,
-    b'"' * 18,
-    b"{}",
+    *(record() + each for each in (b" ", b"x", record())),
+    *(b" " + record(), record()[:-1], record()[1:]),
+    *(record().replace(old, new) for old, new in CHANGED),
+    *(b"", b'"' * 17, b'"' * 18, b"{}"),
 ]
 
 
@@ -259,20 +233,11 @@ def test_a_layout_says_what_stays_and_where_values_stand() -> None:
 
 
 NO_SAMPLES = [
-    b"",
-    b"{",
-    b"7",
-    b'{"n":1}x',
-    b'{"n":"1"}',
-    b'{"n":{}}',
-    b'{"s":{"i":1}}',
-    b'{"a":[1]}',
-    b'{"s":"\\n"}',
-    b'{"n":1,"n":1}',
-    b'{"a":1,"a":1}',
-    b'{"a":{"b":1,"b":1}}',
-    b"\xff",
-    b'{"n":01}',
+    *b"""
+    { 7 {"n":1}x {"n":"1"} {"n":{}} {"s":{"i":1}} {"a":[1]} {"s":"\\n"} {"n":1,"n":1}
+    {"a":1,"a":1} {"a":{"b":1,"b":1}} {"n":01}
+""".split(),
+    *(b"", b"\xff"),
 ]
 
 

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from rivermouth.config.columns import parse_columns
+from rivermouth.formats.arrow import Decoded
 from rivermouth.formats.strict_json.chunk import Texts
 from rivermouth.formats.strict_json.columns import ReadAs
-from rivermouth.formats.strict_json.decoder import Decoded, StrictJson, can_compile, decode_at_once
+from rivermouth.formats.strict_json.decoder import StrictJson, can_compile, decode_at_once
 from rivermouth.formats.strict_json.document import parse, read
 from rivermouth.formats.strict_json.guards import as_text
 from rivermouth.formats.strict_json.layout import read_by_layout

@@ -13,6 +13,7 @@ from rivermouth.config.secret import unresolved
 from rivermouth.errors import UpsertUnsupported
 from rivermouth.run.assembly import Assembly
 from rivermouth.warehouse.ports import ATTEMPTS
+from rivermouth.write.landing import landing_of
 from tests.doubles import NO_SESSION
 
 pytestmark = pytest.mark.unit
@@ -35,5 +36,5 @@ def test_two_pipelines_upsert_into_one_table_only_by_merge(tmp_path: Path) -> No
     config = load(file)
     shared = Assembly.of(config, NO_SESSION, tmp_path, SERVERLESS, unresolved)
     with pytest.raises(UpsertUnsupported, match="only one pipeline") as refused:
-        shared.landing(config.pipelines["a"], ExitStack(), ATTEMPTS)
+        landing_of(shared.site(config.pipelines["a"], ExitStack(), ATTEMPTS), SERVERLESS)
     assert "b, which could replace" in refused.value.found

@@ -46,14 +46,13 @@ def test_no_option_of_the_file_weakens_what_is_acknowledged(
     monkeypatch.setattr("rivermouth.write.sinks.F", MagicMock())  # columns need a JVM
     site = Site(
         session=MagicMock(),
-        pipeline="p",
+        pipeline=config.pipelines["p"],
         address=MagicMock(),
         rows=MagicMock(),
         quarantine=MagicMock(),
         tasks=None,
         cache=True,
         staging=MagicMock(),
-        config=config.pipelines["p"],
         kafka=kafka_options(config.kafka.revealed(unresolved), {}, platform),
     )
     rows = MagicMock()

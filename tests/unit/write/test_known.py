@@ -47,13 +47,7 @@ PLAIN = Definition(1, 2, frozenset(), {}, schema(field("long")))
         (2, 5, [], "the table has the protocol 2, 5"),
         (1, 6, [], "the table has the protocol 1, 6"),
         (4, 8, [], "the table has the protocol 4, 8"),
-        (3, 7, ["columnMapping"], "the table has the feature columnMapping"),
-        (3, 7, ["v2Checkpoint"], "the table has the feature v2Checkpoint"),
         (1, 7, ["rowTracking", "domainMetadata"], "the table has the feature domainMetadata"),
-        (1, 7, ["inCommitTimestamp"], "the table has the feature inCommitTimestamp"),
-        (1, 7, ["clustering"], "the table has the feature clustering"),
-        (1, 7, ["allowColumnDefaults"], "the table has the feature allowColumnDefaults"),
-        (1, 7, ["of a later day"], "the table has the feature of a later day"),
     ],
 )
 def test_protocols(reader: int, writer: int, features: list[str], expected: str) -> None:

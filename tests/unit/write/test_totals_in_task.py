@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rivermouth.config import Column, KeyPart, Measure
 from rivermouth.formats.arrow import REFUSAL
 from rivermouth.write.shapes import partial_totals
-from rivermouth.write.shapes.partial_totals import Metric, Part, TotalsInTask, parts_of
+from rivermouth.write.shapes.partial_totals import TotalsInTask, parts_of
 
 GREATEST = 2**63 - 1
 HOUR_US = 3_600_000_000
@@ -27,12 +28,12 @@ ROW = pa.struct(
 )
 KAFKA = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
 METRICS = (
-    Metric("count", None),
-    Metric("count", "n"),
-    Metric("sum", "n"),
-    Metric("sum", "price"),
-    Metric("min", "at"),
-    Metric("max", "n"),
+    Measure("m", "count"),
+    Measure("m", "count", "n"),
+    Measure("m", "sum", "n"),
+    Measure("m", "sum", "price"),
+    Measure("m", "min", "at"),
+    Measure("m", "max", "n"),
 )
 
 pytestmark = pytest.mark.unit
@@ -55,15 +56,16 @@ def batch(*records: dict[str, Any]) -> pa.RecordBatch:
         "row": pa.array([each["row"] for each in records], ROW),
         "_kafka": pa.array([each["_kafka"] for each in records], KAFKA),
         "code": pa.array([each["code"] for each in records], pa.string()),
+        "reason": pa.nulls(len(records), pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)
 
 
 def fold(*batches: pa.RecordBatch, width_us: int | None = None) -> list[dict[str, Any]]:
     """What a task makes of decoded batches."""
-    keys = [Part("who", "who", None)]
+    keys = [KeyPart("who", "who")]
     if width_us:
-        keys.append(Part("window_start", "at", width_us))
+        keys.append(KeyPart("window_start", "at", width_us))
     in_task = TotalsInTask(lambda each: each, tuple(keys), METRICS)
     return [row for each in in_task(iter(batches)) for row in each.to_pylist()]
 
@@ -133,7 +135,7 @@ def test_many_batches_are_folded_before_all_are_there(monkeypatch: pytest.Monkey
             taken.append(number)
             yield each
 
-    in_task = TotalsInTask(lambda each: each, (Part("who", "who", None),), METRICS)
+    in_task = TotalsInTask(lambda each: each, (KeyPart("who", "who"),), METRICS)
     returned = [(len(taken), each.to_pylist()) for each in in_task(batches())]
 
     assert [at for at, _ in returned] == [2, 4, 5]
@@ -210,7 +212,7 @@ def test_what_waits_for_its_fold_holds_no_value_of_a_record() -> None:
         made = batch(record(), record(2))  # the rows are new, and the place is Kafka's
         return made.set_column(1, "_kafka", given.column("_kafka"))
 
-    in_task = TotalsInTask(decode, (Part("who", "who", None),), METRICS)
+    in_task = TotalsInTask(decode, (KeyPart("who", "who"),), METRICS)
     assert sum(row["records"] for each in in_task(batches()) for row in each.to_pylist()) == 10
     assert max(alive) <= 1  # the one that the loop has at hand
 
@@ -221,16 +223,15 @@ def test_a_task_without_records_returns_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "integral", "parts"),
+    ("metric", "parts"),
     [
-        (Metric("count", None), False, ()),
-        (Metric("count", "n"), True, ("count_3",)),
-        (Metric("sum", "n"), True, ("high_3", "low_3")),
-        (Metric("sum", "price"), False, ("sum_3",)),
-        (Metric("max", "n"), True, ("max_3",)),
+        (Measure("m", "count"), ()),
+        (Measure("m", "count", "n"), ("count_3",)),
+        (Measure("m", "sum", "n"), ("high_3", "low_3")),
+        (Measure("m", "sum", "price"), ("sum_3",)),
+        (Measure("m", "max", "n"), ("max_3",)),
     ],
 )
-def test_each_metric_comes_back_in_its_parts(
-    metric: Metric, integral: bool, parts: tuple[str, ...]
-) -> None:
-    assert parts_of(3, metric, integral=integral) == parts
+def test_each_metric_comes_back_in_its_parts(metric: Measure, parts: tuple[str, ...]) -> None:
+    columns = {"n": Column("n", "BIGINT"), "price": Column("price", "DECIMAL(6,2)")}
+    assert parts_of(3, metric, columns) == parts

@@ -1,9 +1,5 @@
 """The compiled parser, and from what it reads to the types of the columns.
 
-A producer spells its times alike: as many digits, and the same marks at the same places. To compare
-all bytes with bounds costs a fifth of what a pattern does. Then the cast alone says which of them
-are times: it refuses a day, an hour and a zone that do not exist. A pattern looks at the others.
-
 Every function returns an array, and which of its values are doubtful: there the compiled parser may
 have read otherwise than the specification says, so the exact way reads the record again.
 """
@@ -25,20 +21,14 @@ from rivermouth.formats.strict_json.chunk import bytes_of, mask_of
 from rivermouth.formats.strict_json.scalars import decoded
 from rivermouth.formats.strict_json.types import Unit
 
-_ROW = re.compile(r"JSON parse error:.* in row ([0-9]+)", re.DOTALL)
 WIDE = pa.decimal256(38, 38)
 
 
 class Unreadable(Exception):
-    """The parser did not read all records.
+    """The parser did not read all records; ``parsed``: only since a number does not fit."""
 
-    ``row`` is the first that it cannot parse; all before it can be parsed. It is None if the parser
-    does not say where it failed, or if ``parsed``: all can be parsed, but a number does not fit.
-    """
-
-    def __init__(self, row: int | None, parsed: bool) -> None:
-        super().__init__(row, parsed)
-        self.row = row
+    def __init__(self, *, parsed: bool) -> None:
+        super().__init__(parsed)
         self.parsed = parsed
 
 
@@ -83,11 +73,10 @@ def parse(documents: pa.Buffer, count: int, schema: pa.Schema) -> pa.StructArray
             ),
         )
     except pa.ArrowException as fault:
-        found = _ROW.fullmatch(str(fault))
         parsed = not str(fault).startswith("JSON parse error")
-        raise Unreadable(int(found[1]) if found else None, parsed) from None
+        raise Unreadable(parsed=parsed) from None
     if len(table) != count:
-        raise Unreadable(None, parsed=False)
+        raise Unreadable(parsed=False)
     columns = [each.combine_chunks() for each in table.columns]
     return pa.StructArray.from_arrays(columns, fields=list(schema))
 
@@ -108,7 +97,7 @@ def either(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | Non
     return both
 
 
-def kept(array: pa.Array, fits: pa.BooleanArray) -> tuple[pa.Array, np.ndarray | None]:
+def only_fitting(array: pa.Array, fits: pa.BooleanArray) -> tuple[pa.Array, np.ndarray | None]:
     """The array with null where a value does not fit, and where that is."""
     misfits = pc.invert(fits.fill_null(True))
     if misfits.true_count == 0:
@@ -156,7 +145,7 @@ _ZONED = _Form(rf"{_DAY}{_CLOCK}(?:Z|[+-]{_HOUR}:?[0-5][0-9])")
 
 
 def times_of(texts: pa.StringArray, kind: pa.DataType) -> Refined:
-    """A date or timestamp from each text; doubtful where it is not of the usual forms."""
+    """A date or timestamp from each text; doubtful where it is of no form that the cast knows."""
     found, left = pa.nulls(len(texts), kind), texts.is_valid()
     for way in _ways(texts, _forms_of(kind)):
         if not left.true_count:
@@ -185,32 +174,37 @@ def _ways(texts: pa.StringArray, forms: list[_Form]) -> Iterator[_Way]:
     pairs = ((each, form) for each in samples for form in forms if form.of.fullmatch(each))
     first, its = next(pairs, (None, forms[0]))
     if first is not None and len(texts) >= _MANY:
-        yield partial(_alike, first, its)
+        yield partial(_spelt_as, first, its)
     yield partial(_by_pattern, its)
     yield from (partial(_by_pattern, each) for each in forms if each is not its)
 
 
 def _by_pattern(form: _Form, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    good, _ = kept(texts, pc.match_substring_regex(texts, rf"\A(?:{form.pattern})\z"))
+    good, _ = only_fitting(texts, pc.match_substring_regex(texts, rf"\A(?:{form.pattern})\z"))
     try:
         return form.cast(good, kind)
     except pa.ArrowInvalid:  # a leap day of another year
-        usual, _ = kept(good, pc.invert(pc.match_substring(good, _LEAP_DAY)))
-        return form.cast(usual, kind)
+        others, _ = only_fitting(good, pc.invert(pc.match_substring(good, _LEAP_DAY)))
+        return form.cast(others, kind)
 
 
-def _alike(first: str, form: _Form, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    """Those that are spelt as the first one; none if one of them may be no time."""
+def _spelt_as(first: str, form: _Form, texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Those that are spelt as the first one; none if one of them may be no time.
+
+    A producer spells its times alike: as many digits, and the same marks at the same places. To
+    compare all bytes with bounds costs a fifth of what a pattern does. Then the cast alone says
+    which of them are times: it refuses a day, an hour and a zone that do not exist.
+    """
     nothing, spelt = pa.nulls(len(texts), kind), first.encode()
-    alike = pc.equal(pc.binary_length(texts), len(spelt)).fill_null(False)
-    some = texts if alike.true_count == len(texts) else texts.filter(alike)
+    as_long = pc.equal(pc.binary_length(texts), len(spelt)).fill_null(False)
+    some = texts if as_long.true_count == len(texts) else texts.filter(as_long)
     if not _between(some, *_bounds(spelt)):
         return nothing
     try:
         found = form.cast(some, kind)
     except pa.ArrowInvalid:  # no such day, hour or zone
         return nothing
-    return found if some is texts else pc.replace_with_mask(nothing, alike, found)
+    return found if some is texts else pc.replace_with_mask(nothing, as_long, found)
 
 
 def _bounds(first: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -289,7 +283,7 @@ def _decimal(array: pa.Array, kind: pa.Decimal128Type) -> Refined:
     bound = pa.decimal256(76, kind.scale)
     most, least = (pa.scalar(each, bound) for each in (limit, -limit))
     fits = pc.and_(pc.less(array, most), pc.greater(array, least))
-    fitting, doubtful = kept(array, fits)
+    fitting, doubtful = only_fitting(array, fits)
     return Refined(fitting.cast(kind), doubtful)
 
 
@@ -304,18 +298,18 @@ def _from_wide(array: pa.Array, kind: pa.DataType) -> Refined:
     most = _EXACTLY.subtract(limit, Decimal(1).scaleb(-WIDE.scale))  # the limit may be too wide
     upper, lower = (pa.scalar(each, wide) for each in (most, most.copy_negate()))
     in_range = pc.and_(pc.less_equal(array, upper), pc.greater_equal(array, lower))
-    array, doubtful = kept(array, in_range)
-    array, more = kept(array, pc.equal(pc.round(array, scale), array))
+    array, doubtful = only_fitting(array, in_range)
+    array, more = only_fitting(array, pc.equal(pc.round(array, scale), array))
     return Refined(array.cast(kind), either(doubtful, more))
 
 
 def _counted(array: pa.Int64Array, kind: pa.TimestampType, per_second: int) -> Refined:
     limit = min(_SECONDS * per_second, 2**62)
     fits = pc.and_(pc.less(array, limit), pc.greater(array, -limit))
-    fitting, doubtful = kept(array, fits)
+    fitting, doubtful = only_fitting(array, fits)
     if per_second <= 10**6:
         return Refined(pc.multiply(fitting, 10**6 // per_second).cast(kind), doubtful)
     micros = pc.divide(fitting, 1000)
     exact = pc.equal(pc.multiply(micros, 1000), fitting)
-    micros, uneven = kept(micros, exact)
+    micros, uneven = only_fitting(micros, exact)
     return Refined(micros.cast(kind), either(doubtful, uneven))

@@ -1,11 +1,10 @@
 """The public function: many records to rows, each by the way that surely reads it right.
 
-Those that are laid out alike are read first (``alike``), and the parser reads what is left. Where
-it fails, the records of the usual form are found (``usual``) and read at once. So few bad records
+Those of one layout are read first (``layout``), and the parser reads what is left. Where it fails,
+the records of a common form are found (``guards.common_form``) and read at once. So few bad records
 do not cost more than one pass over the others. Records of another form go the exact way, but for
-many of them this would cost more: then the parser tries them, too. It says at which record it
-stopped, so it starts again after that one. Where it stops at nearly every record, more and more
-records go the exact way without a trial.
+many of them this would cost more: then the parser tries them, too, and where it fails, each half of
+them.
 """
 
 from __future__ import annotations
@@ -17,34 +16,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats.strict_json.chunk import Piece, Texts, portions, unbalanced
+from rivermouth.config import Column
+from rivermouth.formats.arrow import Decoded
+from rivermouth.formats.strict_json.chunk import Piece, Texts, portions
 from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, refine
-from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import (
     as_text,
     common_form,
     fitting,
     framed,
-    holds_two_objects,
     safe,
 )
 from rivermouth.formats.strict_json.layout import read_by_layout
-from rivermouth.formats.strict_json.types import ColumnLike, JsonSettings, holds_map, schema_of
+from rivermouth.formats.strict_json.types import JsonSettings, holds_map, schema_of
 from rivermouth.formats.strict_json.values import decode_one_by_one
 
 _FIRST = 500
 """So many records are parsed first: what fails there costs little."""
 
-_NEAR = 12
-"""A new start costs about as much as this many records on the exact way."""
-
 _FEW = 32
 """So few records are not split any more: they go the exact way."""
 
 _SOME = 500
-"""So few records go the exact way, if all but a twentieth are laid out alike."""
+"""So few records go the exact way, if all but a twentieth have a layout."""
 
 _MANY = 0.2
+"""More than such a share of records is tried by the parser."""
 
 
 @dataclass(frozen=True)
@@ -115,67 +112,35 @@ def _by_form(given: Texts, read: _Schemas) -> list[Piece]:
     """What is left when the records are taken out that may make the parser fail."""
     texts, inside = framed(given.texts)
     form = common_form(texts, pa.struct(list(read.narrow)))
-    usual = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
+    of_form = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
     candidates = Texts(texts, given.records)
-    safely = candidates.only(usual)
-    try:
-        pieces = _read(safely, read.narrow)
-    except Unreadable:
-        pieces = _by_trial(safely, read)
-    left = inside & ~usual
+    pieces = [*_halves(candidates.only(of_form), read)]
+    left = inside & ~of_form
     if np.count_nonzero(left) > _MANY * len(given):
         others = candidates.only(left)
-        pieces += _by_trial(others.only(safe(others.texts, others.chunk)), read)
+        pieces += _halves(others.only(safe(others.texts, others.chunk)), read)
     return pieces
 
 
-def _by_trial(given: Texts, read: _Schemas) -> list[Piece]:
-    """The same for records of any form, by the places where the parser fails."""
-    uneven = unbalanced(given.chunk)
-    if np.count_nonzero(uneven) > _MANY * len(uneven):  # such marks stand in text
-        uneven[:] = False
-    given = _parsable(given.only(~(uneven | holds_two_objects(given.texts))), read.narrow)
-    try:
-        return _read(given, read.narrow)
-    except Unreadable:
-        return [*_halves(given, read.wide)]
-
-
-def _parsable(given: Texts, read: pa.Schema, scanned: bool = False) -> Texts:
-    """The records without those that cannot be parsed, and perhaps without some more."""
-    chunk = given.chunk
-    kept = np.ones(len(given), dtype=bool)
-    start, leap = 0, 1
-    while start < len(given):
-        try:
-            parse(chunk.after(start), len(given) - start, read)
-            break
-        except Unreadable as fault:
-            if fault.parsed:
-                break
-            if fault.row is None:
-                if scanned:
-                    kept[start:] = False
-                    break
-                sound = [is_one_document(each) for each in given.texts[start:].to_pylist()]
-                kept[start:] = sound
-                return _parsable(given.only(kept), read, scanned=True)
-            leap = leap * 2 if fault.row < _NEAR else 1
-            bad = start + fault.row
-            kept[bad : bad + leap] = False
-            start = bad + leap
-    return given.only(kept)
-
-
-def _halves(given: Texts, read: pa.Schema) -> Iterator[Piece]:
+def _halves(given: Texts, read: _Schemas) -> Iterator[Piece]:
     """What can be read: all, or of its halves what can be read."""
     try:
-        yield from _read(given, read)
+        yield from _read_either(given, read)
     except Unreadable:
         if len(given) > _FEW:
             middle = len(given) // 2
             for half in (given.part(0, middle), given.part(middle, len(given))):
                 yield from _halves(half, read)
+
+
+def _read_either(given: Texts, read: _Schemas) -> list[Piece]:
+    """All records by the narrow types, or by the wide ones. Raises Unreadable."""
+    try:
+        return _read(given, read.narrow)
+    except Unreadable as fault:
+        if not fault.parsed:  # the wide types take text for a number, too
+            raise
+    return _read(given, read.wide)
 
 
 def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:
@@ -192,18 +157,6 @@ _MOST = 2**30
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """What became of each record, in their order.
-
-    ``rows`` is null for a bad record and for a null or empty value. ``reasons`` says why a record
-    is bad, in at most 200 characters; it is null for all others.
-    """
-
-    rows: pa.StructArray
-    reasons: pa.StringArray
-
-
-@dataclass(frozen=True)
 class StrictJson:
     """Decodes JSON records as ``docs/json.md`` says. It can be pickled."""
 
@@ -211,7 +164,7 @@ class StrictJson:
     settings: JsonSettings
 
     @classmethod
-    def of(cls, columns: Sequence[ColumnLike], settings: JsonSettings) -> StrictJson:
+    def of(cls, columns: Sequence[Column], settings: JsonSettings) -> StrictJson:
         return cls(schema_of(columns), settings)
 
     def decode(self, values: pa.Array | pa.ChunkedArray) -> Decoded:
@@ -260,5 +213,5 @@ def _in_order(pieces: list[Piece], count: int, row: pa.StructType) -> pa.StructA
         return whole.rows
     records = whole.found
     places, found = np.zeros(count, int), np.zeros(count, bool)
-    places[records], found[records] = np.flatnonzero(whole.kept), True
+    places[records], found[records] = np.flatnonzero(whole.present), True
     return whole.rows.take(pa.array(places, mask=~found))

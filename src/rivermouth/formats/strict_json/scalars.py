@@ -111,13 +111,13 @@ def parts(text: str) -> tuple[str, str, int] | None:
     sign, before, after, alone, exponent_sign, exponent = found.groups(default="")
     fraction = after or alone
     digits = (before + fraction).lstrip("0")
-    kept = digits.rstrip("0")
-    if not kept:
+    significant = digits.rstrip("0")
+    if not significant:
         return sign, "", 0
     exponent = exponent.lstrip("0")
     power = _FAR if len(exponent) > 12 else int(exponent or 0)
     power = -power if exponent_sign == "-" else power
-    return sign, kept, power - len(fraction) + len(digits) - len(kept)
+    return sign, significant, power - len(fraction) + len(digits) - len(significant)
 
 
 def whole(text: str, most_digits: int = 40) -> int | None:

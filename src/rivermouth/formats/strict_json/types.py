@@ -5,25 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import pyarrow as pa
+
+from rivermouth.config import Column
 
 Unit = Literal["s", "ms", "us", "ns"]
 Leniency = Literal["number_in_text", "anything_as_text", "repeated_names", "any_case"]
 
 DEPTH = 500
 """The most objects and arrays in each other."""
-
-
-class ColumnLike(Protocol):
-    """A column: its name, and its type as normalised SQL text."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ SIMPLE: Mapping[str, pa.DataType] = {
 _NAMES = {kind: name for name, kind in SIMPLE.items()}
 
 
-def schema_of(columns: Sequence[ColumnLike]) -> pa.Schema:
+def schema_of(columns: Sequence[Column]) -> pa.Schema:
     """The columns as Arrow has them. Raises ValueError for a type that is not known."""
     return pa.schema([(each.name, _whole(each.type)) for each in columns])
 

@@ -1,8 +1,8 @@
-"""Bad records of a task: into files of the quarantine, beside the rows that it writes or folds.
+"""Bad records of a task: into files of the quarantine, while it writes or folds the good ones.
 
-A fold gives back one row per key, so what a task has to tell beside its rows is written into a
-folder, which the driver reads. Each attempt at a task writes a report of its own, at its end. An
-attempt that failed after that leaves one, too: of the attempts at a task one counts.
+A fold gives back one row per key, so each task reports its counts and files in a folder, which the
+driver reads. Each attempt at a task writes a report of its own, at its end. An attempt that failed
+after that leaves one, too: of the attempts at a task one counts.
 """
 
 from __future__ import annotations
@@ -213,13 +213,13 @@ class TaskOutput:
     def report(self, folder: Path) -> None:
         """Complete the files, and tell of them and of the good records."""
         self._done += self._files.end()
-        told = {
+        report = {
             "task": self._number,
             "good": [[*place, n] for place, n in sorted(self._good.items())],
-            "bad": [each.as_row() for each in self._done],
+            "bad": [each.to_json() for each in self._done],
         }
         file = folder / str(uuid.uuid4())
-        file.write_text(json.dumps(told), "utf-8")
+        file.write_text(json.dumps(report), "utf-8")
         os.replace(file, file.with_suffix(".json"))
 
     def discard(self) -> None:
@@ -237,16 +237,16 @@ class Diverted:
 
 
 def diverted(reports: Path, where: str) -> Diverted:
-    """What the tasks have told. ``where`` is the pipeline.
+    """What the tasks have reported. ``where`` is the pipeline.
 
     Raises BatchFailed where two attempts at a task found different records: nobody can say of which
     of them Spark took the rows.
     """
     found: dict[int, Diverted] = {}
     for file in sorted(reports.glob("*.json")):
-        told = json.loads(file.read_text("utf-8"))
-        report = _report(told)
-        first = found.setdefault(told["task"], report)
+        read = json.loads(file.read_text("utf-8"))
+        report = _report(read)
+        first = found.setdefault(read["task"], report)
         if (first.good, records_of(first.bad)) != (report.good, records_of(report.bad)):
             raise other_records(where, "others in the second attempt at a task than in the first")
     good: Counter[tuple[str, int]] = Counter()
@@ -256,13 +256,13 @@ def diverted(reports: Path, where: str) -> Diverted:
 
 
 def discard(reports: Path, folder: str) -> None:
-    """Remove the files of which the tasks have told: their evaluation has failed."""
+    """Remove the files that the tasks have reported: their evaluation has failed."""
     for file in reports.glob("*.json"):
         with suppress(OSError):  # why it has failed says more
             for each in _report(json.loads(file.read_text("utf-8"))).bad:
                 Path(folder, each.name).unlink(missing_ok=True)
 
 
-def _report(told: Mapping[str, Any]) -> Diverted:
-    good = {(topic, partition): n for topic, partition, n in told["good"]}
-    return Diverted(1, good, tuple(DataFile.of(each) for each in told["bad"]))
+def _report(read: Mapping[str, Any]) -> Diverted:
+    good = {(topic, partition): n for topic, partition, n in read["good"]}
+    return Diverted(1, good, tuple(map(DataFile.from_json, read["bad"])))

@@ -59,21 +59,16 @@ class DataFile:
     statistics: str
     records: Places
 
-    def as_row(self) -> dict[str, object]:
-        """Its parts by name; ``records`` is a JSON list of topic, partition and number."""
-        records = json.dumps([[*place, n] for place, n in self.records.items()])
-        return {**vars(self), "records": records}
+    def to_json(self) -> str:
+        """Its parts by name; ``records`` is a list of topic, partition and number."""
+        return json.dumps({**vars(self), "records": [[*at, n] for at, n in self.records.items()]})
 
     @staticmethod
-    def of(row: Mapping[str, object]) -> DataFile:
-        """The same of ``as_row``."""
-        return DataFile(
-            name=str(row["name"]),
-            size=int(str(row["size"])),
-            modified_ms=int(str(row["modified_ms"])),
-            statistics=str(row["statistics"]),
-            records={(topic, part): n for topic, part, n in json.loads(str(row["records"]))},
-        )
+    def from_json(text: str) -> DataFile:
+        """The file that ``to_json`` has described."""
+        parts = json.loads(text)
+        records = {(topic, partition): n for topic, partition, n in parts.pop("records")}
+        return DataFile(**parts, records=records)
 
     def is_whole(self, folder: Path) -> bool:
         """Whether it is still there, as it was written."""

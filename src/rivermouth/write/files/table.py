@@ -36,7 +36,7 @@ from rivermouth.protocol.ways import Definition
 from rivermouth.warehouse.folder.log import definition_of
 from rivermouth.write.files.data_files import DataFile, sync
 
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 Alone = Callable[[Callable[[], object]], object]
 """Does something while nobody else can replace what is committed."""
 
@@ -80,11 +80,32 @@ class FilesTable:
 
     def definition(self) -> Definition:
         """What the log says of the table, as of ``newest``."""
-        return self._told(definition_of)
+        return self._ask(definition_of)
 
     def txn(self, app: str) -> int:
         """The version of the newest ``txn`` of ``app``; 0: there is none."""
-        return self._told(lambda table: table.transaction_version(app)) or 0
+        return self._ask(lambda table: table.transaction_version(app)) or 0
+
+    def may(self, plan: CommitPlan) -> bool:
+        """Whether the plan is not stale, as Delta would say.
+
+        What is committed from now on follows on the version that was seen here. Raises
+        CommitConflict where somebody has committed since the plan, and BatchFailed where the log no
+        longer holds the version of the plan: the next opening tells why.
+        """
+        newest = self.newest()
+        if plan.base is not None and newest < plan.base:
+            raise self._shorter(newest, plan.base)
+        if plan.base is not None and newest > plan.base:
+            raise self._conflict(newest)
+        return self.txn(plan.app) < plan.sequence
+
+    def commit(self, plan: CommitPlan, entry: Entry, files: Iterable[DataFile] = ()) -> None:
+        """Make the commit of the plan, which ``may`` allows. Raises as ``append``."""
+        reach("P17")
+        self.append(files, to_json(entry), (plan.app, plan.sequence))
+        reach("P18")
+        self.keep_up()
 
     def append(
         self, files: Iterable[DataFile], said: str, txn: tuple[str, int] | None = None
@@ -122,7 +143,7 @@ class FilesTable:
         except CommitFailedError as fault:
             if not self._commit_file(follows).exists():
                 raise self._failed("the commit cannot be written", self._cause(fault)) from fault
-            raise self.conflict(follows) from fault
+            raise self._conflict(follows) from fault
         except (DeltaError, OSError) as fault:
             raise self._failed("the commit cannot be written", fault) from fault
 
@@ -146,12 +167,12 @@ class FilesTable:
         for each in (*log.glob(f"{version:020d}.checkpoint*"), log / "_last_checkpoint", log):
             sync(each)
 
-    def conflict(self, version: int) -> CommitConflict:
+    def _conflict(self, version: int) -> CommitConflict:
         """Why a commit is not made: somebody else's is the version ``version``."""
         what = "commits of others were in the way"
         return CommitConflict(what, where=self._where, found=f"version {version} is another's")
 
-    def shorter(self, version: int, base: int) -> BatchFailed:
+    def _shorter(self, version: int, base: int) -> BatchFailed:
         """Why a commit is not made: the log ends with ``version``, and was longer before."""
         return BatchFailed(
             "the table's log was cut, or made anew",
@@ -196,7 +217,7 @@ class FilesTable:
         assert self._handle is not None
         return self._handle
 
-    def _told(self, ask: Callable[[DeltaTable], Told]) -> Told:
+    def _ask(self, ask: Callable[[DeltaTable], Answer]) -> Answer:
         try:
             return ask(self._table())
         except (DeltaError, OSError) as fault:
@@ -224,31 +245,3 @@ class FilesTable:
 def _action(file: DataFile) -> AddAction:
     none: Mapping[str, Any] = {}
     return AddAction(file.name, file.size, none, file.modified_ms, True, file.statistics)
-
-
-class SmallCommits:
-    """Such commits into one table."""
-
-    def __init__(self, table: FilesTable) -> None:
-        self.table = table
-
-    def may(self, plan: CommitPlan) -> bool:
-        """Whether the plan is not stale, as Delta would say.
-
-        What is made from now on follows on the version that was seen here. Raises CommitConflict
-        where somebody has committed since the plan, and BatchFailed where the log no longer holds
-        the version of the plan: the next opening tells why.
-        """
-        newest = self.table.newest()
-        if plan.base is not None and newest < plan.base:
-            raise self.table.shorter(newest, plan.base)
-        if plan.base is not None and newest > plan.base:
-            raise self.table.conflict(newest)
-        return self.table.txn(plan.app) < plan.sequence
-
-    def make(self, plan: CommitPlan, entry: Entry, files: Iterable[DataFile] = ()) -> None:
-        """Make the commit of the plan, which ``may`` allows. Raises as ``FilesTable.append``."""
-        reach("P17")
-        self.table.append(files, to_json(entry), (plan.app, plan.sequence))
-        reach("P18")
-        self.table.keep_up()

@@ -1,26 +1,24 @@
 """Rows to add, through the DataFrame writer and its options: one pass, one commit.
 
-Bad records must lie in quarantine *before* the commit that accounts for them, and most
-batches have none. So the one pass writes the rows and fails on the first bad one, before
-anything is committed. Only such a batch is read again, split, and committed with care.
-
-So is a batch of which the pipeline's own code does not make each row of its record alone: there the
-optimizer may leave a bad record unevaluated, and then nobody would notice it.
+The pass fails at the first bad record, before anything is committed (``write.evaluation``). Only
+such a batch is read again and split. So is one of which the pipeline's own code does not make each
+row of its record alone: there the optimizer may leave a bad record unevaluated, and nobody would
+notice it.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from rivermouth.protocol.batches import Batch
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Entry
-from rivermouth.warehouse.spark_commits import record_entry, writer_options
-from rivermouth.write.evaluation import grouped_counts, persisted, quarantined, refused, refusing
-from rivermouth.write.landing import Changes, RawBatch, Site, Staged
+from rivermouth.warehouse.spark_commits import writer_options
+from rivermouth.write.evaluation import refusing, unless_refused
+from rivermouth.write.landing import RawBatch, Site, Staged
 from rivermouth.write.rows import Plain
 from rivermouth.write.transform import Made, RowsOfRecord
 
@@ -37,20 +35,11 @@ class DataFrameWriter:
         self._columns = site.rows.columns
         self._refusing = refusing()
 
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. Spark reads and commits in one pass: nothing is read before."""
-        if isinstance(batch, Changes):
-            raise TypeError("the DataFrame writer lands rows to add, no changes by key")
-        return Staged(partial(self._land, batch), was_read=False)
+        return Staged(partial(self._land, batch, stack), was_read=False)
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Landing.record``."""
-        record_entry(session, plan.empty_entry(), self._site.address)
-
-    def way(self) -> None:
-        """See ``Landing.way``."""
-
-    def _land(self, batch: RawBatch, plan: CommitPlan) -> None:
+    def _land(self, batch: RawBatch, stack: ExitStack, plan: CommitPlan) -> None:
         """Make the commit of the plan with the rows of the batch.
 
         The counts are known where a record was bad, and where the own code may have left out rows
@@ -59,24 +48,20 @@ class DataFrameWriter:
         decoded = self._site.coalesced(batch.decoded())
         made = self._made(decoded, plan)
         if not made.one_pass:
-            self._land_split(decoded, plan)
+            self._land_split(decoded, stack, plan)
             return
-        try:
-            self._commit(made.rows, plan, plan.entry())
-        except Exception as fault:
-            if not refused(fault):
-                raise
-            self._land_split(decoded, plan)
+        unless_refused(
+            lambda: self._commit(made.rows, plan, plan.entry()),
+            lambda: self._land_split(decoded, stack, plan),
+        )
 
-    def _land_split(self, decoded: DataFrame, plan: CommitPlan) -> None:
-        with persisted(decoded, self._site.kept_in(plan)) as batch:
-            counts = grouped_counts(batch, plan.draft.ranges)
-            if bad := quarantined(counts):
-                self._site.quarantine.write(batch.where("code IS NOT NULL"), plan, bad)
-            made = self._made(batch.where("code IS NULL"), plan)
-            shuffled = made.of_record is RowsOfRecord.ANY
-            rows = self._site.coalesced(made.rows) if shuffled else made.rows
-            self._commit(rows, plan, plan.entry(counts))
+    def _land_split(self, decoded: DataFrame, stack: ExitStack, plan: CommitPlan) -> None:
+        batch = self._site.counted(decoded, plan, stack)
+        batch.write_bad(plan)
+        made = self._made(batch.good, plan)
+        shuffled = made.of_record is RowsOfRecord.ANY
+        rows = self._site.coalesced(made.rows) if shuffled else made.rows
+        self._commit(rows, plan, plan.entry(batch.counts))
 
     def _made(self, decoded: DataFrame, plan: CommitPlan) -> Made:
         """The rows of the table; to evaluate them fails at a bad record, if there is one."""
@@ -87,11 +72,6 @@ class DataFrameWriter:
         return self._transform.made(rows, Batch.of(plan))
 
     def _commit(self, rows: DataFrame, plan: CommitPlan, entry: Entry) -> None:
-        try:
+        own = self._transform
+        with own.blamed(Batch.of(plan)) if own is not None else nullcontext():
             self._site.address.write(rows.write.mode("append").options(**writer_options(entry)))
-        except Exception as fault:
-            own = None if refused(fault) else self._transform
-            failed = own.blamed(fault, Batch.of(plan)) if own is not None else None
-            if failed is None:
-                raise
-            raise failed from fault

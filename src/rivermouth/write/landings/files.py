@@ -1,11 +1,8 @@
 """Rows to add, as files that the tasks write: one pass, and one small commit by the driver.
 
-It gets decoded rows (``formats.tasks``) as Arrow batches and returns one row for each file that
-it wrote. Nobody sees a file before a commit names it.
-
 The tasks decode, split and count. So bad records lie in quarantine before the commit, the counts
-are in its entry, and no file is read again. The commit is that of exactly the version that follows
-on the one it was planned on, or none: the log takes each version once. If somebody else was faster,
+are in its entry, and no file is read again. Nobody sees a file before a commit names it: exactly
+that of the version that follows on the one it was planned on, or none. If somebody else was faster,
 the committer reads and judges what came, and plans anew.
 
 A table that asks for more than is understood lands through Spark's writer. That is judged again in
@@ -21,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rivermouth.config.source import KAFKA_COLUMNS
@@ -30,7 +27,7 @@ from rivermouth.formats.arrow import Rebatched, spare_what_is_loaded
 from rivermouth.formats.tasks import in_task_of
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.offsets import OffsetRange
-from rivermouth.protocol.ways import AS_FILES, Definition, Way, way_into
+from rivermouth.protocol.ways import Definition, way_into
 from rivermouth.write.arrow_batches import ArrowBatches
 from rivermouth.write.files.bad_records import (
     QuarantineTarget,
@@ -47,31 +44,13 @@ from rivermouth.write.files.data_files import (
     good,
     records_of,
 )
-from rivermouth.write.files.table import SmallCommits
-from rivermouth.write.landing import STALE, Changes, Landing, RawBatch, Site, Staged
+from rivermouth.write.landing import STALE, RawBatch, Site, Staged
 from rivermouth.write.landings.dataframe_writer import DataFrameWriter
-from rivermouth.write.landings.driver_commits import (
-    Recording,
-    entries_way,
-    quarantine_of,
-    rows_way,
-    table_of,
-)
+from rivermouth.write.landings.driver_commits import quarantine_of, rows_way, table_of
 
-RETURNED = pa.schema(
-    [
-        ("bad", pa.bool_()),
-        ("name", pa.string()),
-        ("size", pa.int64()),
-        ("modified_ms", pa.int64()),
-        ("statistics", pa.string()),
-        ("records", pa.string()),
-    ]
-)
-"""A row for each file, see ``DataFile.as_row``."""
-RETURNED_DDL = (
-    "bad BOOLEAN, name STRING, size BIGINT, modified_ms BIGINT, statistics STRING, records STRING"
-)
+RETURNED = pa.schema([("bad", pa.bool_()), ("file", pa.string())])
+"""A row for each file, see ``DataFile.to_json``."""
+RETURNED_DDL = "bad BOOLEAN, file STRING"
 
 Batches = Iterable[pa.RecordBatch]
 Decode = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -119,13 +98,13 @@ def collected(rows: Iterable[Mapping[str, object]]) -> Written:
     """What the rows say that the tasks of a batch returned."""
     found: dict[bool, list[DataFile]] = {True: [], False: []}
     for each in rows:
-        found[bool(each["bad"])].append(DataFile.of(each))
+        found[bool(each["bad"])].append(DataFile.from_json(str(each["file"])))
     return Written(tuple(found[False]), tuple(found[True]))
 
 
 def _returned(files: Iterable[DataFile], *, bad: bool) -> Iterator[pa.RecordBatch]:
     for each in files:
-        yield pa.RecordBatch.from_pylist([{"bad": bad, **each.as_row()}], RETURNED)
+        yield pa.RecordBatch.from_pylist([{"bad": bad, "file": each.to_json()}], RETURNED)
 
 
 def _of_table(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.StructArray]:
@@ -135,13 +114,6 @@ def _of_table(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.StructArray]:
     arrays = [*row.flatten(), kafka]
     fields = [*row.type, pa.field("_kafka", kafka.type)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), kafka
-
-
-def files(site: Site) -> Landing:
-    """The landing of a pipeline's rows: as files, where configuration and tables allow that."""
-    if site.config is None:
-        return DataFrameWriter(site)
-    return FilesLanding(site, rows_way(site, site.config))
 
 
 @dataclass(frozen=True)
@@ -154,19 +126,17 @@ class Waiting:
 
 
 class FilesLanding:
-    """Lands the rows of every good record. See ``Landing``.
+    """Lands the rows of every good record: as files, where configuration and tables allow that.
 
-    ``way``: which way the configuration leaves; if that is Spark's, no table is asked.
+    See ``Landing``. Where the configuration leaves them to Spark, no table is asked.
     """
 
-    def __init__(self, site: Site, way: Way = AS_FILES) -> None:
-        self._site, self._way = site, way
+    def __init__(self, site: Site) -> None:
+        self._site, self._way = site, rows_way(site)
         self._through_spark = DataFrameWriter(site)
         self._table = table_of(site)
-        self._commits = SmallCommits(self._table)
-        self._recording = Recording(site.address, entries_way(site), self._commits)
         self._bad = quarantine_of(site)
-        self._in_task = None if site.config is None else in_task_of(site.config)
+        self._in_task = in_task_of(site.pipeline)
         self._arrow_batches = ArrowBatches(site)
         self._waiting: Waiting | None = None
         of_bad = F.col("code").isNotNull()
@@ -177,41 +147,30 @@ class FilesLanding:
             *(F.when(of_bad, F.col(each)).alias(each) for each in ("reason", "key", "value")),
         ]
 
-    def way(self) -> Way:
-        """See ``Landing.way``."""
-        if self._way.reason:
-            return self._way
-        self._table.newest()
-        return way_into(self._way, *self._definitions())
-
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The counts of files are always known.
 
         The tasks decode where the format knows how.
         """
-        if isinstance(batch, Changes) or self._way.reason:
-            return self._through_spark.stage(batch, plan, held)
-        if not self._commits.may(plan):
+        if self._way.reason:
+            return self._through_spark.stage(batch, plan, stack)
+        if not self._table.may(plan):
             return STALE
-        table, bad = self._definitions()
+        table, bad = self._table.definition(), self._bad.definition()
         if way_into(self._way, table, bad).reason:
-            return self._through_spark.stage(batch, plan, held)
+            return self._through_spark.stage(batch, plan, stack)
         left = self._left(plan, table)
         into, target = folder_of(self._table.path, table), self._bad.target(plan, bad)
         written = left or self._write(self._rows(batch), into, target)
         return Staged(partial(self._commit, table, written))
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Landing.record``."""
-        self._recording.record(session, plan, plan.empty_entry())
-
     def _commit(self, table: Definition, written: Written, plan: CommitPlan) -> None:
         reach("P16")
         numbers = records_of(written.good), records_of(written.bad)
-        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+        counts = counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline.name)
         self._bad.commit(written.bad, plan)
         self._waiting = None if written.bad else Waiting(plan.draft.ranges, table, written)
-        self._commits.make(plan, plan.entry(counts), written.good)
+        self._table.commit(plan, plan.entry(counts), written.good)
         self._waiting = None
 
     def _rows(self, batch: RawBatch) -> DataFrame:
@@ -229,10 +188,6 @@ class FilesLanding:
         if left is None or left.ranges != plan.draft.ranges or left.definition != table:
             return None
         return left.written if left.written.there(self._table.path) else None
-
-    def _definitions(self) -> tuple[Definition, Definition | None]:
-        """Those of the table, and of its quarantine if that exists."""
-        return self._table.definition(), self._bad.definition()
 
     def _write(self, rows: DataFrame, into: Folder, target: QuarantineTarget) -> Written:
         def write(rows: DataFrame) -> Written:

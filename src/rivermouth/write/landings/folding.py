@@ -1,15 +1,10 @@
-"""Folding the records of a batch to changes by key: counted, and bad ones diverted, on the way.
+"""Folding the records of a batch to changes by key, counting them on the way.
 
-A broadcast spares the shuffle of the table. How large the changes are is not known before: a few
-records may hold more than a driver takes.
-
-So most bad records cost no failed attempt and no second read. That is where driver and tasks share
-this machine's disk, where the quarantine is a table that is understood, and where the format
-decodes in a task. Elsewhere a bad record fails the fold, see ``write.evaluation``.
-
-A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a side output takes it out.
-Where the shape knows a fold in two steps, tasks make the first one while they decode; see
-``Partly``.
+A bad record fails the fold by ``REFUSAL`` once it is evaluated, unless a side output takes it out:
+where driver and tasks share this machine's disk, the quarantine is a table that is understood, and
+the format decodes in a task. There a bad record costs no failed attempt and no second read.
+Elsewhere see ``write.evaluation``. Where the shape knows a fold in two steps, tasks make the first
+one while they decode; see ``Partly``.
 """
 
 from __future__ import annotations
@@ -22,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from rivermouth.config import Commit
 from rivermouth.errors import BatchFailed
 from rivermouth.formats.arrow import REFUSAL, SideOutput
 from rivermouth.formats.decoder import decoder_to_fold
-from rivermouth.formats.tasks import Before
 from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts
 from rivermouth.protocol.offsets import OffsetRange
@@ -42,7 +37,7 @@ from rivermouth.write.files.bad_records import (
     diverted,
 )
 from rivermouth.write.files.data_files import counted_ranges, records_of
-from rivermouth.write.landing import RawBatch, Site
+from rivermouth.write.landing import Site
 from rivermouth.write.landings.driver_commits import quarantine_of, why_not_here
 from rivermouth.write.rows import RECORDS, Keyed
 
@@ -58,7 +53,7 @@ _TOO_LARGE = re.compile(
 
 class Broadcast:
     """Changes of at most ``RECORDS_MAX`` records are broadcast, and of fewer where those did not
-    fit.
+    fit: so the table is not shuffled. How large they are is not known before.
     """
 
     def __init__(self) -> None:
@@ -125,12 +120,12 @@ class SideOutputs:
             return None
         return None if table is not None and why_not(table) else self._bad.target(plan, table)
 
-    def told(self, side_output: QuarantineOutput, plan: CommitPlan) -> Diverted:
-        """What the tasks have told, once the batch was evaluated.
+    def reported(self, side_output: QuarantineOutput, plan: CommitPlan) -> Diverted:
+        """What the tasks have reported, once the batch was evaluated.
 
-        Fails by ``REFUSAL`` where fewer have told than there were. Raises BatchFailed.
+        Fails by ``REFUSAL`` where fewer have than there were. Raises BatchFailed.
         """
-        found = diverted(side_output.reports, self._site.pipeline)
+        found = diverted(side_output.reports, self._site.pipeline.name)
         if found.tasks < self._expected(plan):
             raise RuntimeError(f"{REFUSAL}, or none: not all tasks have told")
         return found
@@ -138,7 +133,7 @@ class SideOutputs:
     def counts(self, found: Diverted, plan: CommitPlan) -> Counts:
         """The counts of the batch. Raises BatchFailed."""
         numbers = found.good, records_of(found.bad)
-        return counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline)
+        return counted_ranges(*numbers, plan.draft.ranges, self._site.pipeline.name)
 
     def commit(self, found: Diverted, plan: CommitPlan) -> None:
         """Put the bad records into quarantine. Raises BatchFailed."""
@@ -156,12 +151,10 @@ def may_divert(site: Site) -> bool:
     Not where Spark's writer is asked for, or may write the same quarantine at the same time; nor
     where Spark reads one range in several parts, so that nobody knows how many there are.
     """
-    pipeline = site.config
-    if pipeline is None or why_not_here(site):
-        return False
-    source = pipeline.source
+    pipeline, source = site.pipeline, site.pipeline.source
     return (
-        bool(site.quarantine.address.path)
+        not why_not_here(site)
+        and bool(site.quarantine.address.path)
         and pipeline.format.in_task is not None
         and not pipeline.made_by
         and not site.others
@@ -181,10 +174,6 @@ class Fold:
     decoded: Callable[[], DataFrame]
     counting: InlineCounter
 
-    def counts(self, records: int | None) -> Counts:
-        """How many records each range has; see ``CountedOnTheWay.counts``."""
-        return self.counting.counts(self.decoded, records)
-
 
 class Folding:
     """Folds the batches of one pipeline."""
@@ -192,38 +181,39 @@ class Folding:
     def __init__(self, site: Site, rows: Keyed) -> None:
         self._site, self._rows = site, rows
         self._refusing = refusing()
-        self._decode = _decode(site, rows)
+        # As much as the fold reads.
+        self._decode = decoder_to_fold(site.pipeline, site.tasks, rows.reads, ordered=rows.ordered)
 
     def with_side_output(self, rows: DataFrame, side_output: SideOutput) -> DataFrame:
         """The fold of Kafka's rows without those that the ``side_output`` takes out, and counts."""
         partly = self._rows.partly
         if partly is not None:
             return partly.fold(partly.before(self._site.coalesced(rows), side_output))
-        if self._decode is None:
-            raise TypeError("a side output asks for a format that decodes in a task")
         good = self._decode(rows, side_output).withColumn("_kafka", self._refusing)
         return self._rows.fold(good)
 
-    def of(self, batch: RawBatch, ranges: Sequence[OffsetRange], **more: Column) -> Fold:
-        """The fold of a batch, not evaluated yet; ``more`` are aggregates of decoded rows."""
+    def of(self, rows: DataFrame, ranges: Sequence[OffsetRange], **more: Column) -> Fold:
+        """The fold of Kafka's rows, to be evaluated; ``more`` are aggregates of decoded rows."""
         counting, partly = InlineCounter(ranges), self._rows.partly
 
         def decoded() -> DataFrame:
-            if self._decode is None:
-                return self._site.coalesced(batch.decoded())
-            return self._site.coalesced(self._decode(batch.rows, None))
+            return self._site.coalesced(self._decode(rows, None))
 
         if partly is not None and has_own_counters(ranges) and not more:
-            partial = partly.before(self._site.coalesced(batch.rows), None)
+            partial = partly.before(self._site.coalesced(rows), None)
             changes = partly.fold(counting.watched_parts(partial, RECORDS))
         else:
             refused_at_once = decoded().withColumn("_kafka", self._refusing)
             changes = self._rows.fold(counting.watched(refused_at_once, **more))
         return Fold(changes, decoded, counting)
 
+    def counts(self, fold: Fold, written: DataFrame) -> Counts:
+        """How many records each range has, once the changes of a fold were ``written`` down.
 
-def _decode(site: Site, rows: Keyed) -> Before | None:
-    """What decodes as much as the fold reads; None where the pipeline is not known."""
-    if site.config is None:
-        return None
-    return decoder_to_fold(site.config, site.tasks, rows.reads, ordered=rows.ordered)
+        On one host Spark computes nothing twice, so its metrics are right. Elsewhere what a lost
+        executor had computed is computed again, so the records of the changes are added up.
+        """
+        if self._site.one_host:
+            return fold.counting.counts(fold.decoded)
+        [row] = written.agg(F.sum(RECORDS).alias(RECORDS)).collect()
+        return fold.counting.counts(fold.decoded, int(row[RECORDS] or 0))

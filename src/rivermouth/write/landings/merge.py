@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from rivermouth.errors import CommitConflict
 from rivermouth.protocol.commits import CommitPlan
@@ -16,12 +16,11 @@ from rivermouth.spark.tables import Address, quoted
 from rivermouth.warehouse.spark_commits import record_entry, session_confs, statement_confs
 from rivermouth.warehouse.tables import TOMBSTONE, has_tombstone_column
 from rivermouth.write.arrow_batches import ArrowBatches
-from rivermouth.write.evaluation import applied, grouped_counts, quarantined, refused
+from rivermouth.write.evaluation import applied, grouped_counts, quarantined, unless_refused
 from rivermouth.write.files.bad_records import Diverted
 from rivermouth.write.files.data_files import other_records
-from rivermouth.write.files.table import SmallCommits
-from rivermouth.write.landing import Changes, RawBatch, Site, Staged
-from rivermouth.write.landings.driver_commits import Recording, entries_way, table_of
+from rivermouth.write.landing import CountedBatch, RawBatch, Site, Staged
+from rivermouth.write.landings.driver_commits import Recording
 from rivermouth.write.landings.folding import Broadcast, Folding, SideOutputs
 from rivermouth.write.rows import OVERFLOW, Keyed
 
@@ -57,24 +56,25 @@ class Merge:
         self._side_outputs = SideOutputs(site)
         self._arrow_batches = ArrowBatches(site)
         self._broadcast = Broadcast()
-        self._way = entries_way(site)
         marked = has_tombstone_column(site.session, site.address)
         self._statement = merge_statement(site.address, site.rows, marked=marked)
 
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+    def stage_changes(
+        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
+    ) -> Staged:
+        """See ``KeyedLanding.stage_changes``."""
+        return Staged(lambda plan: self._change(changes, plan.empty_entry(), records))
+
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The counts are always known: the fold comes first.
 
         Only a batch that is split carries to Spark what quarantine needs.
         """
-        if isinstance(batch, Changes):
-            return Staged(lambda plan: self._change(batch.rows, plan.empty_entry(), batch.records))
-        try:
-            folded = self._folded(batch, plan)
-        except Exception as fault:
-            if not refused(fault):
-                raise
-            return self._split(batch, plan, held)
-        return Staged(partial(self._commit, batch, folded, held))
+
+        def fold() -> Staged:
+            return Staged(partial(self._commit, batch, self._folded(batch, plan), stack))
+
+        return unless_refused(fold, lambda: self._split(batch, plan, stack))
 
     def _folded(self, batch: RawBatch, plan: CommitPlan) -> Folded:
         """The changes of a batch, written down, with its counts.
@@ -82,81 +82,76 @@ class Merge:
         Fails by ``REFUSAL`` at a bad record that the tasks do not divert.
         """
 
-        def fold(rows: DataFrame) -> Folded:
+        def folded(rows: DataFrame) -> Folded:
             with self._side_outputs.side_output(plan) as side_output:
                 if side_output is not None:
                     changes = _written_down(self._folding.with_side_output(rows, side_output))
-                    found = self._side_outputs.told(side_output, plan)
+                    found = self._side_outputs.reported(side_output, plan)
                     return Folded(changes, self._side_outputs.counts(found, plan), found)
-            folding = self._folding.of(replace(batch, rows=rows), plan.draft.ranges)
-            changes = _written_down(folding.changes)
-            return Folded(changes, folding.counts(self._site.folded(changes)), None)
+            fold = self._folding.of(rows, plan.draft.ranges)
+            changes = _written_down(fold.changes)
+            return Folded(changes, self._folding.counts(fold, changes), None)
 
-        return self._arrow_batches.evaluated(batch.rows, fold)
+        return self._arrow_batches.evaluated(batch.rows, folded)
 
-    def _commit(self, batch: RawBatch, folded: Folded, held: ExitStack, plan: CommitPlan) -> None:
+    def _commit(self, batch: RawBatch, folded: Folded, stack: ExitStack, plan: CommitPlan) -> None:
         if folded.diverted is not None:
             self._side_outputs.commit(folded.diverted, plan)
-        try:
-            self._merge(folded.changes, folded.counts, plan)
-        except Exception as fault:
-            if not refused(fault):
-                raise
-            there = folded.counts if quarantined(folded.counts) else None
-            self._split(batch, plan, held, there).commit(plan)
+        written = folded.counts if quarantined(folded.counts) else None
+        unless_refused(
+            lambda: self._merge(folded.changes, folded.counts, plan),
+            lambda: self._split(batch, plan, stack, written).commit(plan),
+        )
 
     def _split(
-        self, batch: RawBatch, plan: CommitPlan, held: ExitStack, there: Counts | None = None
+        self, batch: RawBatch, plan: CommitPlan, stack: ExitStack, written: Counts | None = None
     ) -> Staged:
-        """Keep, count and split the batch. ``there`` is what is in quarantine already: all bad
+        """Keep, count and split the batch. ``written`` is what is in quarantine already: all bad
         records but those of a key that overflows.
         """
-        decoded = self._site.coalesced(batch.decoded())
-        rows = held.enter_context(self._site.fitted(decoded, None))
-        counts, bad = grouped_counts(rows, plan.draft.ranges), "code IS NOT NULL"
-        seen, before = quarantined(counts), 0
-        if there is not None:
-            self._check_same(there, rows, plan)
-            bad, before = f"code = '{OVERFLOW}'", quarantined(there)
-        changes = self._rows.fold(rows.where("code IS NULL")).localCheckpoint()
+        rows = self._site.counted(batch.decoded(), plan, stack)
+        if written is not None:
+            self._check_same(written, rows.rows, plan)
+        changes = self._rows.fold(rows.good).localCheckpoint()
 
         def commit(plan: CommitPlan) -> None:
-            if seen > before:
-                self._site.quarantine.write(rows.where(bad), plan, seen - before, before)
-            self._merge(changes, counts, plan)
+            if written is None:
+                rows.write_bad(plan)
+            else:
+                self._write_overflowing(rows, quarantined(written), plan)
+            self._merge(changes, rows.counts, plan)
 
         return Staged(commit)
 
-    def _check_same(self, there: Counts, batch: DataFrame, plan: CommitPlan) -> None:
+    def _write_overflowing(self, rows: CountedBatch, before: int, plan: CommitPlan) -> None:
+        """Put these into quarantine, where ``before`` others of the batch are already."""
+        if more := quarantined(rows.counts) - before:
+            overflowing = rows.rows.where(f"code = '{OVERFLOW}'")
+            self._site.quarantine.write(overflowing, plan, more, before)
+
+    def _check_same(self, written: Counts, batch: DataFrame, plan: CommitPlan) -> None:
         """Raise BatchFailed unless the batch has just the bad records that are in quarantine."""
         others = batch.where(f"code IS NULL OR code <> '{OVERFLOW}'")
         now = [each.quarantined for each in grouped_counts(others, plan.draft.ranges)]
-        before = [each.quarantined for each in there]
+        before = [each.quarantined for each in written]
         if now != before:
             found = f"bad records: {before} of the ranges, and then {now}"
-            raise other_records(self._site.pipeline, found)
+            raise other_records(self._site.pipeline.name, found)
 
     def _merge(self, changes: DataFrame, counts: Counts, plan: CommitPlan) -> None:
         # A count is no reason to leave rows out: a metric may be lost.
         if applied(counts) or not changes.isEmpty():
             self._change(changes, plan.entry(counts), applied(counts))
         else:
-            self._record(changes.sparkSession, plan, plan.entry(counts))
+            self._record(plan, plan.entry(counts))
 
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Landing.record``."""
-        self._record(session, plan, plan.empty_entry())
-
-    def _record(self, session: SparkSession, plan: CommitPlan, entry: Entry) -> None:
-        # Not kept: it holds what the log says of each file of the table, and is seldom needed.
-        commits = SmallCommits(table_of(self._site))
+    def _record(self, plan: CommitPlan, entry: Entry) -> None:
+        site = self._site
         try:
-            Recording(self._site.address, self._way, commits).record(session, plan, entry)
+            # Not kept: it holds what the log says of each file of the table, and is seldom needed.
+            Recording(site).record(site.session, plan, entry)
         except CommitConflict:  # a commit by Spark that adds nothing conflicts with nobody
-            record_entry(session, entry, self._site.address)
-
-    def way(self) -> None:
-        """See ``Landing.way``."""
+            record_entry(site.session, entry, site.address)
 
     def _change(self, changes: DataFrame, entry: Entry, records: int) -> None:
         session = changes.sparkSession

@@ -29,12 +29,12 @@ from rivermouth.protocol.commits import CommitPlan
 from rivermouth.protocol.entry import Counts, Entry
 from rivermouth.spark.errors import reason
 from rivermouth.spark.tables import Address, literal, set_table_property, table_property
-from rivermouth.warehouse.spark_commits import record_entry, writer_options
+from rivermouth.warehouse.spark_commits import writer_options
 from rivermouth.warehouse.tables import TOMBSTONE, add_tombstone_column, has_tombstone_column
-from rivermouth.write.evaluation import applied, grouped_counts, quarantined, refused, staged
-from rivermouth.write.landing import Changes, RawBatch, Site, Staged
+from rivermouth.write.evaluation import applied, staged, unless_refused
+from rivermouth.write.landing import RawBatch, Site, Staged
 from rivermouth.write.landings.folding import Broadcast, Folding, too_large
-from rivermouth.write.rows import Keyed
+from rivermouth.write.rows import Keyed, same_key, with_old_rows
 
 PROVEN = "rivermouth.replaces"
 """The target's property: the engine that was found to replace by key."""
@@ -50,8 +50,8 @@ def check_replace(session: SparkSession, target: Address) -> None:
     if table_property(session, target, PROVEN) == engine:
         return
     *schema, name = target.name
-    beside = replace(target, name=(*schema, f"{name}_probe_{uuid.uuid4().hex[:8]}"))
-    found = _tried(session, beside)
+    probe = replace(target, name=(*schema, f"{name}_probe_{uuid.uuid4().hex[:8]}"))
+    found = _tried(session, probe)
     if found != _EXPECTED:
         raise UpsertUnsupported(
             "this engine does not replace rows by key as an upsert needs it",
@@ -76,8 +76,8 @@ def _tried(session: SparkSession, probe: Address) -> str:
         noted = newest["userMetadata"]
     finally:
         session.sql(f"DROP TABLE IF EXISTS {probe.sql}")
-    kept = rows == [(1, "new"), (2, "old")] and noted == "new"
-    return _EXPECTED if kept else f"rows {rows}, metadata {noted}"
+    works = rows == [(1, "new"), (2, "old")] and noted == "new"
+    return _EXPECTED if works else f"rows {rows}, metadata {noted}"
 
 
 _VECTORS = "delta.enableDeletionVectors"
@@ -93,7 +93,7 @@ def replace_using(site: Site) -> ReplaceUsing:
     if site.others:
         raise UpsertUnsupported(
             "through Spark Connect only one pipeline can upsert into a table",
-            where=f"{site.pipeline} {site.address}",
+            where=f"{site.pipeline.name} {site.address}",
             found=f"{site.others[0]}, which could replace what this one replaces",
             remedy="Use one pipeline and a new table, or a cluster in dedicated mode",
         )
@@ -123,63 +123,69 @@ class ReplaceUsing:
         self._folding = Folding(site, rows)
         self._sweep = rows.delete is not None  # a driver that died may have left marked rows
 
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
+    def stage_changes(
+        self, changes: DataFrame, records: int, plan: CommitPlan, stack: ExitStack
+    ) -> Staged:
+        """See ``KeyedLanding.stage_changes``."""
+        self._sweep = self._rows.delete is not None
+
+        def commit(plan: CommitPlan) -> None:
+            self._write(changes, plan.empty_entry(), records)
+
+        return Staged(commit, after=self._remove_marked)
+
+    def stage(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
         """See ``Landing.stage``. The counts are always known: the fold comes first.
 
         Only a batch with bad records carries what quarantine needs.
         """
-        if isinstance(batch, Changes):
-            self._sweep = self._rows.delete is not None
 
-            def change(plan: CommitPlan) -> None:
-                self._write(batch.rows, plan.empty_entry(), batch.records)
+        def fold() -> Staged:
+            changes, counts = self._folded(batch, plan, stack)
+            commit = partial(self._commit, batch, changes, counts, stack)
+            return Staged(commit, after=self._remove_marked)
 
-            return Staged(change, after=self._remove_marked)
-        try:
-            changes, counts = self._folded(batch, plan, held)
-        except Exception as fault:
-            if not refused(fault):
-                raise
-            return self._split(self._site.coalesced(batch.decoded()), plan, held)
-        return Staged(partial(self._commit, changes, counts), after=self._remove_marked)
-
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        """See ``Landing.record``."""
-        record_entry(session, plan.empty_entry(), self._site.address)
-
-    def way(self) -> None:
-        """See ``Landing.way``."""
+        return unless_refused(fold, lambda: self._split(batch, plan, stack))
 
     def _folded(
-        self, batch: RawBatch, plan: CommitPlan, held: ExitStack
+        self, batch: RawBatch, plan: CommitPlan, stack: ExitStack
     ) -> tuple[DataFrame, Counts]:
         """The changes of a batch, in files, with its counts. Fails at a bad record."""
         deletes = self._rows.delete is not None
         more = {"deleting": F.count_if("tombstone")} if deletes else {}
-        folded = self._folding.of(batch, plan.draft.ranges, **more)
+        folded = self._folding.of(batch.rows, plan.draft.ranges, **more)
         # The one materialisation: the join and Delta's writer evaluate their source again.
-        changes = held.enter_context(staged(folded.changes, self._site.stage / plan.commit))
+        folder = self._site.stage / f"{plan.commit}-changes"
+        changes = stack.enter_context(staged(folded.changes, folder))
         if deletes and folded.counting.metric("deleting") != 0:
             self._sweep = True
-        return changes, folded.counts(self._site.folded(changes))
+        return changes, self._folding.counts(folded, changes)
 
-    def _split(self, decoded: DataFrame, plan: CommitPlan, held: ExitStack) -> Staged:
-        self._sweep = self._sweep or self._rows.delete is not None
-        rows = held.enter_context(
-            self._site.fitted(decoded, self._site.stage / f"{plan.commit}-decoded")
+    def _commit(
+        self,
+        batch: RawBatch,
+        changes: DataFrame,
+        counts: Counts,
+        stack: ExitStack,
+        plan: CommitPlan,
+    ) -> None:
+        """A sum that overflows is found only here: then the batch is split."""
+        unless_refused(
+            lambda: self._write(changes, plan.entry(counts), applied(counts)),
+            lambda: self._split(batch, plan, stack).commit(plan),
         )
-        counts = grouped_counts(rows, plan.draft.ranges)
-        folded = self._rows.fold(rows.where("code IS NULL"))
-        changes = held.enter_context(staged(folded, self._site.stage / plan.commit))
+
+    def _split(self, batch: RawBatch, plan: CommitPlan, stack: ExitStack) -> Staged:
+        self._sweep = self._sweep or self._rows.delete is not None
+        rows = self._site.counted(batch.decoded(), plan, stack)
+        folder = self._site.stage / f"{plan.commit}-good"
+        changes = stack.enter_context(staged(self._rows.fold(rows.good), folder))
 
         def commit(plan: CommitPlan) -> None:
-            self._site.quarantine.write(rows.where("code IS NOT NULL"), plan, quarantined(counts))
-            self._commit(changes, counts, plan)
+            rows.write_bad(plan)
+            self._write(changes, plan.entry(rows.counts), applied(rows.counts))
 
         return Staged(commit, after=self._remove_marked)
-
-    def _commit(self, folded: DataFrame, counts: Counts, plan: CommitPlan) -> None:
-        self._write(folded, plan.entry(counts), applied(counts))
 
     def _write(self, folded: DataFrame, entry: Entry, records: int) -> None:
         table = self._site.address.read(folded.sparkSession)
@@ -192,12 +198,12 @@ class ReplaceUsing:
         # Delta joins the table with the keys of these rows, to find the files that it replaces. It
         # asks for the name of the file above that join, where a shuffle has lost it, unless the
         # table has deletion vectors. So the keys are broadcast.
-        few = partial(replace, small=True, keys="broadcast")
+        small = partial(replace, small=True, keys="broadcast")
         if self._vectors:
-            many = partial(replace, small=False, keys="merge")
+            large = partial(replace, small=False, keys="merge")
         else:
-            many = partial(self._by_broadcast, partial(replace, small=False, keys="broadcast"))
-        self._broadcast.write(records, few, many)
+            large = partial(self._by_broadcast, partial(replace, small=False, keys="broadcast"))
+        self._broadcast.write(records, small, large)
 
     def _by_broadcast(self, replace: Callable[[], None]) -> None:
         """The last way of a table without deletion vectors. Raises UpsertUnsupported."""
@@ -209,7 +215,7 @@ class ReplaceUsing:
             raise UpsertUnsupported(
                 "the keys of one batch are more than Spark broadcasts; without a broadcast this "
                 "engine replaces rows only in a table with deletion vectors",
-                where=f"{self._site.pipeline} {self._site.address}",
+                where=f"{self._site.pipeline.name} {self._site.address}",
                 found=reason(fault),
                 remedy="Set the table property delta.enableDeletionVectors to true, or let a batch "
                 "have fewer records (max_offsets_per_trigger; --from of a replay)",
@@ -233,9 +239,7 @@ def replaced_rows(
     ``small``, they are broadcast, and the table is not shuffled.
     """
     there = table.where(F.col(TOMBSTONE).isNull()) if marked else table
-    old = there.select(F.struct(*there.columns).alias("t"))
-    changed = changes.select(F.struct(*changes.columns).alias("s"))
-    joined = (_with_broadcast if small else _with_shuffle)(changed, old, rows.keys)
+    joined = (_with_broadcast if small else with_old_rows)(changes, there, rows.keys)
     absent = F.col("t").isNull()
     deleted = ~absent & F.expr(rows.delete or "false")
     updated = ~absent & F.expr(rows.update or "false")
@@ -246,26 +250,18 @@ def replaced_rows(
     return joined.where(touched).select(*columns)
 
 
-def _with_shuffle(changes: DataFrame, old: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Each change with the row that it touches, null where there is none."""
-    return changes.join(old, _same_key("t", keys), "left")
-
-
-def _with_broadcast(changes: DataFrame, old: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The same without a shuffle of the table; its key columns are read twice.
+def _with_broadcast(changes: DataFrame, table: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """``with_old_rows`` without a shuffle of the table; its key columns are read twice.
 
     Spark never broadcasts the side of an outer join of which it keeps all rows. So the changes are
     broadcast to an inner join, and those that touch no row are added.
     """
-    touching = old.join(changes.hint("broadcast"), _same_key("t", keys)).select("s", "t")
+    new = changes.select(F.struct(*changes.columns).alias("s"))
+    old = table.select(F.struct(*table.columns).alias("t"))
+    touching = old.join(new.hint("broadcast"), same_key("t", keys)).select("s", "t")
     found = touching.select(F.col("s").getField("key_columns").alias("found"))
-    others = changes.join(found.hint("broadcast"), _same_key("found", keys), "left_anti")
+    others = new.join(found.hint("broadcast"), same_key("found", keys), "left_anti")
     return touching.union(others.select("s", F.lit(None).alias("t")))
-
-
-def _same_key(other: str, keys: Sequence[str]) -> list[Column]:
-    ours = F.col("s").getField("key_columns")
-    return [F.col(other).getField(each) == ours.getField(each) for each in keys]
 
 
 def _column(name: str, absent: Column, deleted: Column, rows: Keyed, *, marked: bool) -> Column:

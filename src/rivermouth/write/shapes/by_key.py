@@ -1,25 +1,20 @@
-"""One row per key: the newest (``upsert``), or the first (``insert``).
+"""One row per key: the newest (``upsert``), or the first (``insert``). ``verify`` repeats these.
 
-The fold, which ``verify`` repeats on its own: within a partition offsets order the records
-of a key, and a tombstone removes all that came before it. Of what is left the newest wins: the
-greatest (order_by columns, topic, partition, offset), nulls lowest. A tombstone deletes
-the row that stood before the batch; otherwise the winner replaces it if it is newer. Without
-``order_by`` it always is: the ledger's order decides between batches. A key that moves to another
-partition, as it may when partitions are added, would otherwise keep its old row for ever.
+The newest: within a partition offsets order the records of a key, and a tombstone removes all that
+came before it. Of what is left the greatest (order_by columns, topic, partition, offset) wins,
+nulls lowest. A tombstone deletes the row that stood before the batch; otherwise the winner replaces
+it if it is newer. Without ``order_by`` it always is: the ledger's order decides between batches. A
+key that moves to another partition, as it may when partitions are added, would otherwise keep its
+old row for ever.
 
-Of the records of a key in one batch the least (topic, partition, offset) is the first, and a key
-that has a row already keeps it. So repeats are dropped over the whole table, not over a window.
+The first: of the records of a key in one batch that of the least (topic, partition, offset), and a
+key that has a row already keeps it.
 
-Each key gets the row that its records leave, see ``latest``. A row that is right stays untouched:
-only what differs is written. The records are those of whole entries, from one to the newest. Where
-no ``order_by`` decides, or a tombstone deletes, the entries decide in their order; so each record
-is told the sequence of its entry, and only those from the last deciding entry of a key on count.
-
-Each key gets the row of its first record, see ``first``. A row that is right stays untouched: only
-what differs is written. The records are those of all entries, from the first one on. The entries
-decide in their order; in one entry the least (topic, partition, offset) is the first. So each
-record is told the sequence of its entry. A part of the entries would not do: an earlier record of
-a key that has lost its row would be passed over, and a later one would become its row.
+Reapplied, to mend rows that others have spoilt: each key gets the row that its records leave, and a
+right row is not written. The records are those of whole entries, and each is given the sequence of
+its entry, since entries decide in their order. Of the newest rows only the records from the last
+deciding entry of a key on count. The first rows need the records of all entries: else the record of
+a later one would become the row of a key that has lost its own.
 """
 
 from __future__ import annotations
@@ -157,10 +152,9 @@ def with_sequence(rows: DataFrame, of_entries: Sequence[tuple[int, OffsetRange]]
     both = placed.unionByName(starts, allowMissingColumns=True)
     # A start comes before the record of the same offset.
     along = Window.partitionBy("topic", "partition").orderBy("at", F.col("_kafka").isNotNull())
-    told = F.last("sequence", ignorenulls=True).over(
-        along.rowsBetween(Window.unboundedPreceding, 0)
-    )
-    return both.withColumn("sequence", told).where("_kafka IS NOT NULL").drop(*names)
+    until_here = along.rowsBetween(Window.unboundedPreceding, 0)
+    latest_start = F.last("sequence", ignorenulls=True).over(until_here)
+    return both.withColumn("sequence", latest_start).where("_kafka IS NOT NULL").drop(*names)
 
 
 def latest_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:
@@ -193,8 +187,8 @@ def _deciding(rows: DataFrame, *, ordered: bool) -> DataFrame:
     """
     counted = F.when(F.col("tombstone"), F.col("sequence")) if ordered else F.col("sequence")
     decides = F.max(counted).over(Window.partitionBy("key_columns"))
-    kept = rows.withColumn("decides", F.coalesce(decides, F.lit(0)))
-    return kept.where("sequence >= decides").drop("sequence", "decides")
+    judged = rows.withColumn("decides", F.coalesce(decides, F.lit(0)))
+    return judged.where("sequence >= decides").drop("sequence", "decides")
 
 
 def first_reapplied(pipeline: Pipeline, of_entries: Sequence[tuple[int, OffsetRange]]) -> Keyed:

@@ -16,14 +16,7 @@ def append(pipeline: Pipeline) -> Plain:
     return Plain(columns, transform_of(pipeline))
 
 
-_KAFKA = "rivermouth.write.sinks:KafkaSink"
-_FUNCTION = "rivermouth.write.sinks:FunctionSink"
-
-
 def send(pipeline: Pipeline) -> Sent:
-    """To the sink that the target names, before the commit or after it."""
-    return Sent(
-        sink=_KAFKA if pipeline.target.kafka is not None else _FUNCTION,
-        first=pipeline.delivery is Delivery.AT_LEAST_ONCE,
-        transform=transform_of(pipeline),
-    )
+    """The records, or what own code makes of them, before the commit or after it."""
+    first = pipeline.delivery is Delivery.AT_LEAST_ONCE
+    return Sent(first, transform_of(pipeline))

@@ -1,7 +1,6 @@
 """Totals in two steps: tasks fold the records that they decode, and Spark what they return.
 
-So a row for each key goes back to Spark, and not one for each record. Runs in Spark's Python
-workers, and imports no Spark.
+So a row for each key goes back to Spark, and not one for each record.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rivermouth.config import Column, Measure, Pipeline
+from rivermouth.config import Column, KeyPart, Measure, Pipeline
 from rivermouth.config.source import KAFKA_COLUMNS, PARTITION
 from rivermouth.formats.arrow import (
-    REFUSAL,
+    REFUSING,
     OpenSideOutput,
     Rebatched,
     SideOutput,
-    opened,
     spare_what_is_loaded,
     without_key,
 )
@@ -39,42 +37,25 @@ _ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of the key, as ``config.totals.KeyPart``."""
-
-    name: str
-    column: str
-    width_us: int | None
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What is measured, as ``config.totals.Measure``: a count, a sum, or an extreme (min, max)."""
-
-    function: str
-    column: str | None
-
-
-@dataclass(frozen=True)
 class TotalsInTask:
     """A function for ``DataFrame.mapInArrow``: from Kafka's rows to one for each key.
 
     ``decode`` makes decoded rows of Kafka's, as ``formats.tasks``. A row that comes back has
     ``_kafka`` STRUCT<topic, partition>, ``records``, of how many it is made, ``key_columns``, a
     STRUCT of the ``keys``, and a column for each part of each of the ``metrics``, see ``parts_of``.
-    A key may come several times. A bad record, or one without a key, fails the task by ``REFUSAL``,
-    or is given to the ``side_output``, which asks for all of Kafka's columns.
+    A key may come several times. A bad record, or one without a key, goes to the ``side_output``,
+    which may ask for all of Kafka's columns.
     """
 
     decode: Callable[[pa.RecordBatch], pa.RecordBatch]
-    keys: tuple[Part, ...]
-    metrics: tuple[Metric, ...]
-    side_output: SideOutput | None = None
+    keys: tuple[KeyPart, ...]
+    metrics: tuple[Measure, ...]
+    side_output: SideOutput = REFUSING
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         records = size = 0
-        with opened(self.side_output) as side_output:
+        with self.side_output.opened() as side_output:
             for batch in batches:
                 waiting.append(self._measured(batch, side_output))
                 records, size = records + len(waiting[-1]), size + waiting[-1].nbytes
@@ -85,21 +66,17 @@ class TotalsInTask:
                 yield from self._folded(waiting)
         spare_what_is_loaded()
 
-    def _measured(self, raw: pa.RecordBatch, side_output: OpenSideOutput | None) -> pa.RecordBatch:
+    def _measured(self, raw: pa.RecordBatch, side_output: OpenSideOutput) -> pa.RecordBatch:
         """What is grouped of each good record, and by what."""
         decoded = self.decode(raw)
         code, row, kafka = (decoded.column(each) for each in ("code", "row", "_kafka"))
         keys = [_key(row.field(each.column), each.width_us) for each in self.keys]
-        if code.null_count < len(code) or any(each.null_count for each in keys):
-            if side_output is None:
-                raise RuntimeError(REFUSAL)
-            for each in keys:
-                code = without_key(code, each, row.is_valid())
-        if side_output is not None:
-            good = side_output.good(raw, code, decoded.column("reason"))
-            if good is not None:
-                code, row, kafka = (each.filter(good) for each in (code, row, kafka))
-                keys = [each.filter(good) for each in keys]
+        for each in keys:
+            code = without_key(code, each, row.is_valid())
+        good = side_output.good(raw, code, decoded.column("reason"))
+        if good is not None:
+            code, row, kafka = (each.filter(good) for each in (code, row, kafka))
+            keys = [each.filter(good) for each in keys]
         # Copied: Kafka's columns share the memory of all values of their batch.
         every = pa.array(np.arange(len(code)))
         columns = {each: kafka.field(each).take(every) for each in PARTITION}
@@ -130,7 +107,7 @@ class TotalsInTask:
         return pa.RecordBatch.from_pydict(columns)
 
 
-def parts_of(number: int, metric: Metric, *, integral: bool) -> tuple[str, ...]:
+def parts_of(number: int, metric: Measure, columns: Mapping[str, Column]) -> tuple[str, ...]:
     """The columns that come back of the metric with this number.
 
     A sum of whole numbers comes in two, of the bits above ``LOW_BITS`` and of those below: each of
@@ -138,7 +115,7 @@ def parts_of(number: int, metric: Metric, *, integral: bool) -> tuple[str, ...]:
     """
     if metric.column is None:
         return ()
-    if metric.function == "sum" and integral:
+    if metric.function == "sum" and columns[metric.column].integral:
         return (f"high_{number}", f"low_{number}")
     return (f"{metric.function}_{number}",)
 
@@ -198,19 +175,16 @@ def partly(pipeline: Pipeline) -> Partly | None:
         return None
     in_task = TotalsInTask(
         decode=replace(decode, kafka=PARTITION),
-        keys=tuple(Part(each.name, each.column, each.width_us) for each in parts),
-        metrics=tuple(Metric(each.function, each.column) for each in measures),
+        keys=parts,
+        metrics=measures,
     )
     types = {each.name: each.type for each in pipeline.table_columns}
     made = _made(pipeline, types, columns)
 
     def before(raw: DataFrame, side_output: SideOutput | None) -> DataFrame:
         if side_output is not None:  # it needs all that quarantine holds of a record
-            given, side_outputs = (
-                raw.select(*KAFKA_COLUMNS),
-                replace(in_task, side_output=side_output),
-            )
-            return given.mapInArrow(Rebatched(side_outputs), made)
+            diverting = replace(in_task, side_output=side_output)
+            return raw.select(*KAFKA_COLUMNS).mapInArrow(Rebatched(diverting), made)
         # Else nobody asks for the message key, and it may be large.
         given = raw.select("topic", "partition", F.lit(None).cast("binary").alias("key"), "value")
         return given.mapInArrow(Rebatched(in_task), made)
@@ -241,14 +215,9 @@ def _made(pipeline: Pipeline, types: Mapping[str, str], columns: Mapping[str, Co
     made = ["_kafka STRUCT<topic: STRING, partition: INT>", f"{RECORDS} BIGINT"]
     made.append(f"key_columns STRUCT<{keys}>")
     for number, measure in enumerate(pipeline.target.metrics):
-        for part in _parts(number, measure, columns):
+        for part in parts_of(number, measure, columns):
             made.append(f"{part} {_type_of(part, measure, columns)}")
     return ", ".join(made)
-
-
-def _parts(number: int, measure: Measure, columns: Mapping[str, Column]) -> tuple[str, ...]:
-    integral = measure.column is not None and columns[measure.column].integral
-    return parts_of(number, Metric(measure.function, measure.column), integral=integral)
 
 
 def _type_of(part: str, measure: Measure, columns: Mapping[str, Column]) -> str:
@@ -264,7 +233,7 @@ def _fold(
     """The second step, see ``Partly``."""
     partials, fits = [], []
     for number, measure in enumerate(measures):
-        parts, kind = _parts(number, measure, columns), types[measure.name]
+        parts, kind = parts_of(number, measure, columns), types[measure.name]
         value = _together(measure, parts, kind)
         partials.append(f"{value} AS {added(measure)}")
         if measure.function == "sum":

@@ -1,4 +1,4 @@
-"""Rows as files: Kafka is looked at beside the reading, and the commit waits for what it says."""
+"""Rows as files: Kafka is asked while a batch is staged, and the commit waits for the answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from rivermouth.errors import CommitConflict, TopicRecreated
 from rivermouth.formats.decoder import decoder
 from rivermouth.protocol.commits import CommitPlan, entry_of
 from rivermouth.protocol.offsets import Position
-from rivermouth.protocol.ways import Way
-from rivermouth.write.landing import Changes, RawBatch, Staged
-from rivermouth.write.landings.files import FilesLanding
-from tests.landing import land
+from rivermouth.write.landing import RawBatch, Staged
+from tests.landing import take_steps
 from tests.spark.conftest import Bench, RawRow
 from tests.spark.files_table import BAD, GOOD, Table, at, made
 
@@ -29,30 +26,11 @@ BOTH = (*GOOD, BAD)
 
 
 @dataclass
-class Watched:
-    """The landing, which says when a batch was staged."""
-
-    files: FilesLanding
-    staged: threading.Event
-
-    def stage(self, batch: RawBatch | Changes, plan: CommitPlan, held: ExitStack) -> Staged:
-        found = self.files.stage(batch, plan, held)
-        self.staged.set()
-        return found
-
-    def record(self, session: SparkSession, plan: CommitPlan) -> None:
-        self.files.record(session, plan)
-
-    def way(self) -> Way:
-        return self.files.way()
-
-
-@dataclass
 class Kafka:
     """Says of each attempt in which leader epoch the log is, and what its ends are."""
 
     table: Table
-    told: list[int] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
     fault: Exception | None = None
     patience: float = 60.0
     files: list[int] = field(default_factory=list)
@@ -65,7 +43,7 @@ class Kafka:
         if self.fault is not None:
             raise self.fault
         ends = Position({each: 100 + len(self.files) for each in plan.draft.position})
-        epochs = dict.fromkeys(plan.draft.position, self.told.pop(0))
+        epochs = dict.fromkeys(plan.draft.position, self.answers.pop(0))
         return replace(plan, draft=replace(plan.draft, ends=ends, epochs=epochs))
 
     def land(self, rows: Sequence[RawRow] = BOTH, sequence: int = 1) -> None:
@@ -76,7 +54,13 @@ class Kafka:
         plan = replace(plan, draft=replace(plan.draft, epochs=epochs))
         batch = RawBatch(bench.raw(rows), decoder(self.table.pipeline))
         self.staged.clear()
-        land(Watched(self.table.files, self.staged), batch, plan, self.guard)
+
+        def stage(plan: CommitPlan, stack: ExitStack) -> Staged:
+            found = self.table.files.stage(batch, plan, stack)
+            self.staged.set()
+            return found
+
+        take_steps(stage, plan, self.guard)
 
     def ends(self) -> set[int]:
         """The ends that the newest entry tells."""
@@ -143,23 +127,21 @@ def test_where_kafka_stands_against_it_nothing_is_committed_also_no_bad_record(
 
 
 @pytest.mark.thorough
-def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_looked_at(
+def test_a_table_that_asks_for_spark_is_written_only_after_kafka_was_asked(
     bench: Bench,
 ) -> None:
     table = made(bench)
     table.sql("ALTER TABLE {table} ADD CONSTRAINT small CHECK (n < 1000)")
-    looked_at_first(Kafka(table, [0]))
+    asked_first(Kafka(table, [0]))
 
 
 @pytest.mark.thorough
 def test_so_is_one_that_the_configuration_leaves_to_spark(bench: Bench) -> None:
-    table = made(bench)
-    table.files = FilesLanding(bench.site(table.pipeline, "numbers"), Way("target.commit says so"))
-    looked_at_first(Kafka(table, [0]))
+    asked_first(Kafka(made(bench, commit="spark"), [0]))
 
 
-def looked_at_first(kafka: Kafka) -> None:
-    """A batch lands through Spark, and nothing of it was written when Kafka was looked at."""
+def asked_first(kafka: Kafka) -> None:
+    """A batch lands through Spark, and nothing of it was written when Kafka was asked."""
     kafka.land()
     assert kafka.files == [0]
     assert kafka.ends() == {101}
