@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 _NULL_BETWEEN = re.compile(rb"\}[ \t\r\n]*n")
 _SPACE = np.frombuffer(b" \t\r\n", np.uint8)
 ASCII = 0x7F
+_BEYOND = np.uint64(0x8080808080808080)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,21 @@ def having(places: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return found
 
 
+def beyond_ascii(codes: np.ndarray, most: int) -> np.ndarray | None:
+    """The places of bytes beyond ASCII; None if they are in more than ``most`` words of 8 bytes.
+
+    Most texts have hardly any, so words are looked at first.
+    """
+    end = len(codes) // 8 * 8
+    marked = (codes[:end].view("<u8") & _BEYOND) != 0
+    if np.count_nonzero(marked) > most:
+        return None
+    near = (8 * np.flatnonzero(marked)[:, np.newaxis] + np.arange(8)).ravel()
+    places = np.concatenate((near, np.arange(end, len(codes))))
+    beyond: np.ndarray = places[codes[places] > ASCII]
+    return beyond
+
+
 def joined(texts: pa.StringArray) -> Chunk:
     """All texts, with a line feed between each other."""
     if pa.types.is_large_string(texts.type):
@@ -75,6 +91,13 @@ def counts(chunk: Chunk, mark: bytes) -> np.ndarray:
     places = np.flatnonzero(chunk.codes == mark[0])
     found: np.ndarray = np.diff(np.searchsorted(places, chunk.starts))
     return found
+
+
+def unbalanced(chunk: Chunk) -> np.ndarray:
+    """Which documents do not have as many closing marks as opening ones, also counted in text."""
+    one, two, three, four = (counts(chunk, mark) for mark in (b"{", b"}", b"[", b"]"))
+    differ: np.ndarray = (one != two) | (three != four)
+    return differ
 
 
 def maybe_strange(chunk: Chunk) -> bool:

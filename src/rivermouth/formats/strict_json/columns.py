@@ -21,14 +21,20 @@ from rivermouth.formats.strict_json.chunk import bytes_of, mask_of
 from rivermouth.formats.strict_json.scalars import decoded
 from rivermouth.formats.strict_json.types import Unit
 
+_ROW = re.compile(r"JSON parse error:.* in row ([0-9]+)", re.DOTALL)
 WIDE = pa.decimal256(38, 38)
 
 
 class Unreadable(Exception):
-    """The parser did not read all records; ``parsed``: only since a number does not fit."""
+    """The parser did not read all records.
 
-    def __init__(self, *, parsed: bool) -> None:
-        super().__init__(parsed)
+    ``row`` is the first that it cannot parse; all before it can be parsed. It is None if the parser
+    does not say where it failed, or if ``parsed``: all can be parsed, but a number does not fit.
+    """
+
+    def __init__(self, row: int | None, *, parsed: bool) -> None:
+        super().__init__(row, parsed)
+        self.row = row
         self.parsed = parsed
 
 
@@ -73,10 +79,11 @@ def parse(documents: pa.Buffer, count: int, schema: pa.Schema) -> pa.StructArray
             ),
         )
     except pa.ArrowException as fault:
+        found = _ROW.fullmatch(str(fault))
         parsed = not str(fault).startswith("JSON parse error")
-        raise Unreadable(parsed=parsed) from None
+        raise Unreadable(int(found[1]) if found else None, parsed=parsed) from None
     if len(table) != count:
-        raise Unreadable(parsed=False)
+        raise Unreadable(None, parsed=False)
     columns = [each.combine_chunks() for each in table.columns]
     return pa.StructArray.from_arrays(columns, fields=list(schema))
 

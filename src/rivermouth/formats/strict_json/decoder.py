@@ -3,8 +3,9 @@
 Those of one layout are read first (``layout``), and the parser reads what is left. Where it fails,
 the records of a common form are found (``guards.common_form``) and read at once. So few bad records
 do not cost more than one pass over the others. Records of another form go the exact way, but for
-many of them this would cost more: then the parser tries them, too, and where it fails, each half of
-them.
+many of them this would cost more: then the parser tries them, too. It says at which record it
+stopped, so it starts again after that one. Where it stops at nearly every record, more and more
+records go the exact way without a trial.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import pyarrow.compute as pc
 
 from rivermouth.config import Column
 from rivermouth.formats.arrow import Decoded
-from rivermouth.formats.strict_json.chunk import Piece, Texts, portions
+from rivermouth.formats.strict_json.chunk import Piece, Texts, portions, unbalanced
 from rivermouth.formats.strict_json.columns import ReadAs, Unreadable, parse, refine
+from rivermouth.formats.strict_json.document import is_one_document
 from rivermouth.formats.strict_json.guards import (
     as_text,
     common_form,
     fitting,
     framed,
+    holds_two_objects,
     safe,
 )
 from rivermouth.formats.strict_json.layout import read_by_layout
@@ -34,6 +37,9 @@ from rivermouth.formats.strict_json.values import decode_one_by_one
 _FIRST = 500
 """So many records are parsed first: what fails there costs little."""
 
+_NEAR = 12
+"""A new start costs about as much as this many records on the exact way."""
+
 _FEW = 32
 """So few records are not split any more: they go the exact way."""
 
@@ -41,7 +47,6 @@ _SOME = 500
 """So few records go the exact way, if all but a twentieth have a layout."""
 
 _MANY = 0.2
-"""More than such a share of records is tried by the parser."""
 
 
 @dataclass(frozen=True)
@@ -114,33 +119,65 @@ def _by_form(given: Texts, read: _Schemas) -> list[Piece]:
     form = common_form(texts, pa.struct(list(read.narrow)))
     of_form = inside & fitting(texts, form) if form else np.zeros(len(given), dtype=bool)
     candidates = Texts(texts, given.records)
-    pieces = [*_halves(candidates.only(of_form), read)]
+    safely = candidates.only(of_form)
+    try:
+        pieces = _read(safely, read.narrow)
+    except Unreadable:
+        pieces = _by_trial(safely, read)
     left = inside & ~of_form
     if np.count_nonzero(left) > _MANY * len(given):
         others = candidates.only(left)
-        pieces += _halves(others.only(safe(others.texts, others.chunk)), read)
+        pieces += _by_trial(others.only(safe(others.texts, others.chunk)), read)
     return pieces
 
 
-def _halves(given: Texts, read: _Schemas) -> Iterator[Piece]:
+def _by_trial(given: Texts, read: _Schemas) -> list[Piece]:
+    """The same for records of any form, by the places where the parser fails."""
+    uneven = unbalanced(given.chunk)
+    if np.count_nonzero(uneven) > _MANY * len(uneven):  # such marks stand in text
+        uneven[:] = False
+    given = _parsable(given.only(~(uneven | holds_two_objects(given.texts))), read.narrow)
+    try:
+        return _read(given, read.narrow)
+    except Unreadable:
+        return [*_halves(given, read.wide)]
+
+
+def _parsable(given: Texts, read: pa.Schema, scanned: bool = False) -> Texts:
+    """The records without those that cannot be parsed, and perhaps without some more."""
+    chunk = given.chunk
+    kept = np.ones(len(given), dtype=bool)
+    start, leap = 0, 1
+    while start < len(given):
+        try:
+            parse(chunk.after(start), len(given) - start, read)
+            break
+        except Unreadable as fault:
+            if fault.parsed:
+                break
+            if fault.row is None:
+                if scanned:
+                    kept[start:] = False
+                    break
+                sound = [is_one_document(each) for each in given.texts[start:].to_pylist()]
+                kept[start:] = sound
+                return _parsable(given.only(kept), read, scanned=True)
+            leap = leap * 2 if fault.row < _NEAR else 1
+            bad = start + fault.row
+            kept[bad : bad + leap] = False
+            start = bad + leap
+    return given.only(kept)
+
+
+def _halves(given: Texts, read: pa.Schema) -> Iterator[Piece]:
     """What can be read: all, or of its halves what can be read."""
     try:
-        yield from _read_either(given, read)
+        yield from _read(given, read)
     except Unreadable:
         if len(given) > _FEW:
             middle = len(given) // 2
             for half in (given.part(0, middle), given.part(middle, len(given))):
                 yield from _halves(half, read)
-
-
-def _read_either(given: Texts, read: _Schemas) -> list[Piece]:
-    """All records by the narrow types, or by the wide ones. Raises Unreadable."""
-    try:
-        return _read(given, read.narrow)
-    except Unreadable as fault:
-        if not fault.parsed:  # the wide types take text for a number, too
-            raise
-    return _read(given, read.wide)
 
 
 def _refined(piece: Piece, row: pa.StructType, settings: JsonSettings) -> Piece:

@@ -144,6 +144,7 @@ def _refuse(name: str) -> None:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=tuple, parse_float=Number, parse_int=Number, parse_constant=_refuse
 )
+_QUICK = json.JSONDecoder(parse_float=str, parse_int=str)
 
 
 def read(value: bytes, spelt: bool) -> tuple[object, ...]:
@@ -179,3 +180,11 @@ def _parsed(text: str, spelt: bool) -> tuple[object, ...]:
         members: tuple[object, ...] = found
         return members
     return parse(text)
+
+
+def is_one_document(text: str) -> bool:
+    """Whether the text is JSON without anything around it, as far as a quick look tells."""
+    try:
+        return _QUICK.raw_decode(text)[1] == len(text)
+    except (ValueError, RecursionError):
+        return False

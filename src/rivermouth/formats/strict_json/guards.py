@@ -28,8 +28,10 @@ import pyarrow.compute as pc
 from rivermouth.formats.strict_json.chunk import (
     ASCII,
     Chunk,
+    beyond_ascii,
     bytes_of,
     counts,
+    having,
     mask_of,
     maybe_strange,
 )
@@ -199,17 +201,21 @@ _AFTER_OBJECT = r"\}[ \t\r\n]*"
 # and Infinity. In text these are harmless, but a record that has them is rare.
 _STRANGE = rf"\x00|{_AFTER_OBJECT}n|[:\[,][ \t\r\n]*-?(?:NaN|Inf)"
 _AT_ONCE = 64
+_FEW = 0.05
+"""With so few bytes beyond ASCII, for each value, those that have one are looked at one by one."""
+_TWO_OBJECTS = rf"{_AFTER_OBJECT}\{{"
 
 
 def as_text(values: pa.Array) -> pa.StringArray:
     """The values, which are binary without nulls, as text. What is not UTF-8 is empty text."""
-    data, _ = bytes_of(values)
-    if np.frombuffer(data, np.uint8).max(initial=0) <= ASCII:
+    data, starts = bytes_of(values)
+    codes = np.frombuffer(data, np.uint8)
+    if codes.max(initial=0) <= ASCII:
         return _unchecked(values)
     try:
         return values.cast(_text_of(values.type))
     except pa.ArrowInvalid:
-        valid = pa.array(_valid(values))
+        valid = pa.array(_valid(values, codes, starts))
         return _unchecked(pc.if_else(valid, values, pa.scalar(b"", values.type)))
 
 
@@ -223,9 +229,14 @@ def _unchecked(values: pa.Array) -> pa.StringArray:
     return pa.Array.from_buffers(kind, len(values), buffers, offset=values.offset)
 
 
-def _valid(values: pa.Array) -> np.ndarray:
-    """Which values are UTF-8. Most are, so many are looked at together."""
+def _valid(values: pa.Array, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Which values are UTF-8. There is one that is not."""
     valid = np.ones(len(values), dtype=bool)
+    others = beyond_ascii(codes, int(_FEW * len(values)))
+    if others is not None:
+        few = having(others, starts)
+        valid[few] = [_is_utf8(each) for each in values.filter(pa.array(few)).to_pylist()]
+        return valid
     for start in range(0, len(values), _AT_ONCE):
         some = values.slice(start, _AT_ONCE)
         try:
@@ -261,6 +272,13 @@ def safe(texts: pa.StringArray, chunk: Chunk) -> np.ndarray:
         checks.append(counts(chunk, b"{") + counts(chunk, b"[") <= DEPTH)
     passed: np.ndarray = np.logical_and.reduce(checks)
     return passed
+
+
+def holds_two_objects(texts: pa.StringArray) -> np.ndarray:
+    """Which texts may hold two documents. A text that begins and ends with braces, and of which
+    this says False, is one document or none.
+    """
+    return mask_of(pc.match_substring_regex(texts, _TWO_OBJECTS))
 
 
 def _framed(texts: pa.StringArray) -> np.ndarray:
