@@ -161,6 +161,8 @@ class Lake:
 
     folder: Path
     servers: str
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Sections of the configuration that are not those of most tests."""
 
     @property
     def file(self) -> Path:
@@ -181,6 +183,7 @@ class Lake:
             "kafka": {"bootstrap.servers": self.servers},
             "warehouse": "./lake",
             "trigger": "200ms",
+            **self.settings,
             "pipelines": pipelines,
         }
         self.file.write_text(json.dumps(text, indent=2), encoding="utf-8")
@@ -197,6 +200,10 @@ class Lake:
 
     def produce(self, topic: str, records: Iterable[Record]) -> int:
         return produce(self.servers, topic, records)
+
+    def bids(self, topic: str, count: int = 5, partitions: int = 1) -> int:
+        """Produce good bids of the auctions 0, 1, …, over these partitions in turn."""
+        return self.produce(topic, [(None, bid(n), n % partitions) for n in range(count)])
 
     def run(
         self,

@@ -9,10 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.faults.outcomes import check_proved, refusal, went_well
-from tests.lake import Lake, append_pipeline, bid, retrying
+from tests.faults.outcomes import check_proved, ready, refusal, went_well
+from tests.lake import Lake
 from tests.points import passing
-from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -30,15 +29,6 @@ ALTERED = {
     "its clustering": (WRITTEN, "CLUSTER BY (auction)", "spark"),
 }
 """When, what, and which way the rows take from then on."""
-
-
-def ready(lake: Lake, topic: str) -> Path:
-    """A pipeline ``p`` with three batches to read."""
-    lake.topic(topic)
-    pipeline = append_pipeline(topic, max_offsets_per_trigger=5)
-    lake.configure(p=retrying(pipeline, PATIENCE_S))
-    lake.produce(topic, [(None, bid(n), 0) for n in range(15)])
-    return lake.path(f"bronze.{topic}")
 
 
 def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callable[[str], None]:
@@ -59,7 +49,7 @@ def test_a_table_that_gets_in_mid_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     point, how, by = ALTERED[kind]
-    table = ready(lake, f"gets_{[*ALTERED].index(kind)}")
+    table = ready(lake, f"gets_{[*ALTERED].index(kind)}", 1, 15, max_offsets_per_trigger=5)
     passing(monkeypatch, altering(rivermouth_spark, table, point, how))
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
@@ -76,7 +66,7 @@ def test_a_table_that_gets_in_mid_run_goes_on(
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    table = ready(lake, f"loses_{point}")
+    table = ready(lake, f"loses_{point}", 1, 15, max_offsets_per_trigger=5)
     renamed = altering(rivermouth_spark, table, point, MAPPING, "RENAME COLUMN price TO cost")
     passing(monkeypatch, renamed)
 

@@ -19,26 +19,25 @@ from tests.faults.outcomes import (
     applied,
     check_proved,
     problems,
+    ready,
     refusal,
     went_well,
 )
-from tests.lake import Heard, Lake, append_pipeline, bid, continuous
+from tests.lake import Heard, Lake, continuous
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 def ten(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), n % 2) for n in range(10)])
+    lake.bids(topic, 10, partitions=2)
 
 
-def filled(lake: Lake, spark: SparkSession, topic: str, heard: Heard | None = None) -> str:
-    """A pipeline ``p`` that has committed ten records in two batches; returns its table."""
-    lake.topic(topic, 2)
-    config = lake.configure(p=append_pipeline(topic, max_offsets_per_trigger=6))
-    ten(lake, topic)
+def filled(lake: Lake, spark: SparkSession, topic: str, heard: Heard | None = None) -> Path:
+    """A pipeline ``p`` that has committed ten records in two batches; its table."""
+    table = ready(lake, topic, 2, 10, max_offsets_per_trigger=6)
     went_well(lake.run(spark, "p", heard=heard))
-    return str(config.pipelines["p"].target.table)
+    return table
 
 
 @dataclass
@@ -55,20 +54,11 @@ class Keeping(Heard):
             shutil.copytree(live, self.kept)
 
 
-def emptied(checkpoint: Path) -> None:
+def emptied(checkpoint: Path, left: slice = slice(0)) -> None:
+    """So much of each file is left."""
     for file in checkpoint.rglob("*"):
         if file.is_file():
-            file.write_bytes(b"")
-
-
-def cut(checkpoint: Path) -> None:
-    for file in checkpoint.rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[:-7])
-
-
-def with_a_gap(checkpoint: Path) -> None:
-    (checkpoint / "offsets" / "0").rename(checkpoint / "offsets" / "7")
+            file.write_bytes(file.read_bytes()[left])
 
 
 def foreign(checkpoint: Path) -> None:
@@ -79,8 +69,8 @@ def foreign(checkpoint: Path) -> None:
 DAMAGES: tuple[Callable[[Path], object], ...] = (
     lambda stale: None,
     emptied,
-    cut,
-    with_a_gap,
+    lambda stale: emptied(stale, slice(-7)),
+    lambda stale: (stale / "offsets" / "0").rename(stale / "offsets" / "7"),
     foreign,
     shutil.rmtree,
 )
@@ -110,9 +100,7 @@ def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
 def test_a_scratch_folder_wiped_in_mid_run_is_made_anew(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("wiped", 2)
-    lake.configure(p=append_pipeline("wiped"))
-    ten(lake, "wiped")
+    ready(lake, "wiped", 2, 10)
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: applied(heard) == 10)
         lake.scratch.rename(lake.folder / "wiped")  # at once: Spark may be writing into it
@@ -166,8 +154,8 @@ def test_an_offsets_table_from_a_backup_is_brought_up_to_date_and_one_that_is_ah
 
     assert (heard.opens[0].projected, heard.ends[0].applied) == (commits, 0)
     check_proved(lake, records=20)
-    shutil.rmtree(lake.path(table))
-    shutil.copytree(backup / Path(*table.split(".")), lake.path(table))
+    shutil.rmtree(table)
+    shutil.copytree(backup / table.relative_to(lake.warehouse), table)
     halted = refusal(lake.run(rivermouth_spark, "p"))
     assert (halted.code, halted.exit_code) == ("RM415", 3)
-    assert len(lake.rows(table)) == 10
+    assert DeltaTable(table).count() == 10

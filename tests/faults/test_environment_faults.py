@@ -28,26 +28,19 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def disk(lake: Lake) -> Iterator[SmallDisk]:
-    """A small disk; the warehouse of ``on_disk`` lies on it."""
+    """A small disk, on which the warehouse lies."""
+    lake.settings = {"warehouse": "./disk/lake"}
     with small_disk(lake.folder / "disk") as mounted:
         yield mounted
 
 
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), n % 2) for n in range(5)])
-
-
-def ready(
-    lake: Lake, spark: SparkSession, topic: str, warehouse: str = "./lake", **target: Any
-) -> None:
+def filled(lake: Lake, spark: SparkSession, topic: str, **target: Any) -> None:
     """A pipeline ``p`` that has committed five records."""
     lake.topic(topic, 2)
     pipeline = append_pipeline(topic)
     pipeline["target"].update(target)
     lake.configure(p=retrying(pipeline, 1))
-    config = json.loads(lake.file.read_text("utf-8"))
-    lake.file.write_text(json.dumps({**config, "warehouse": warehouse}), "utf-8")
-    five(lake, topic)
+    lake.bids(topic, partitions=2)
     went_well(lake.run(spark, "p"))
 
 
@@ -69,11 +62,11 @@ def log_is_whole(log: Path) -> None:
 def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:
-    ready(lake, rivermouth_spark, "full", "./disk/lake")
+    filled(lake, rivermouth_spark, "full")
     said = list[RivermouthError]()
     # Nothing fits; rows do and their commit does not; the offsets table does not; all does.
     for pages in range(20):
-        five(lake, "full")
+        lake.bids("full", partitions=2)
         disk.leave(pages)
         [report] = lake.run(rivermouth_spark, "p").ends
         log_is_whole(disk.path / "lake" / "bronze" / "full" / "_delta_log")
@@ -88,7 +81,7 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_no_torn_commit(
 
     disk.clear()
 
-    five(lake, "full")
+    lake.bids("full")
     went_well(lake.run(rivermouth_spark, "p"))
     check_proved(lake, records=5 * (len(said) + 3))
 
@@ -105,8 +98,8 @@ def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
 ) -> None:
     """Neither that of the quarantine fits, nor that of the table, nor the checkpoint behind it."""
     topic = f"full_{point}"
-    ready(lake, rivermouth_spark, topic, "./disk/lake", properties={"delta.checkpointInterval": 1})
-    five(lake, topic)
+    filled(lake, rivermouth_spark, topic, properties={"delta.checkpointInterval": 1})
+    lake.bids(topic, partitions=2)
     lake.produce(topic, [(None, b"{oops", 0)])
     passing(monkeypatch, lambda name: disk.leave(0) if name == point else None)
 
@@ -127,7 +120,7 @@ def test_a_disk_that_is_full_once_files_are_written_leaves_whole_commits(
 def test_a_disk_that_fills_up_while_files_are_written_keeps_no_part_of_one(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:
-    ready(lake, rivermouth_spark, "partly", "./disk/lake")
+    filled(lake, rivermouth_spark, "partly")
     dice = random.Random(7)
     many = [(None, bid(dice.getrandbits(62), dice.getrandbits(62)), 0) for _ in range(20_000)]
     lake.produce("partly", [(None, b"{oops", 0), *many])  # of one partition: one task has them
@@ -154,8 +147,8 @@ def data_files(table: Path) -> set[str]:
 def test_a_read_only_disk_fails_the_run_and_only_as_long_as_it_is_one(
     lake: Lake, disk: SmallDisk, rivermouth_spark: SparkSession
 ) -> None:
-    ready(lake, rivermouth_spark, "readonly", "./disk/lake")
-    five(lake, "readonly")
+    filled(lake, rivermouth_spark, "readonly")
+    lake.bids("readonly")
     disk.make_read_only(True)
     try:
         error = stopped(lake, rivermouth_spark)
@@ -186,8 +179,8 @@ def limited(process: int, what: int, limit: int) -> Iterator[None]:
 def test_files_that_cannot_grow_leave_no_torn_commit(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    ready(lake, rivermouth_spark, "short", commit="spark")  # the JVM writes
-    five(lake, "short")
+    filled(lake, rivermouth_spark, "short", commit="spark")  # the JVM writes
+    lake.bids("short")
     jvm = rivermouth_spark._jvm
     assert jvm is not None
     process = int(jvm.java.lang.ProcessHandle.current().pid())
@@ -204,13 +197,13 @@ def test_files_that_cannot_grow_leave_no_torn_commit(
 def test_a_driver_that_may_open_no_more_files_fails_and_the_next_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("handles", 2)
+    lake.topic("handles")
     lake.configure(p=retrying(append_pipeline("handles"), 1))
-    five(lake, "handles")
+    lake.bids("handles")
     with lake.driver("p", continuous=True) as process:
         wait_for_rows(lake.path("bronze.handles"), 5)
         with limited(jvm_of(process), resource.RLIMIT_NOFILE, 10):
-            five(lake, "handles")
+            lake.bids("handles")
             said = said_by(process)
 
     assert process.returncode == 1, said
@@ -225,8 +218,8 @@ def test_the_lake_and_its_scratch_may_lie_in_a_folder_of_any_name(
     folder = tmp_path / "a häuser's ${HOME} {x} #?*:="
     folder.mkdir()
     lake = Lake(folder, rivermouth_broker.bootstrap_servers)
-    ready(lake, rivermouth_spark, "anywhere", "./lake")
-    five(lake, "anywhere")
+    filled(lake, rivermouth_spark, "anywhere")
+    lake.bids("anywhere")
 
     went_well(lake.run(rivermouth_spark, "p"))
 

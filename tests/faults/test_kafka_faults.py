@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka import TopicPartition as NativeTopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from rivermouth.config import load, unresolved
@@ -30,13 +27,15 @@ from rivermouth.warehouse.folder.retry_notes import Retrying, RetryNotes
 from tests.faults.outcomes import (
     applied,
     check_proved,
+    filled,
     problems,
+    ready,
     refusal,
     went_well,
 )
-from tests.faults.secured_broker import SecuredBroker, log_in, secured_broker
+from tests.faults.secured_broker import SecuredBroker, secured_broker
 from tests.lake import Heard, Lake, append_pipeline, bid, continuous, impatient, retrying
-from tests.waiting import wait_for, wait_for_markers
+from tests.waiting import add_partition, delete_records, wait_for, wait_for_markers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -52,10 +51,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 def own(tmp_path: Path, secured: SecuredBroker) -> Lake:
     """A lake on the broker that a test may do anything to."""
     return Lake(tmp_path, secured.broker.bootstrap_servers)
-
-
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
 
 
 @dataclass
@@ -98,9 +93,7 @@ def test_a_broker_that_is_down_at_the_start_is_said_in_seconds(
 def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("waited")
-    own.configure(p=append_pipeline("waited"))
-    five(own, "waited")
+    ready(own, "waited")
     with continuous(own, rivermouth_spark, "p") as heard:
         wait_for(lambda: applied(heard) == 5)
         os.kill(secured.broker.pid, signal.SIGSTOP)
@@ -108,11 +101,11 @@ def test_a_broker_that_freezes_or_starts_again_in_mid_run_is_waited_for(
             time.sleep(3)
         finally:
             os.kill(secured.broker.pid, signal.SIGCONT)
-        five(own, "waited")
+        own.bids("waited")
         wait_for(lambda: applied(heard) == 10)
         secured.broker.stop()
         secured.broker.start()
-        five(own, "waited")
+        own.bids("waited")
         wait_for(lambda: applied(heard) == 15)
 
     went_well(heard)
@@ -126,7 +119,7 @@ def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
     names = ("away_a", "away_b")
     for name in names:
         own.topic(name)
-        five(own, name)
+        own.bids(name)
     own.configure(**{name: impatient(name) for name in names})
     with continuous(own, rivermouth_spark, *names) as heard:
         wait_for(lambda: applied(heard) == 10)
@@ -137,7 +130,7 @@ def test_a_broker_that_is_away_for_long_is_tried_again_by_every_pipeline(
         finally:
             secured.broker.start()
         for name in names:
-            five(own, name)
+            own.bids(name)
         wait_for(lambda: applied(heard) == 20)
 
     codes = {each.error.code for each in heard.retries}
@@ -154,10 +147,7 @@ def _tries(heard: Heard, pipeline: str) -> int:
 def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("cut")
-    own.configure(p=append_pipeline("cut"))
-    five(own, "cut")
-    went_well(own.run(rivermouth_spark, "p"))
+    filled(own, rivermouth_spark, "cut")
     secured.broker.stop()
     for file in (secured.broker.directory / "data" / "cut-0").glob("0*"):
         file.unlink()
@@ -180,23 +170,18 @@ def test_a_log_that_lost_its_tail_halts_also_after_it_has_grown_again(
 def test_a_broker_started_again_begins_leader_epochs_that_change_nothing(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("elected", 2)
-    own.configure(p=append_pipeline("elected"))
-    five(own, "elected")
-    went_well(own.run(rivermouth_spark, "p"))
+    filled(own, rivermouth_spark, "elected", partitions=2)
     for _ in range(2):
         secured.broker.stop()
         secured.broker.start()
-        five(own, "elected")
+        own.bids("elected")
         assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
 
 
 def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_ends(
     lake: Lake, rivermouth_broker: Broker, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("hangs")
-    lake.configure(p=append_pipeline("hangs"))
-    five(lake, "hangs")
+    ready(lake, "hangs")
     options = {
         "bootstrap.servers": rivermouth_broker.bootstrap_servers,
         "transactional.id": "hangs",
@@ -208,7 +193,7 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
     producer.begin_transaction()
     producer.produce("hangs", bid(99), partition=0)
     producer.flush(30)
-    five(lake, "hangs")
+    lake.bids("hangs")
 
     heard = went_well(lake.run(rivermouth_spark, "p"))
 
@@ -228,14 +213,9 @@ def test_a_hanging_transaction_is_named_and_what_is_behind_it_is_read_once_it_en
 def test_a_loss_is_recorded_where_that_is_asked_for_and_the_pipeline_goes_on_behind_it(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("loses")
-    lake.configure(p=append_pipeline("loses"))
-    five(lake, "loses")
-    went_well(lake.run(rivermouth_spark, "p"))
-    five(lake, "loses")
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    [deleted] = admin.delete_records([NativeTopicPartition("loses", 0, 8)]).values()
-    deleted.result(30)
+    filled(lake, rivermouth_spark, "loses")
+    lake.bids("loses")
+    delete_records(lake.servers, "loses", before=8)
     assert refusal(lake.run(rivermouth_spark, "p")).code == "RM406"
     lake.configure(p=append_pipeline("loses", on_data_loss="record"))
 
@@ -251,15 +231,10 @@ def test_a_loss_is_recorded_where_that_is_asked_for_and_the_pipeline_goes_on_beh
 def test_what_a_partition_added_late_has_lost_already_halts_or_is_recorded(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("late")
-    lake.configure(p=append_pipeline("late"))
-    five(lake, "late")
-    went_well(lake.run(rivermouth_spark, "p"))
-    admin = AdminClient({"bootstrap.servers": lake.servers})
-    admin.create_partitions([NewPartitions("late", 2)])["late"].result(30)
+    filled(lake, rivermouth_spark, "late")
+    add_partition(lake.servers, "late")
     lake.produce("late", [(None, bid(n), 1) for n in range(7)])
-    [deleted] = admin.delete_records([NativeTopicPartition("late", 1, 5)]).values()
-    deleted.result(30)
+    delete_records(lake.servers, "late", before=5, partition=1)
 
     refused = refusal(lake.run(rivermouth_spark, "p"))
     assert (refused.code, "[0,5)" in refused.what) == ("RM406", True)
@@ -278,15 +253,13 @@ def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for
     lake.topic("losing")
     recording = append_pipeline("losing", on_data_loss="record")
     lake.configure(p={**recording, "trigger": "15s"})
-    five(lake, "losing")
+    lake.bids("losing")
     with continuous(lake, rivermouth_spark, "p") as heard:
         wait_for(lambda: applied(heard) == 5)
         # Triggers come at whole quarters of a minute: none between the records and their deletion.
         wait_for(lambda: 1 < time.time() % 15 < 8)
-        five(lake, "losing")
-        admin = AdminClient({"bootstrap.servers": lake.servers})
-        [deleted] = admin.delete_records([NativeTopicPartition("losing", 0, 8)]).values()
-        deleted.result(30)
+        lake.bids("losing")
+        delete_records(lake.servers, "losing", before=8)
         wait_for(lambda: applied(heard) == 7 or bool(heard.ends))
 
     assert [each.error.code for each in heard.retries] == ["RM406"]
@@ -299,9 +272,8 @@ def test_a_loss_in_mid_run_is_recorded_without_a_new_run_where_that_is_asked_for
 def test_a_wrong_password_is_never_an_empty_success(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("locked")
-    own.configure(p=append_pipeline("locked"))
-    log_in(own, secured.login("reader", "wrong"))
+    own.settings = secured.login("reader", "wrong")
+    ready(own, "locked")
     began = time.monotonic()
 
     refused = refusal(own.run(rivermouth_spark, "p"))
@@ -322,8 +294,8 @@ def test_a_wrong_password_is_never_an_empty_success(
 def test_a_group_for_monitors_tells_what_the_user_lacks(
     own: Lake, secured: SecuredBroker, password: str, found: str, remedy: str
 ) -> None:
+    own.settings = secured.login("reader", password)
     own.configure(p=append_pipeline("watched"))
-    log_in(own, secured.login("reader", password))
     place = TopicPartition("watched", 0)
     with closing(ConfiguredGroups(load(own.file), unresolved)) as groups:
         with pytest.raises(KafkaRefused, match="the broker refused") as unwritten:
@@ -338,10 +310,8 @@ def test_a_group_for_monitors_tells_what_the_user_lacks(
 def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_it_cannot_know(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("granted")
-    own.configure(p=append_pipeline("granted"))
-    five(own, "granted")
-    log_in(own, secured.login("reader", "reads"))
+    own.settings = secured.login("reader", "reads")
+    ready(own, "granted")
     commands = (["doctor"], ["run"], ["status"], ["topic", "granted"], ["verify"])
     with secured.may_read("reader", "granted"):
         ended = [own.command(*words, spark=rivermouth_spark) for words in commands]
@@ -359,20 +329,19 @@ def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_i
 def test_a_right_that_is_missing_or_taken_away_stops_the_run_and_nothing_is_lost(
     own: Lake, secured: SecuredBroker, rivermouth_spark: SparkSession
 ) -> None:
-    own.topic("guarded")
-    own.configure(p=append_pipeline("guarded"))
-    log_in(own, secured.login("reader", "reads"))
+    own.settings = secured.login("reader", "reads")
+    ready(own, "guarded")
     assert refusal(own.run(rivermouth_spark, "p")).code == "RM303"
 
     with secured.may_read("reader", "guarded"), continuous(own, rivermouth_spark, "p") as heard:
-        five(own, "guarded")
         wait_for(lambda: applied(heard) == 5)
         secured.take_rights("guarded")
-        five(own, "guarded")
+        own.bids("guarded")
         wait_for(lambda: bool(heard.ends))
     assert refusal(heard).exit_code == 1
     with secured.may_read("reader", "guarded"):
         assert went_well(own.run(rivermouth_spark, "p")).ends[0].applied == 5
 
+    own.settings = {}
     own.configure(p=append_pipeline("guarded"))
     check_proved(own, records=10)

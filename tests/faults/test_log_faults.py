@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.run.outcome import NOT_OK
-from rivermouth.testing import create_topic, produce
 from rivermouth.verify import verify
+from tests.faults import outcomes
 from tests.faults.outcomes import check_proved, problems, refusal, went_well
-from tests.lake import Lake, append_pipeline, bid, order, retrying, upsert_pipeline
+from tests.lake import Lake, append_pipeline, order, retrying, upsert_pipeline
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -40,7 +40,7 @@ def filled(
         a=append_pipeline("log-bids", max_offsets_per_trigger=6),
         u=upsert_pipeline("log-orders", max_offsets_per_trigger=6),
     )
-    lake.produce("log-bids", [(None, bid(n), 0) for n in range(RECORDS)])
+    lake.bids("log-bids", RECORDS)
     lake.produce("log-orders", [(b"%d" % n, order(n, "open", n), 0) for n in range(RECORDS)])
     went_well(lake.run(rivermouth_spark, "a", "u"))
     return lake
@@ -178,16 +178,13 @@ def test_a_copied_lake_goes_on_by_itself_and_a_copied_table_under_another_name_h
 ) -> None:
     lake = Lake(tmp_path / "first", rivermouth_broker.bootstrap_servers)
     lake.folder.mkdir()
-    create_topic(lake.servers, "copied")
-    produce(lake.servers, "copied", [(None, bid(1), 0)] * 3)
-    lake.configure(p=append_pipeline("copied"))
-    went_well(lake.run(rivermouth_spark, "p"))
+    table = outcomes.filled(lake, rivermouth_spark, "copied")
     other = copied(lake, tmp_path / "second")
-    produce(lake.servers, "copied", [(None, bid(2), 0)] * 4)
+    lake.bids("copied", 4)
     for each in (lake, other):
         assert went_well(each.run(rivermouth_spark, "p")).ends[0].applied == 4
-        check_proved(each, records=7)
-    shutil.copytree(lake.path("bronze.copied"), lake.path("bronze.renamed"))
+        check_proved(each, records=9)
+    shutil.copytree(table, lake.path("bronze.renamed"))
     lake.configure(p={**append_pipeline("copied"), "target": {"table": "bronze.renamed"}})
 
     halted = refusal(lake.run(rivermouth_spark, "p"))
@@ -226,7 +223,7 @@ def test_a_data_file_that_somebody_removed_is_found_by_verify_and_fails_a_merge_
     assert len(problems(lake)) == 2
 
     lake.configure(a=append_pipeline("log-bids"), u=retrying(upsert_pipeline("log-orders"), 1))
-    produce(lake.servers, "log-orders", [(b"1", order(1, "paid", 50), 0)])
+    lake.produce("log-orders", [(b"1", order(1, "paid", 50), 0)])
     failed = refusal(lake.run(rivermouth_spark, "u"))
     assert (failed.code, failed.exit_code) == ("RM503", 1)
     assert "does not exist" in failed.found

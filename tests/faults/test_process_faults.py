@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rivermouth.local.scratch import remove_dead
 from rivermouth.write.files.bad_records import Diverted, diverted
 from rivermouth.write.landings import folding
-from tests.faults.outcomes import check_proved, refusal, went_well
+from tests.faults.outcomes import check_proved, ready, refusal, went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import jvm_of, said_by, started
 from tests.waiting import PATIENCE_S, wait_for_rows
@@ -25,28 +25,22 @@ from tests.waiting import PATIENCE_S, wait_for_rows
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
 
 
-def five(lake: Lake, topic: str) -> None:
-    lake.produce(topic, [(None, bid(n), 0) for n in range(5)])
-
-
 @pytest.mark.thorough
 def test_a_frozen_driver_keeps_its_successor_out_and_without_its_lock_it_stops_itself(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("frozen")
-    lake.configure(p=append_pipeline("frozen"))
-    five(lake, "frozen")
+    table = ready(lake, "frozen")
     with lake.driver("p", continuous=True) as zombie:
-        wait_for_rows(lake.path("bronze.frozen"), 5)
+        wait_for_rows(table, 5)
         os.killpg(zombie.pid, signal.SIGSTOP)
-        five(lake, "frozen")
+        lake.bids("frozen")
         kept_out = refusal(lake.run(rivermouth_spark, "p"))
         assert (kept_out.code, kept_out.exit_code) == ("RM413", 3)
         os.killpg(zombie.pid, signal.SIGCONT)
-        wait_for_rows(lake.path("bronze.frozen"), 10)
+        wait_for_rows(table, 10)
 
         os.killpg(zombie.pid, signal.SIGSTOP)
-        five(lake, "frozen")
+        lake.bids("frozen")
         # What a lock on another machine is: one that does not reach the successor.
         shutil.rmtree(lake.warehouse / "rivermouth" / "locks")
         assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
@@ -87,12 +81,10 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
 def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    lake.topic("headless")
-    lake.configure(p=append_pipeline("headless"))
-    five(lake, "headless")
+    table = ready(lake, "headless")
     with lake.driver("p", continuous=True) as process:
-        wait_for_rows(lake.path("bronze.headless"), 5)
-        five(lake, "headless")
+        wait_for_rows(table, 5)
+        lake.bids("headless")
         os.kill(jvm_of(process), signal.SIGKILL)
         said = said_by(process)
 
@@ -106,7 +98,7 @@ def test_a_driver_whose_jvm_dies_fails_and_the_next_run_goes_on(
 def test_the_command_whose_jvm_dies_still_says_how_each_pipeline_ended(lake: Lake) -> None:
     for name in ("gone_a", "gone_b"):
         lake.topic(name)
-        five(lake, name)
+        lake.bids(name)
     lake.configure(a=append_pipeline("gone_a"), b=append_pipeline("gone_b"))
     command = [sys.executable, "-m", "rivermouth", "run", str(lake.file), "--continuous", "--json"]
     environ = {**os.environ, "RIVERMOUTH_SCRATCH": str(lake.scratch), "NO_COLOR": "1"}

@@ -25,7 +25,7 @@ RIGHT: Totals = {1: (2, 30), 2: (1, 5)}
 def world(tmp_path: Path) -> World:
     """Three records were read: two of key 1, one of key 2; and one was not."""
     records: list[list[tuple[int, int] | None]] = [[(1, 10), (1, 20), (3, 9)], [(2, 5)], []]
-    return World(Lake(tmp_path, "nowhere:9092"), random.Random(0), records)
+    return World(Lake(tmp_path, "nowhere:9092"), random.Random(0), records=records)
 
 
 def hold(world: World, totals: Totals, firsts: dict[int, int]) -> None:
