@@ -1,4 +1,4 @@
-"""Fixtures for tests that need a broker."""
+"""Fixtures of several files: a lake on the broker, and drivers over the edges in memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from rivermouth.local.broker import Broker
+from tests.builders import place
+from tests.doubles import World
+from tests.faults.model.recorder import Recorder
 from tests.lake import Lake
 
 
@@ -14,3 +17,11 @@ from tests.lake import Lake
 def lake(tmp_path: Path, rivermouth_broker: Broker) -> Lake:
     """An empty lake of the test's own on the shared broker; name topics apart."""
     return Lake(tmp_path, rivermouth_broker.bootstrap_servers)
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """Drivers over a topic of two partitions, whose steps are traced."""
+    file = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("RIVERMOUTH_TRACE", str(file))
+    return Recorder(file, World(ends={place(): 12, place(1): 5}))

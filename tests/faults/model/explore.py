@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.faults.model.effects import ROWS, Effect
 from tests.faults.model.guards import Guards
@@ -65,6 +66,10 @@ class Configuration:
     may_end: frozenset[str] = frozenset()
     effect: Effect = ROWS
     ways: tuple[str, ...] = (SPARK,)
+
+    def under(self, name: str, about: str, faults: Mapping[str, int], **more: Any) -> Configuration:
+        """The same under these faults, with other values for some fields."""
+        return replace(self, name=name, about=about, faults=faults, **more)
 
     def first(self) -> State:
         """Where it begins: a table whose only entry says that reading starts at 0."""
