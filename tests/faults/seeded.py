@@ -28,7 +28,7 @@ def command(campaign: Campaign, parser: argparse.ArgumentParser) -> int:
     for each in violations[:50]:
         print(f"VIOLATION {each}", flush=True)
     seconds = round(time.monotonic() - began)
-    told = {"seed": asked.seed, **facts, "seconds": seconds, "violations": len(violations)}
+    told = {"seed": asked.seed, "seconds": seconds, **facts, "violations": len(violations)}
     print(json.dumps(told))
     if violations:
         print(f"all of it is in {folder}")

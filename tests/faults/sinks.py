@@ -27,7 +27,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
-from tests.faults.campaign.ways import Alteration, Told, alter
+from tests.faults.campaign.ways import Told, alter, altering
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.seeded import command
 from tests.faults.striking import MOMENT, KilledDrivers, arrival
@@ -118,7 +118,7 @@ class World(KilledDrivers):
         if where == ARRIVED:
             sink = f"{TOPIC}-{self.dice.choice((LEAST, MOST))}"
             seen = arrival(self.lake.servers, sink, PARTITIONS)
-            seen = Alteration(self.ledgers()[self.dice.choice(self.names)]).beside(seen)
+            seen = altering(self.ledgers()[self.dice.choice(self.names)], seen)
         self.strike(where, seen)
 
     def judged(self) -> dict[str, Outcome]:

@@ -17,8 +17,9 @@ from rivermouth.protocol.ways import why_not
 from rivermouth.warehouse.folder.log import definition_of
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
-from tests.faults.campaign.plan import APPENDS, CALLS, FILES_POINTS, Kill, Ways, round_of
-from tests.faults.campaign.ways import AMID, UNDERSTOOD, Alteration, Told, alter
+from tests.faults.campaign.plan import CALLS, FILES_POINTS, Kill, Ways, round_of
+from tests.faults.campaign.ways import AMID, UNDERSTOOD, Told, alter, altering
+from tests.faults.campaign.world import APPENDS
 from tests.faults.model.both_ways import BOTH_WAYS
 from tests.faults.model.configurations import FILES, OBJECTS
 from tests.faults.model.definition import UNFIT, definition
@@ -190,7 +191,7 @@ def test_an_altered_table_asks_for_spark_and_no_longer_once_it_is_altered_back(
 
 def test_a_table_is_altered_amid_a_run_once_when_that_has_committed(tmp_path: Path) -> None:
     small = one_batch(tmp_path)
-    look = Alteration(small.table).beside(lambda: True)
+    look = altering(small.table, lambda: True)
     assert look()
     version = DeltaTable(str(small.table)).version()
     small.delete("id = 2")
