@@ -19,7 +19,7 @@ from rivermouth.protocol.commits import CommitPlan, CommitRecord, Outcome, Recor
 from rivermouth.protocol.entry import Entry
 from rivermouth.protocol.history import Effective, rolls_back
 from rivermouth.protocol.snapshot import ProjectedEntry
-from rivermouth.run import committer, ingest
+from rivermouth.run import committer
 from rivermouth.warehouse import ledger
 from rivermouth.warehouse.ports import Counted
 from tests import doubles
@@ -37,8 +37,14 @@ class Guard:
     seen: str
 
 
-def _nothing(*_: object, **__: object) -> None:
-    return None
+def _off(*names: str, gives: Any = None) -> Patch:
+    """These functions do nothing, whatever they are given."""
+
+    def patched(patch: pytest.MonkeyPatch) -> None:
+        for each in names:
+            patch.setattr(f"rivermouth.{each}", lambda *_, **__: gives)
+
+    return patched
 
 
 def _no_fencing(patch: pytest.MonkeyPatch) -> None:
@@ -164,7 +170,7 @@ GUARDS = (
     Guard("commit id compared, not the sequence", _no_commit_id, "another's range taken for ours"),
     Guard(
         "chain audited at every start",
-        lambda patch: patch.setattr("rivermouth.protocol.assess.check_ledger", _nothing),
+        _off("protocol.assess.check_ledger"),
         "goes on over undone commits",
     ),
     Guard(
@@ -174,50 +180,42 @@ GUARDS = (
     ),
     Guard(
         "RESTORE, TRUNCATE and REPLACE followed",
-        lambda patch: patch.setattr(
-            "rivermouth.protocol.log_replay.rolls_back", lambda record: False
-        ),
+        _off("protocol.log_replay.rolls_back", gives=False),
         "undone rows are never read again",
     ),
     Guard(
         "topic id and cluster id compared",
-        lambda patch: (
-            patch.setattr(ingest, "check_source", _nothing),
-            patch.setattr("rivermouth.protocol.starts.check_source", _nothing),
-        )[0],
+        _off("run.ingest.check_source", "protocol.starts.check_source"),
         "goes on with another topic",
     ),
     Guard(
         "prior offset compared before the commit",
-        lambda patch: patch.setattr(ingest, "decide", lambda *_: Decision(Action.PROCEED)),
+        _off("run.ingest.decide", gives=Decision(Action.PROCEED)),
         "a range that does not follow on is written",
     ),
     Guard(
         "retention and truncation noticed",
-        lambda patch: patch.setattr("rivermouth.protocol.starts.check_partition", _nothing),
+        _off("protocol.starts.check_partition"),
         "a gap that nobody recorded",
     ),
     Guard(
         "leader epochs compared",
-        lambda patch: (
-            patch.setattr(ingest, "check_not_truncated", _nothing),
-            patch.setattr("rivermouth.protocol.assess.check_not_truncated", _nothing),
-        )[0],
+        _off("run.ingest.check_not_truncated", "protocol.assess.check_not_truncated"),
         "goes on in a log that was cut and has grown again",
     ),
     Guard(
         "leader epochs of what was restored",
-        lambda patch: patch.setattr("rivermouth.protocol.history._epochs", lambda *_: {}),
+        _off("protocol.history._epochs", gives={}),
         "goes on in a log that was cut below what a RESTORE left",
     ),
     Guard(
         "a restored state's own source",
-        lambda patch: patch.setattr("rivermouth.protocol.accept_rollback.check_source", _nothing),
+        _off("protocol.accept_rollback.check_source"),
         "goes on from what was read of another topic",
     ),
     Guard(
         "an accepted topic starts over",
-        lambda patch: patch.setattr("rivermouth.protocol.accept_changes._moves", lambda *_: ()),
+        _off("protocol.accept_changes._moves", gives=()),
         "the first records of another topic are passed over",
     ),
     Guard(

@@ -27,7 +27,7 @@ from rivermouth.config import load
 from rivermouth.local.broker import Broker
 from rivermouth.verify import verify
 from tests.faults.campaign.paths import Paths
-from tests.faults.campaign.ways import Told, alter, altering
+from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.model.effects import AT_LEAST_ONCE, AT_MOST_ONCE
 from tests.faults.seeded import command
 from tests.faults.striking import MOMENT, KilledDrivers, arrival
@@ -178,7 +178,7 @@ def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], l
         outcomes = world.judged()
     violations = [f"{name}: {each}" for name, found in outcomes.items() for each in found.wrong]
     violations += world.off_the_paths()
-    commits = Told(world.trace, world.ledgers()).count()
+    commits = CommitWays(world.trace, world.ledgers()).count()
     if world.killed > MANY and not all(commits[each] for each in ("files", "spark")):
         violations.append(f"only one way was gone: {commits}")
     counts = {name: {"repeated": o.repeated, "lost": o.lost} for name, o in outcomes.items()}

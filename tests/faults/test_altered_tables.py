@@ -13,7 +13,7 @@ from tests.faults.outcomes import check_proved, ready, refusal, went_well
 from tests.lake import Lake
 from tests.points import passing
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 WRITTEN, BEFORE, AFTER = "P16", "P17", "P18"
 """Of a batch: its files are written; right before their commit; right after it."""
@@ -43,7 +43,6 @@ def altering(spark: SparkSession, table: Path, point: str, *how: str) -> Callabl
     return reach
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ALTERED)
 def test_a_table_that_gets_in_mid_run_goes_on(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -61,7 +60,6 @@ def test_a_table_that_gets_in_mid_run_goes_on(
     check_proved(lake, records=15)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("point", [WRITTEN, AFTER])
 def test_a_table_that_loses_a_column_in_mid_run_halts_until_it_is_back(
     lake: Lake, rivermouth_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str

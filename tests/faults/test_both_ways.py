@@ -18,7 +18,7 @@ from rivermouth.warehouse.folder.log import definition_of
 from tests.builders import PIPELINE
 from tests.faults.campaign.calls import CallControl, library
 from tests.faults.campaign.plan import CALLS, FILES_POINTS, Kill, Ways, round_of
-from tests.faults.campaign.ways import AMID, UNDERSTOOD, Told, alter, altering
+from tests.faults.campaign.ways import AMID, UNDERSTOOD, CommitWays, alter, altering
 from tests.faults.campaign.world import APPENDS
 from tests.faults.model.both_ways import BOTH_WAYS
 from tests.faults.model.configurations import FILES, OBJECTS
@@ -211,7 +211,7 @@ def test_commits_are_told_by_way_and_a_change_by_the_run_it_came_in(tmp_path: Pa
         common = {"process": "a", "pipeline": PIPELINE}
         steps += [{**common, "step": "open"}] if opens else []
         steps.append({**common, "step": "write", "commit": commit})
-    told = Told(trace, {PIPELINE: small.table})
+    told = CommitWays(trace, {PIPELINE: small.table})
     trace.write_text("\n".join(map(json.dumps, steps)))
     assert told.count() == Counter(files=2, spark=2, **{AMID: 1})
     assert told.count() == Counter()

@@ -121,7 +121,7 @@ def test_a_restore_parts_no_acceptance_from_what_it_is_about(tmp_path: Path) -> 
     assert faults.position(world, "p") == {("t", 0): 0}
 
 
-class Told:
+class StoredStory:
     """A story on disk, as drivers leave it: a trace, and a table with a log."""
 
     def __init__(self, folder: Path) -> None:
@@ -153,39 +153,39 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
+def stored(tmp_path: Path) -> StoredStory:
     """A driver's run that came to its end: discovery, then a batch."""
-    told = Told(tmp_path)
-    told.story.opened().committed((0, 0, 0), kind="discovery").committed((0, 0, 5)).said("close")
-    return told
+    stored = StoredStory(tmp_path)
+    stored.story.opened().committed((0, 0, 0), kind="discovery").committed((0, 0, 5)).said("close")
+    return stored
 
 
 @pytest.mark.unit
-def test_a_trace_that_leaves_the_path_is_refused_and_named(told: Told) -> None:
-    assert told.check() == []
-    told.story.opened("b").planned((0, 4, 9), by="b")
-    [refusal] = told.check()
+def test_a_trace_that_leaves_the_path_is_refused_and_named(stored: StoredStory) -> None:
+    assert stored.check() == []
+    stored.story.opened("b").planned((0, 4, 9), by="b")
+    [refusal] = stored.check()
     assert refusal.startswith(f"{PIPELINE}, trace after line 12: line 2: plan of batch [4,9)")
 
 
 @pytest.mark.unit
 @pytest.mark.parametrize("asked_before", [True, False])
 def test_a_path_goes_on_behind_a_lost_offsets_table_once_it_was_asked_for(
-    told: Told, asked_before: bool
+    stored: StoredStory, asked_before: bool
 ) -> None:
     if asked_before:
-        told.check()
-    story = told.story.opened("b", projected=0).projected_to(2, "b")
+        stored.check()
+    story = stored.story.opened("b", projected=0).projected_to(2, "b")
     story.committed((0, 5, 9), by="b").said("close", "b")
-    assert (told.check() == []) is asked_before
+    assert (stored.check() == []) is asked_before
 
 
 @pytest.mark.unit
-def test_a_path_goes_on_behind_a_log_clean_up(told: Told) -> None:
-    told.check()
-    told.clean_up(before=2)
-    told.story.opened("b").committed((0, 5, 9), by="b").said("close", "b")
-    assert told.check() == []
+def test_a_path_goes_on_behind_a_log_clean_up(stored: StoredStory) -> None:
+    stored.check()
+    stored.clean_up(before=2)
+    stored.story.opened("b").committed((0, 5, 9), by="b").said("close", "b")
+    assert stored.check() == []
 
 
 @pytest.mark.thorough

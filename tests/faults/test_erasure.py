@@ -20,7 +20,7 @@ from tests.faults.outcomes import went_well
 from tests.lake import Lake, append_pipeline, bid, order, upsert_pipeline
 from tests.processes import said_by
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 KEY = {"append": "auction", "upsert": "order_id"}
 
@@ -68,7 +68,6 @@ def proof(lake: Lake) -> PipelineProof:
     return found
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("delete", [by_spark, by_deltalake])
 @pytest.mark.parametrize("mode", KEY)
 def test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is(
@@ -110,7 +109,6 @@ def test_rows_deleted_on_purpose_are_no_fault_once_accepted_and_any_other_one_is
     assert proof(lake).as_dict()["missing"] == 1
 
 
-@pytest.mark.thorough
 def test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
@@ -131,7 +129,6 @@ def test_a_delete_whose_files_vacuum_has_taken_is_accepted_by_its_number_alone(
     assert verify(load(lake.file)).pipelines[0].as_dict()["missing"] == 1
 
 
-@pytest.mark.thorough
 @pytest.mark.kill
 def test_a_kill_in_the_commit_leaves_the_delete_accepted_once_or_not_at_all(
     lake: Lake, rivermouth_spark: SparkSession
@@ -154,7 +151,6 @@ def test_a_kill_in_the_commit_leaves_the_delete_accepted_once_or_not_at_all(
     assert proof(lake).ok, proof(lake).problems
 
 
-@pytest.mark.thorough
 def test_a_delete_that_a_restore_took_back_is_refused(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:

@@ -12,12 +12,11 @@ from tests.lake import Lake, impatient, retrying
 from tests.processes import said_by, started
 from tests.waiting import wait_for_rows
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 INGEST = Path(__file__).parents[2] / "jobs" / "ingest.py"
 
 
-@pytest.mark.thorough
 def test_a_job_ends_as_a_whole_when_one_pipeline_has_given_up(lake: Lake) -> None:
     for name in ("job_gone", "job_stays"):
         lake.topic(name)

@@ -23,7 +23,7 @@ from tests.lake import Lake, append_pipeline, retrying
 from tests.processes import Started, processes, said_by, started
 from tests.waiting import wait_for, wait_for_rows
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 TOPIC = "canary"
 RIGHT, WRONG = f"right-{secrets.token_hex(12)}", f"wrong-{secrets.token_hex(12)}"
@@ -141,7 +141,6 @@ def run_until_the_topic_goes(watched: Watched, file: Path) -> None:
         assert watched.finish(process) != 0
 
 
-@pytest.mark.thorough
 def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     watched: Watched, workspace: Workspace
 ) -> None:
@@ -167,7 +166,6 @@ def test_a_password_is_seen_nowhere_whatever_is_run_and_however_it_ends(
     assert asked == ({"GET /api/2.0/secrets/get -> 200"} if "secret" in watched.form else set())
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("watched", ["${secret:canary/NAME}"], indirect=True)
 def test_a_secret_that_cannot_be_read_ends_each_command_with_its_scope_and_key(
     watched: Watched,

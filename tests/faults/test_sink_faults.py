@@ -18,7 +18,7 @@ from tests.kafka.test_sinks import proved, read_back, sending
 from tests.lake import Lake, continuous
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 RECORDS = 10_000
 
@@ -30,7 +30,6 @@ def own(tmp_path: Path) -> Iterator[tuple[Lake, Broker]]:
         yield Lake(tmp_path, broker.bootstrap_servers), broker
 
 
-@pytest.mark.thorough
 def test_a_broker_that_freezes_while_it_is_sent_to_gets_every_record(
     own: tuple[Lake, Broker], rivermouth_spark: SparkSession
 ) -> None:

@@ -23,7 +23,13 @@ from tests.lake import Lake, append_pipeline, bid, insert_pipeline, retrying, su
 from tests.processes import said_by, started
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.kill,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 
 RECORDS = 8 * BATCH_ROWS
 """Of a batch, over two partitions: a task gets several batches of Arrow."""
@@ -77,7 +83,6 @@ def marks(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.thorough
 def test_a_batch_whose_python_worker_is_killed_is_tried_again(
     lake: Lake, rivermouth_spark: SparkSession, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +112,6 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MASTERS)
 def test_a_task_that_is_tried_again_or_runs_twice_writes_its_rows_once(
     lake: Lake,
@@ -138,7 +142,6 @@ KEYED = {"insert": insert_pipeline, "sums": sums_pipeline}
 """A fold by Spark of what tasks decode, and one that they begin."""
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["worker", "told"])
 @pytest.mark.parametrize("mode", KEYED)
 def test_a_task_of_a_fold_that_is_tried_again_counts_its_records_once(

@@ -28,7 +28,7 @@ from tests.faults.campaign.process import DriverProcess
 from tests.faults.campaign.shops import Shops
 from tests.faults.campaign.standby import PATIENCE_S, Standby, clean
 from tests.faults.campaign.tally import Tally, Violated
-from tests.faults.campaign.ways import Told, alter, altering
+from tests.faults.campaign.ways import CommitWays, alter, altering
 from tests.faults.campaign.world import APPENDS, PER_ROUND, PIPELINES, World, new_world
 
 ROUNDS_OF_A_WORLD = 24
@@ -67,7 +67,7 @@ class Campaign:
         tables = {name: world.table(name) for name in PIPELINES}
         self._world, self._standby, self._tally, self._aims = world, standby, tally, aims
         self._paths = Paths(world.trace, tables)
-        self._told = Told(world.trace, {name: tables[name] for name in APPENDS})
+        self._commit_ways = CommitWays(world.trace, {name: tables[name] for name in APPENDS})
         self._shops = Shops(world)
 
     def rounds(self, rounds: int) -> None:
@@ -81,7 +81,7 @@ class Campaign:
 
     def conform(self) -> None:
         """What was traced since this was last asked is a path of the model."""
-        self._tally.commits += self._told.count()
+        self._tally.commits += self._commit_ways.count()
         _raise(self._paths.check())
 
     def _round(self, plan: Round) -> None:

@@ -51,7 +51,7 @@ def altering(table: Path, look: Look = lambda: False) -> Look:
     return lambda: (other_way(), look())[1]
 
 
-class Told:
+class CommitWays:
     """The ways of the commits in some tables, by pipeline; ``trace`` says in which run they came.
 
     Ask before log clean-up takes commits.
