@@ -59,7 +59,7 @@ class Watched:
         secret = "sasl.oauthbearer.client.credentials.client.secret"
         unused = dict.fromkeys((*names, secret), password)
         self.lake.settings = self.secured.login("owner", password, jaas=True, **unused)
-        self.lake.configure(p=retrying(pipeline, seconds=5))
+        self.lake.write(p=retrying(pipeline, seconds=5))
         return self.lake.file.rename(self.lake.folder / f"{variable}.yml")
 
     def start(self, file: Path, *words: str) -> Started:

@@ -79,8 +79,8 @@ def _without(
 
 _TWO_CHANGED = replace(TOPIC_CHANGED, drivers=2)
 _EITHER, _EITHER_TWO = replace(ONE, ways=BOTH), replace(TWO, ways=BOTH)
-_BAD = {"bad": (0,)}
-_BAD_AS_FILES = {**_BAD, "ways": (AS_FILES,)}
+_BAD: dict[str, Any] = {"bad": (0,)}
+_BAD_AS_FILES: dict[str, Any] = {**_BAD, "ways": (AS_FILES,)}
 _TO_AND_FRO = replace(RESTORED_TWICE, drivers=1)
 
 REMOVALS: Sequence[Removal] = (

@@ -21,12 +21,13 @@ from typing import Any
 
 from rivermouth.local.broker import Broker
 from tests.faults.seeded import command
-from tests.faults.soak.feed import Feed
+from tests.faults.soak.feed import EVERY_S, Feed
 from tests.faults.soak.fleet import Fleet
 from tests.faults.soak.judging import differing, grown
-from tests.faults.soak.memory import Watch, growth, live_heap_mb
+from tests.faults.soak.memory import growth, live_heap_mb, sampled
 from tests.faults.soak.picture import picture
 from tests.faults.soak.schedule import Event, Happening, schedule
+from tests.threads import repeating
 
 PATIENT = {"broker.session.timeout.ms": "30000"}
 
@@ -97,25 +98,25 @@ def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], l
     with Broker(folder / "kafka", settings=PATIENT) as broker:
         fleet = Fleet(folder, broker, asked.pipelines)
         try:
-            with Watch(fleet.group) as watch, Feed(fleet, asked.seed) as feed:
+            feed = Feed(fleet, asked.seed)
+            with sampled(fleet.group) as samples, repeating(EVERY_S, feed.turn) as faults:
                 heap = soak(fleet, events, whole_s)
             violations, read = judged(fleet, feed.records)
         finally:
             if fleet.group():
                 fleet.kill()
-    rise = growth(watch.samples, whole_s)
+    rise = growth(samples, whole_s)
     violations += [*fleet.given_up, *grown(rise)]
-    if feed.fault is not None:
-        violations.append(f"the feed ended by itself: {feed.fault}")
+    violations += [f"the feed ended by itself: {each!r}" for each in faults]
     if asked.picture:
-        asked.picture.write_text(picture(watch.samples, events, whole_s), encoding="utf-8")
+        asked.picture.write_text(picture(samples, events, whole_s), encoding="utf-8")
     facts = {
         "pipelines": asked.pipelines,
         "minutes": asked.minutes,
         "records": feed.records.total(),
         "read_again": read,
         "events": Counter(each.what.value for each in events),
-        "mb_at_most": round(max(each.mb for each in watch.samples)),
+        "mb_at_most": round(max(each.mb for each in samples)),
         "growth": round(rise, 3),
         "live_heap_mb": [round(each) for each in heap],
         "given_up": len(fleet.given_up),
