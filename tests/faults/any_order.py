@@ -271,8 +271,8 @@ class AnyOrder(RuleBasedStateMachine):
         """
         entries, first = self._entries(), self.world.log.first_version
         known = self.world.offsets.txns.get(PIPELINE, 0)
-        kept = [each for each in entries if each.entry.sequence > known] or entries[-1:]
-        newest = kept[0].version if kept else 0
+        left = [each for each in entries if each.entry.sequence > known] or entries[-1:]
+        newest = left[0].version if left else 0
         self.world.log.first_version += int(share * max(0, newest - first))
 
     @rule(crash=CRASHES)

@@ -28,8 +28,8 @@ def command(campaign: Campaign, parser: argparse.ArgumentParser) -> int:
     for each in violations[:50]:
         print(f"VIOLATION {each}", flush=True)
     seconds = round(time.monotonic() - began)
-    told = {"seed": asked.seed, "seconds": seconds, **facts, "violations": len(violations)}
-    print(json.dumps(told))
+    summary = {"seed": asked.seed, "seconds": seconds, **facts, "violations": len(violations)}
+    print(json.dumps(summary))
     if violations:
         print(f"all of it is in {folder}")
         return 1

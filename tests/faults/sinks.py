@@ -62,9 +62,9 @@ def judge(
     repeated, lost = (found - good).total(), (good - found).total()
     wrong = [] if proof["ok"] else [f"verify: {proof['problems']}"]
     wrong += [f"{each} is no record that was sent" for each in found.keys() - good.keys()]
-    told = proof.get("repeated", 0), proof["not_checked"].get("records_not_in_the_sink", 0)
-    if (repeated, lost) != told:
-        wrong.append(f"{repeated} repeats and {lost} lost, and verify says {told}")
+    verified = proof.get("repeated", 0), proof["not_checked"].get("records_not_in_the_sink", 0)
+    if (repeated, lost) != verified:
+        wrong.append(f"{repeated} repeats and {lost} lost, and verify says {verified}")
     if repeated > repeats or lost > losses:
         wrong.append(f"{repeated} repeats and {lost} lost, at most {repeats} and {losses} may be")
     return Outcome(repeated, lost, wrong)
@@ -125,8 +125,8 @@ class World(KilledDrivers):
         """What was sent once a driver has come to its end."""
         self.configure()
         self.finish()
-        told = verify(load(self.lake.file)).as_dict()["pipelines"]
-        proofs = {each["name"]: each for each in told}
+        pipelines = verify(load(self.lake.file)).as_dict()["pipelines"]
+        proofs = {each["name"]: each for each in pipelines}
         killed = self.killed * LIMIT
         may = {LEAST: (killed, 0), MOST: (0, killed)}
         outcomes = {FUNCTION: judge(Counter(self.good.values()), stored(), proofs[FUNCTION], 0, 0)}
@@ -182,8 +182,8 @@ def campaign(folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], l
     if world.killed > MANY and not all(commits[each] for each in ("files", "spark")):
         violations.append(f"only one way was gone: {commits}")
     counts = {name: {"repeated": o.repeated, "lost": o.lost} for name, o in outcomes.items()}
-    told = {"records": sum(world.ends), "good": len(world.good), "kills": dict(world.kills)}
-    return {**told, "commits": commits, **counts}, violations
+    facts = {"records": sum(world.ends), "good": len(world.good), "kills": dict(world.kills)}
+    return {**facts, "commits": commits, **counts}, violations
 
 
 if __name__ == "__main__":

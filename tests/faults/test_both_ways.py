@@ -33,8 +33,8 @@ pytestmark = pytest.mark.unit
 
 def test_a_restore_takes_a_definition_back_and_files_must_fit_it() -> None:
     log = (Other("CREATE"), Other(ALTER), Other(ASK), Other(RESTORE, 1))
-    told = [definition(log[: n + 1]) for n in range(len(log))]
-    assert told == [(0, False), (1, False), (2, True), (1, False)]
+    found = [definition(log[: n + 1]) for n in range(len(log))]
+    assert found == [(0, False), (1, False), (2, True), (1, False)]
     for made, expected in ((1, ""), (0, UNFIT), (2, UNFIT)):
         entry = Entry("discovery", 1, 0, 0, commit=1, base=3, made=made)
         state = State(Table((*log, entry), 0, (), (entry,)), Topic(), ())
@@ -149,10 +149,10 @@ def test_commits_are_told_by_way_and_a_change_by_the_run_it_came_in(tmp_path: Pa
         common = {"process": "a", "pipeline": PIPELINE}
         steps += [{**common, "step": "open"}] if opens else []
         steps.append({**common, "step": "write", "commit": commit})
-    told = CommitWays(trace, {PIPELINE: small.table})
+    found = CommitWays(trace, {PIPELINE: small.table})
     trace.write_text("\n".join(map(json.dumps, steps)))
-    assert told.count() == Counter(files=2, spark=2, **{AMID: 1})
-    assert told.count() == Counter()
+    assert found.count() == Counter(files=2, spark=2, **{AMID: 1})
+    assert found.count() == Counter()
 
 
 def written_by(file: Path, run: tuple[str, bool]) -> str:

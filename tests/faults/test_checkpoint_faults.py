@@ -45,13 +45,13 @@ class Keeping(Heard):
     """Keeps a copy of the live checkpoint at the first commit that holds records."""
 
     checkpoints: Path = Path()
-    kept: Path = Path()
+    copied: Path = Path()
 
     def committed(self, report: CommitReport) -> None:
         super().committed(report)
-        if any(each.span for each in report.ranges) and not self.kept.exists():
+        if any(each.span for each in report.ranges) and not self.copied.exists():
             [live] = (each for each in self.checkpoints.iterdir() if each.is_dir())
-            shutil.copytree(live, self.kept)
+            shutil.copytree(live, self.copied)
 
 
 def emptied(checkpoint: Path, left: slice = slice(0)) -> None:
@@ -80,12 +80,12 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 def test_checkpoints_that_are_stale_damaged_or_of_others_have_no_effect(
     lake: Lake, rivermouth_spark: SparkSession
 ) -> None:
-    checkpoints, kept = lake.scratch / "checkpoints", lake.folder / "kept"
-    filled(lake, rivermouth_spark, "kept-restored", Keeping(checkpoints=checkpoints, kept=kept))
-    assert (kept / "offsets" / "0").exists(), "a real checkpoint of the first run"
+    checkpoints, copied = lake.scratch / "checkpoints", lake.folder / "kept"
+    filled(lake, rivermouth_spark, "kept-restored", Keeping(checkpoints=checkpoints, copied=copied))
+    assert (copied / "offsets" / "0").exists(), "a real checkpoint of the first run"
     for damage in DAMAGES:
         copy = checkpoints / f"p-{uuid.uuid4().hex}"
-        shutil.copytree(kept, copy)
+        shutil.copytree(copied, copy)
         damage(copy)
         copy.with_name(f"{copy.name}.lock").touch()
     ten(lake, "kept-restored")

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from rivermouth.config import OnDataLoss
 from rivermouth.protocol.offsets import OffsetRange
-from tests.builders import PIPELINE, TOPIC, place
+from tests.builders import PIPELINE, TOPIC
 from tests.doubles import STEPS, accept_in
 from tests.faults.model.configurations import OBJECTS
 from tests.faults.model.conformance import check_trace
@@ -433,18 +432,6 @@ def test_the_real_code_killed_anywhere_walks_a_path_of_the_model(
     assert recorder.check() == []
 
 
-def test_the_real_code_walks_a_path_through_a_restore_and_its_acceptance(
-    recorder: Recorder,
-) -> None:
-    work(recorder)
-    recorder.world.restore(3)
-    work(recorder)
-    recorder.accepts("restore")
-    work(recorder)
-    assert sum('"RM411"' in each for each in recorder.lines) == 1
-    assert recorder.check() == []
-
-
 @pytest.mark.parametrize("crash", ["", *STEPS])
 def test_the_real_code_walks_a_path_through_another_topic_and_its_acceptance(
     recorder: Recorder, crash: str
@@ -492,20 +479,6 @@ def test_the_real_code_walks_a_path_through_a_restore_that_came_into_a_batch(
     assert recorder.check() == []
 
 
-def test_the_real_code_walks_a_path_through_retention_and_an_emptied_table(
-    recorder: Recorder,
-) -> None:
-    work(recorder)
-    recorder.world.ends[place()] = 20
-    recorder.world.low[place()] = 15
-    work(recorder)
-    work(recorder, on_data_loss=OnDataLoss.RECORD)
-    recorder.world.truncate()
-    recorder.accepts("reset")
-    work(recorder)
-    assert recorder.check() == []
-
-
 def test_the_real_code_walks_a_path_through_an_entry_that_is_written_again(
     recorder: Recorder,
 ) -> None:
@@ -541,29 +514,6 @@ def test_the_real_code_walks_a_path_whatever_happens(recorder: Recorder, seed: i
         roaming.happen()
         assert recorder.check() == []
         assert recorder.check(since=cut) == []
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_the_real_code_walks_a_path_where_it_projects_later(recorder: Recorder, seed: int) -> None:
-    """Killed at any step with several entries that are not in the offsets table yet."""
-    chance = random.Random(seed)
-    recorder.world.staging_reads = seed // 8 % 2 == 1
-    for _ in range(6):
-        recorder.world.ends[place()] = recorder.world.ends.get(place(), 0) + chance.randrange(40)
-        name, driver = recorder.driver(late=True)
-        lives = recorder.did(name, driver.open)
-        for _ in range(chance.randrange(6)):
-            crash = chance.choice(("", "", "", *STEPS))
-            if chance.randrange(2):
-                lives = lives and recorder.did(name, partial(driver.batch, 4, crash))
-            else:
-                some = partial(driver.project, chance.randrange(3), crash)
-                lives = lives and recorder.did(name, some)
-        if lives and chance.randrange(2):
-            recorder.did(name, driver.project)
-            recorder.closed(name)
-    work(recorder)
-    assert recorder.check() == []
 
 
 def test_what_a_killed_driver_had_not_projected_is_there_after_the_next_start(

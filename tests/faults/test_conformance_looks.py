@@ -152,6 +152,6 @@ def test_the_real_code_tells_whether_a_batch_is_read_again(recorder: Recorder) -
     recorder.did(name, lambda: driver.batch(4))
     recorder.world.epochs[place()] = 4
     recorder.did(name, driver.batch)
-    told = [each for each in recorder.lines if '"see"' in each]
-    assert ['"again": true' in each for each in told] == [False, True]
+    looks_again = [each for each in recorder.lines if '"see"' in each]
+    assert ['"again": true' in each for each in looks_again] == [False, True]
     assert recorder.check() == []

@@ -318,11 +318,11 @@ def test_who_may_only_read_the_topic_may_use_each_command_and_verify_says_what_i
         said = own.command("verify", "--json")
 
     assert [each for each in (*ended, said) if each.returncode] == []
-    [told] = json.loads(said.stdout)["pipelines"]
+    [proof] = json.loads(said.stdout)["pipelines"]
     assert "not told: whether Kafka compacts granted" in " ".join(ended[-1].stdout.split())
-    assert (told["ok"], told["records"], told["missing"]) == (True, 5, 0)
-    assert told["not_checked"] == {}
-    assert told["not_told"] == ["whether Kafka compacts granted (DescribeConfigs)"]
+    assert (proof["ok"], proof["records"], proof["missing"]) == (True, 5, 0)
+    assert proof["not_checked"] == {}
+    assert proof["not_told"] == ["whether Kafka compacts granted (DescribeConfigs)"]
 
 
 @pytest.mark.thorough

@@ -59,21 +59,21 @@ def test_another_process_that_starts_in_mid_batch_removes_nothing_of_it(
     lake.topic("beside")
     lake.configure(p=upsert_pipeline("beside"))
     lake.produce("beside", [(b"%d" % n, order(n, "open", n), 0) for n in range(5)])
-    told: list[int] = []
+    tasks: list[int] = []
 
     def sifted_beside(reports: Path, where: str) -> Diverted:
         for root in (lake.scratch, *lake.scratch.iterdir()):
             if root.is_dir():
                 remove_dead(root)
         found = diverted(reports, where)
-        told.append(found.tasks)
+        tasks.append(found.tasks)
         return found
 
     monkeypatch.setattr(folding, "diverted", sifted_beside)
 
     assert went_well(lake.run(rivermouth_spark, "p")).ends[0].applied == 5
 
-    assert told == [1], "what the task had told is gone"
+    assert tasks == [1], "what the task had told is gone"
     check_proved(lake, records=5)
 
 

@@ -148,10 +148,10 @@ def verify(run_as: Command, user: str, lake: Lake) -> bool:
         return False
     found = json.loads(ended.stdout)["pipelines"]
     assert [each["not_checked"] for each in found] == [{}, {}]
-    told = "whether Kafka compacts {} (DescribeConfigs)"
+    text = "whether Kafka compacts {} (DescribeConfigs)"
     assert [each["not_told"] for each in found] == [
-        [told.format("rights")],
-        [told.format("rights"), told.format("rights-out")],
+        [text.format("rights")],
+        [text.format("rights"), text.format("rights-out")],
     ]
     return True
 

@@ -18,7 +18,7 @@ def proof(repeated: int = 0, lost: int = 0, ok: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("found", "told", "may", "wrong"),
+    ("found", "proved", "may", "wrong"),
     [
         pytest.param([A, B], proof(), NOBODY_KILLED, [], id="each once"),
         pytest.param([A, B, A], proof(1), LEAST, [], id="a repeat, at least once"),
@@ -37,9 +37,9 @@ def proof(repeated: int = 0, lost: int = 0, ok: bool = True) -> dict[str, Any]:
     ],
 )
 def test_what_a_sink_holds_is_judged(
-    found: list[Any], told: dict[str, Any], may: tuple[int, int], wrong: list[str]
+    found: list[Any], proved: dict[str, Any], may: tuple[int, int], wrong: list[str]
 ) -> None:
     """Each broken promise gives a line, and nothing else does."""
-    said = judge(Counter([A, B]), Counter(found), told, *may).wrong
+    said = judge(Counter([A, B]), Counter(found), proved, *may).wrong
     assert len(said) == len(wrong), said
     assert all(words in line for words, line in zip(wrong, said, strict=True)), said

@@ -51,10 +51,10 @@ class World(KilledDrivers):
         made, rate = [], self.dice.choice((0, 0.02))
         for _ in range(PER_ROUND):
             partition = self.dice.randrange(PARTITIONS)
-            told = (self.dice.randrange(KEYS), self.dice.randrange(1000))
+            record = (self.dice.randrange(KEYS), self.dice.randrange(1000))
             bad = self.dice.random() < rate
-            self.records[partition].append(None if bad else told)
-            made.append((None, b"{oops" if bad else bid(*told), partition))
+            self.records[partition].append(None if bad else record)
+            made.append((None, b"{oops" if bad else bid(*record), partition))
         self.lake.produce(TOPIC, made)
 
     def limit(self) -> None:
@@ -91,8 +91,8 @@ class World(KilledDrivers):
         found: dict[str, int] = {}
         if DeltaTable.is_deltatable(str(self.lake.path(table))):
             history = DeltaTable(str(self.lake.path(table))).history()
-            told = (json.loads(each.get("userMetadata") or "{}") for each in history)
-            newest = next((at_length(each) for each in told if "rivermouth" in each), None)
+            entries = (json.loads(each.get("userMetadata") or "{}") for each in history)
+            newest = next((at_length(each) for each in entries if "rivermouth" in each), None)
             found = newest["position"].get(TOPIC, {}) if newest else {}
         return [found.get(str(each), 0) for each in range(PARTITIONS)]
 

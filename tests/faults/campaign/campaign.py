@@ -112,10 +112,10 @@ class Campaign:
             done.append(plan.operation.name)
             # The proof has read all: without more records the driver would not come to its kill.
             self._world.writer.fill(dice.randrange(1 << 30), PER_ROUND)
-        told = self._killed_run(plan)
+        outcome = self._killed_run(plan)
         names = ", ".join(done) or "no fault"
         seconds = time.monotonic() - began
-        print(f"{plan.number:5} {told:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
+        print(f"{plan.number:5} {outcome:34.34} {names:30.30} {seconds:5.1f} s", flush=True)
 
     def _must_halt(self, table: str, code: str, why: str) -> None:
         self._standby.must_halt(table, code, why)

@@ -27,15 +27,15 @@ def end(world: World, standby: Standby, tally: Tally, name: str, table: str) -> 
     deed, code = DEEDS[name]
     deed(world, table, _ends(world, table), dice)
     before = {each: world.written(each) for each in TABLES}
-    told = f"{name}, of {table}"
-    standby.must_halt(table, code, told)
+    what = f"{name}, of {table}"
+    standby.must_halt(table, code, what)
     if world.written(table) != before[table]:
-        raise Violated(f"{told}: stopped with {code}, but only after it had written")
+        raise Violated(f"{what}: stopped with {code}, but only after it had written")
     if world.written(other) == before[other]:
-        raise Violated(f"{told}: {other} did not go on")
+        raise Violated(f"{what}: {other} did not go on")
     tally.faults[name] += 1
     tally.halts[code] += 1
-    print(f"  end {told}: {code}", flush=True)
+    print(f"  end {what}: {code}", flush=True)
 
 
 def _ends(world: World, topic: str) -> Ends:

@@ -62,8 +62,8 @@ def parts(world: World, table: str, version: int) -> bool:
 def _delete_rows(world: World, table: str, dice: random.Random) -> Order | None:
     delta = DeltaTable(str(world.table(table)))
     column, every = ("id", 53) if table == "events" else ("k", 37)
-    told = delta.delete(f"{column} % {every} = {dice.randrange(every)}")
-    if not told["num_deleted_rows"]:
+    deleted = delta.delete(f"{column} % {every} = {dice.randrange(every)}")
+    if not deleted["num_deleted_rows"]:
         return None
     return Order("accept-deletes", {"versions": [delta.version()]})
 

@@ -140,9 +140,9 @@ def test_what_was_said_before_a_halt_was_accepted_is_heard_once(tmp_path: Path) 
 
 def test_records_that_were_fed_and_not_read_again_are_a_violation() -> None:
     assert differing({"p00": 5, "p01": 3}, {"p00": 5, "p01": 3}) == []
-    told = differing({"p00": 5, "p01": 3}, {"p00": 4, "p02": 1})
-    assert [each.partition(":")[0] for each in told] == ["p00", "p01", "p02"]
-    assert told[0] == "p00: 5 records were fed, verify read 4"
+    differences = differing({"p00": 5, "p01": 3}, {"p00": 4, "p02": 1})
+    assert [each.partition(":")[0] for each in differences] == ["p00", "p01", "p02"]
+    assert differences[0] == "p00: 5 records were fed, verify read 4"
 
 
 @pytest.mark.parametrize(("growth_of", "violations"), [(0.9, 0), (1.05, 0), (1.051, 1)])
