@@ -27,11 +27,11 @@ def command(campaign: Campaign, parser: argparse.ArgumentParser) -> int:
     facts, violations = campaign(folder, asked)
     for each in violations[:50]:
         print(f"VIOLATION {each}", flush=True)
+    if violations:
+        print(f"all of it is in {folder}")
     seconds = round(time.monotonic() - began)
     summary = {"seed": asked.seed, "seconds": seconds, **facts, "violations": len(violations)}
     print(json.dumps(summary))
-    if violations:
-        print(f"all of it is in {folder}")
-        return 1
-    shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    if not violations:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if violations else 0
